@@ -1,0 +1,109 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Three layers; the arrows between modules only go down (Tests/HouseTests holds the tree to it).
+
+// MARK: Libraries of the system: module map and shim header, no logic.
+
+let systemLibraries: [Target] = [
+    .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CRocksDB", pkgConfig: "rocksdb", providers: [.apt(["librocksdb-dev"])]),
+    .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+]
+
+// MARK: Domain: pure values. No I/O, no clock, no threads, no Foundation.
+
+let domain: [Target] = [
+    .target(name: "Contract")
+]
+
+// MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
+
+let engine: [Target] = [
+    .target(name: "CPlatform"),
+    .target(name: "Platform", dependencies: ["CPlatform"]),
+    .target(name: "Log"),
+    .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+    .target(name: "JSON", dependencies: ["CSIMDJSON"]),
+    .target(name: "Settings", dependencies: ["Platform"]),
+    .target(name: "Telemetry", dependencies: ["Platform"]),
+    .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
+    .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform", "Telemetry"]),
+    .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
+]
+
+// MARK: Roles: wire the two.
+
+let roles: [Target] = [
+    .target(name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Log", "Platform", "Settings", "Telemetry"]),
+    .target(
+        name: "Roles",
+        dependencies: [
+            "COpenSSL", "CRocksDB", "CPlatform", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Log", "Platform",
+            "Service", "Settings", "Telemetry",
+        ]),
+    .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
+]
+
+// MARK: Test support (a product: users of the modules test with it), programs that tests start and kill, and the tests.
+
+let testSupport: [Target] = [
+    .target(name: "KafkaTestKit", dependencies: ["CPlatform", "Platform"]),
+    .executableTarget(
+        name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
+        path: "Tests/Programs/transform-worker"),
+    .executableTarget(
+        name: "service-probe", dependencies: ["HTTP", "Platform", "Service", "Telemetry"],
+        path: "Tests/Programs/service-probe"),
+]
+
+let tests: [Target] = [
+    .testTarget(name: "ContractTests", dependencies: ["Contract"]),
+    .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+    .testTarget(name: "LogTests", dependencies: ["Log"]),
+    .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
+    .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Platform", "Telemetry"]),
+    .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "Service", "service-probe"]),
+    .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
+    .testTarget(
+        name: "BrokerTests",
+        dependencies: [
+            "Configuration", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
+        ]),
+    .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Kafka", "Log", "Settings"]),
+    .testTarget(name: "RolesTests", dependencies: ["Configuration", "KafkaTestKit", "Roles", "perennial"]),
+    .testTarget(name: "HouseTests"),
+]
+
+// MARK: One place for the rules, no target can miss them.
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableExperimentalFeature("Lifetimes"),
+    .treatAllWarnings(as: .error),
+]
+
+let all = systemLibraries + domain + engine + roles + testSupport + tests
+for target in all where target.type != .system {
+    target.swiftSettings = (target.swiftSettings ?? []) + strict
+    target.cSettings = [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)]
+    target.cxxSettings = [.treatAllWarnings(as: .error)]
+}
+
+let package = Package(
+    name: "perennial",
+    products: [
+        .executable(name: "perennial", targets: ["perennial"]),
+        .library(name: "Kafka", targets: ["Kafka", "Log"]),
+        .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+    ],
+    targets: all,
+    cLanguageStandard: .c17,
+    cxxLanguageStandard: .cxx17
+)

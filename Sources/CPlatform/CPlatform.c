@@ -1,0 +1,58 @@
+#include "CPlatform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void perennial_line_buffer_standard_streams(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setvbuf(stderr, NULL, _IOLBF, 0);
+}
+
+void perennial_block_signals(void) {
+    sigset_t all;
+    sigfillset(&all);
+    // Faults must reach the thread that made them; blocking them would be undefined.
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGTRAP);
+    sigdelset(&all, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int perennial_wait_for_signal(int64_t timeout_ms) {
+    sigset_t waited;
+    sigemptyset(&waited);
+    sigaddset(&waited, SIGINT);
+    sigaddset(&waited, SIGTERM);
+    sigaddset(&waited, SIGHUP);
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = (timeout_ms % 1000) * 1000000};
+    int number = sigtimedwait(&waited, NULL, &timeout);
+    return number > 0 ? number : 0;
+}
+
+size_t perennial_environment_count(void) {
+    size_t count = 0;
+    while (environ && environ[count]) count++;
+    return count;
+}
+
+const char *perennial_environment_entry(size_t index) { return environ[index]; }
+
+int perennial_open_for_reading(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
+void perennial_name_thread(const char *name) {
+    char shortened[16];
+    strncpy(shortened, name, sizeof shortened - 1);
+    shortened[sizeof shortened - 1] = 0;
+    pthread_setname_np(pthread_self(), shortened);
+}
