@@ -36,11 +36,13 @@ let engine: [Target] = [
 // MARK: Roles: wire the two.
 
 let roles: [Target] = [
-    .target(name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Log", "Platform", "Settings", "Telemetry"]),
+    .target(
+        name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Log", "Platform", "Settings", "Telemetry"]),
     .target(
         name: "Roles",
         dependencies: [
-            "COpenSSL", "CRocksDB", "CPlatform", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Log", "Platform",
+            "COpenSSL", "CRocksDB", "CPlatform", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Log",
+            "Platform",
             "Service", "Settings", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),

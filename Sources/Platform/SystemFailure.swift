@@ -6,9 +6,14 @@ public struct SystemFailure: Error, Equatable, CustomStringConvertible {
     public let operation: String
     public let code: Int32
 
-    public init(operation: String, code: Int32 = errno) {
+    public init(operation: String, code: Int32) {
         self.operation = operation
         self.code = code
+    }
+
+    /// What the last system call of this thread said.
+    public static func last(_ operation: String) -> SystemFailure {
+        SystemFailure(operation: operation, code: errno)
     }
 
     /// The system's own words, such as "No such file or directory".
