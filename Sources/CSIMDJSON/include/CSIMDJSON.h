@@ -1,8 +1,68 @@
+// A C face of simdjson. A document becomes a flat list of tokens: one call per document crosses the language border, and no
+// C++ type or exception does.
 #pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-const char *perennial_simdjson_version(void);
+
+typedef enum {
+    PERENNIAL_JSON_NULL,
+    PERENNIAL_JSON_FALSE,
+    PERENNIAL_JSON_TRUE,
+    /// `bytes` are the number as it was written.
+    PERENNIAL_JSON_NUMBER,
+    /// `bytes` are unescaped UTF-8.
+    PERENNIAL_JSON_STRING,
+    PERENNIAL_JSON_NAME,
+    PERENNIAL_JSON_ARRAY_START,
+    PERENNIAL_JSON_ARRAY_END,
+    PERENNIAL_JSON_OBJECT_START,
+    PERENNIAL_JSON_OBJECT_END,
+} perennial_json_kind;
+
+typedef struct {
+    const uint8_t *bytes;
+    uint32_t length;
+    /// Where the token starts in the document.
+    uint32_t offset;
+    perennial_json_kind kind;
+} perennial_json_token;
+
+typedef enum {
+    PERENNIAL_JSON_OK,
+    PERENNIAL_JSON_EMPTY,
+    PERENNIAL_JSON_NOT_UTF8,
+    PERENNIAL_JSON_UNCLOSED_STRING,
+    PERENNIAL_JSON_CONTROL_CHARACTER,
+    PERENNIAL_JSON_BAD_STRING,
+    PERENNIAL_JSON_BAD_NUMBER,
+    PERENNIAL_JSON_BAD_WORD,
+    PERENNIAL_JSON_BAD_STRUCTURE,
+    PERENNIAL_JSON_INCOMPLETE,
+    PERENNIAL_JSON_TRAILING,
+    PERENNIAL_JSON_TOO_DEEP,
+    PERENNIAL_JSON_NO_MEMORY,
+} perennial_json_result;
+
+typedef struct perennial_json_parser perennial_json_parser;
+
+/// NULL when there is no memory. `max_depth` is at most 1000: the walk recurses, and simdjson's own limit is 1024.
+perennial_json_parser *perennial_json_parser_create(uint32_t max_depth);
+void perennial_json_parser_destroy(perennial_json_parser *parser);
+
+/// Reads one document of less than 4 GiB. The input is copied, because simdjson reads up to 64 bytes beyond its end.
+/// Tokens and their bytes belong to the parser and live until its next call.
+perennial_json_result perennial_json_parse(perennial_json_parser *parser, const uint8_t *bytes, size_t length);
+
+const perennial_json_token *perennial_json_tokens(const perennial_json_parser *parser, size_t *count);
+
+/// After a failure: a byte at or shortly after which the document is wrong, or -1 where simdjson does not say.
+int64_t perennial_json_fault_offset(const perennial_json_parser *parser);
+
 #ifdef __cplusplus
 }
 #endif

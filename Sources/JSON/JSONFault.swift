@@ -1,0 +1,48 @@
+// Why a document was refused.
+
+public struct JSONFault: Error, Equatable, CustomStringConvertible {
+    /// A closed set: these become metric labels.
+    public enum Cause: String, Sendable, CaseIterable {
+        case empty, notUTF8, unclosedString, controlCharacter, badString, badNumber, badWord, badStructure, incomplete
+        case trailing, tooDeep, tooLarge, repeatedName, noMemory
+    }
+
+    public let cause: Cause
+    /// A byte at or shortly after which the document is wrong; nil where the reader cannot say.
+    public let offset: Int?
+    /// Counted from 1.
+    public let line: Int?
+    /// What the cause alone does not say, such as the name that is repeated or the limit.
+    public let detail: String?
+
+    init(_ cause: Cause, offset: Int? = nil, in document: [UInt8] = [], detail: String? = nil) {
+        self.cause = cause
+        self.offset = offset
+        self.line = offset.map { document.prefix($0).count { $0 == UInt8(ascii: "\n") } + 1 }
+        self.detail = detail
+    }
+
+    public var description: String {
+        let place = if let line, let offset { "line \(line) (byte \(offset)): " } else { "" }
+        return place + words + (detail.map { " (\($0))" } ?? "")
+    }
+
+    private var words: String {
+        switch cause {
+        case .empty: "there is no JSON value"
+        case .notUTF8: "the text is not UTF-8"
+        case .unclosedString: "a string is not closed by a quotation mark"
+        case .controlCharacter: "a string holds a control character; write it as an escape such as \\n"
+        case .badString: "a string holds an escape that JSON does not have"
+        case .badNumber: "this is not a number as JSON writes them"
+        case .badWord: "expected a value; text stands between quotation marks"
+        case .badStructure: "a comma, a colon, a bracket or a name is missing or too much"
+        case .incomplete: "a bracket is not closed"
+        case .trailing: "something follows after the end of the value"
+        case .tooDeep: "brackets are nested too deeply"
+        case .tooLarge: "the document is too large"
+        case .repeatedName: "an object has two members of one name"
+        case .noMemory: "there is not enough memory to read the document"
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// Writes a document as bytes, member after member, without building a tree first.
+
+/// Misuse, such as a value without a name inside an object, is a programming error and traps.
+public struct JSONWriter {
+    private enum Container { case array, object }
+
+    public private(set) var bytes: [UInt8] = []
+    private var containers: [Container] = []
+    private var needsComma = false
+    private var hasName = false
+
+    public init() {}
+
+    public mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        try container(.object, "{", "}", body)
+    }
+
+    public mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        try container(.array, "[", "]", body)
+    }
+
+    /// The name of the member whose value is written next.
+    public mutating func name(_ name: String) {
+        precondition(containers.last == .object && !hasName, "a name stands in an object, before its value")
+        comma()
+        quote(name)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+        hasName = true
+    }
+
+    public mutating func string(_ value: String) {
+        beginValue()
+        quote(value)
+    }
+
+    public mutating func integer(_ value: some BinaryInteger) { raw(String(value)) }
+    public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
+    public mutating func null() { raw("null") }
+
+    public mutating func member(_ name: String, _ value: String?) {
+        self.name(name)
+        if let value { string(value) } else { null() }
+    }
+
+    public mutating func member(_ name: String, _ value: some BinaryInteger) {
+        self.name(name)
+        integer(value)
+    }
+
+    public mutating func member(_ name: String, _ value: Bool) {
+        self.name(name)
+        bool(value)
+    }
+
+    /// A tree, as it was read: numbers keep their text.
+    public mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: null()
+        case .bool(let value): bool(value)
+        case .integer(let value): integer(value)
+        case .number(let text): raw(text)
+        case .string(let value): string(value)
+        case .array(let elements): array { for element in elements { $0.value(element) } }
+        case .object(let object):
+            self.object {
+                for member in object.members {
+                    $0.name(member.name)
+                    $0.value(member.value)
+                }
+            }
+        }
+    }
+
+    private mutating func container(
+        _ kind: Container, _ opening: String, _ closing: String, _ body: (inout JSONWriter) throws -> Void
+    ) rethrows {
+        beginValue()
+        bytes.append(contentsOf: opening.utf8)
+        containers.append(kind)
+        needsComma = false
+        try body(&self)
+        precondition(!hasName, "a name without a value")
+        containers.removeLast()
+        bytes.append(contentsOf: closing.utf8)
+        needsComma = true
+    }
+
+    private mutating func raw(_ text: String) {
+        beginValue()
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    private mutating func beginValue() {
+        precondition(containers.last != .object || hasName, "a value in an object needs a name")
+        precondition(!containers.isEmpty || bytes.isEmpty, "a document is one value")
+        comma()
+        needsComma = true
+        hasName = false
+    }
+
+    private mutating func comma() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+    }
+
+    /// Only what JSON demands is escaped: quotation mark, backslash, control characters. All else stays UTF-8.
+    private mutating func quote(_ text: String) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""): bytes.append(contentsOf: "\\\"".utf8)
+            case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)
+            case UInt8(ascii: "\n"): bytes.append(contentsOf: "\\n".utf8)
+            case UInt8(ascii: "\r"): bytes.append(contentsOf: "\\r".utf8)
+            case UInt8(ascii: "\t"): bytes.append(contentsOf: "\\t".utf8)
+            case 0..<0x20:
+                bytes.append(contentsOf: byte < 0x10 ? "\\u000".utf8 : "\\u00".utf8)
+                bytes.append(contentsOf: String(byte, radix: 16).utf8)
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+}

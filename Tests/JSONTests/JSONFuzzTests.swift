@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+
+@testable import JSON
+
+/// SplitMix64: a few lines, the same numbers everywhere.
+private struct Seeded: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
+
+private let validDocuments = [
+    #"{"name":"rdkafka#consumer-1","ts":5016483227792,"time":1527060869,"brokers":{"localhost:9092/2":{"rtt":{"p50":-1}}}}"#,
+    #"[{"bundleId":"com.example.app","appAppleId":123,"entitlements":{"premium":["pro.monthly"]},"periods":{"p":"P30D"}}]"#,
+    #"  [ 1 , -0.5e+10 , "a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00" , true , false , null , {} , [ ] , "é😀" ]  "#,
+    #"[[[[[{"a":{"b":[{"c":[]}]}}]]]]]"#,
+    "\"text\"", "12345", "true",
+]
+
+/// Bytes that make near misses likely.
+private let telling = Array("{}[]\",:\\u0019-+.eE tfn\n\t/x".utf8) + [0x00, 0x1f, 0x80, 0xc3, 0xff]
+
+private func mutated(_ document: [UInt8], with random: inout Seeded) -> [UInt8] {
+    var bytes = document
+    for _ in 0..<Int.random(in: 1...3, using: &random) {
+        let at = Int.random(in: 0...bytes.count, using: &random)
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0 where at < bytes.count: bytes[at] = telling.randomElement(using: &random)!
+        case 1 where at < bytes.count: bytes.remove(at: at)
+        case 2: bytes.insert(telling.randomElement(using: &random)!, at: at)
+        case 3: bytes.removeSubrange(at...)
+        default:
+            let from = Int.random(in: 0...at, using: &random)
+            bytes.insert(contentsOf: bytes[from..<at], at: at)
+        }
+    }
+    return bytes
+}
+
+private enum Verdict: Equatable { case accepted, refused }
+
+private func oracle(_ bytes: [UInt8]) -> Verdict {
+    (try? JSONSerialization.jsonObject(with: Data(bytes), options: [.fragmentsAllowed])) == nil ? .refused : .accepted
+}
+
+/// Where the two may differ, and who is right:
+/// - numbers beyond a double: JSON has no limit and we keep the text; Foundation refuses or rounds them;
+/// - UTF-16 and UTF-32 (a NUL among the first four bytes): Foundation guesses the encoding; RFC 8259 8.1 asks for UTF-8;
+/// - a byte order mark: Foundation skips it; RFC 8259 8.1 lets a reader refuse it;
+/// - a comma before a closing bracket: Foundation takes it, RFC 8259 does not have it;
+/// - nesting: Foundation goes to 512, ours to 64 (inputs here stay below).
+private func mayDiffer(_ bytes: [UInt8]) -> Bool {
+    if bytes.prefix(4).contains(0) || bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe]) {
+        return true
+    }
+    // An exponent or a run of digits long enough to leave the range of a double or of Foundation's integers.
+    let text = String(decoding: bytes, as: UTF8.self)
+    return text.contains(/,\s*[\]}]/) || text.contains(/[eE][+-]?[0-9]{3,}/) || text.contains(/[0-9]{18,}/)
+}
+
+@Suite struct `The JSON reader under mutation` {
+    @Test(arguments: UInt64(1)...8)
+    func `accepts and refuses what Foundation does`(_ seed: UInt64) throws {
+        var random = Seeded(state: seed)
+        var limits = JSONLimits()
+        limits.refusesRepeatedNames = false
+        var reader = JSONReader(limits: limits)
+        var accepted = 0
+        for round in 0..<1500 {
+            let bytes = mutated(Array(validDocuments.randomElement(using: &random)!.utf8), with: &random)
+            let value = try? reader.read(bytes)
+            let verdict: Verdict = value == nil ? .refused : .accepted
+            if verdict == .accepted { accepted += 1 }
+            guard verdict != oracle(bytes), !mayDiffer(bytes) else { continue }
+            Issue.record("seed \(seed) round \(round): we \(verdict) \(String(decoding: bytes, as: UTF8.self).debugDescription)")
+        }
+        #expect(accepted > 100, "the mutations leave enough valid documents to judge by")
+    }
+
+    @Test(arguments: UInt64(1)...4)
+    func `what it accepts is written and read back the same`(_ seed: UInt64) throws {
+        var random = Seeded(state: seed)
+        for _ in 0..<1000 {
+            let bytes = mutated(Array(validDocuments.randomElement(using: &random)!.utf8), with: &random)
+            guard let value = try? JSONValue.read(bytes) else { continue }
+            var writer = JSONWriter()
+            writer.value(value)
+            #expect(try JSONValue.read(writer.bytes) == value)
+        }
+    }
+}

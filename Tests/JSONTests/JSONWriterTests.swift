@@ -1,0 +1,63 @@
+import Foundation
+import Testing
+
+@testable import JSON
+
+private func text(_ write: (inout JSONWriter) -> Void) -> String {
+    var writer = JSONWriter()
+    write(&writer)
+    return String(decoding: writer.bytes, as: UTF8.self)
+}
+
+@Suite struct `The JSON writer` {
+    @Test func `puts commas and colons where they belong`() {
+        let written = text {
+            $0.object {
+                $0.member("a", 1)
+                $0.name("b")
+                $0.array {
+                    $0.integer(-2)
+                    $0.object { _ in }
+                    $0.array { _ in }
+                    $0.null()
+                }
+                $0.member("c", true)
+                $0.member("d", nil)
+                $0.member("e", "f")
+            }
+        }
+        #expect(written == #"{"a":1,"b":[-2,{},[],null],"c":true,"d":null,"e":"f"}"#)
+    }
+
+    @Test func `escapes what JSON demands and nothing else`() {
+        #expect(text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")
+    }
+
+    @Test func `writes every character so that another reader gets it back`() throws {
+        let all = String(String.UnicodeScalarView((0...0x2ff).map { Unicode.Scalar($0)! }))
+        var writer = JSONWriter()
+        writer.array { $0.string(all) }
+        let back = try #require(JSONSerialization.jsonObject(with: Data(writer.bytes)) as? [String])
+        #expect(back[0].utf8.elementsEqual(all.utf8))
+    }
+
+    @Test func `writes the extremes of integers exactly`() {
+        #expect(text { $0.integer(Int64.min) } == "-9223372036854775808")
+        #expect(text { $0.integer(UInt64.max) } == "18446744073709551615")
+    }
+
+    @Test func `stops a value without a name`() async {
+        await #expect(processExitsWith: .failure) {
+            var writer = JSONWriter()
+            writer.object { $0.integer(1) }
+        }
+    }
+
+    @Test func `stops a second document`() async {
+        await #expect(processExitsWith: .failure) {
+            var writer = JSONWriter()
+            writer.integer(1)
+            writer.integer(2)
+        }
+    }
+}
