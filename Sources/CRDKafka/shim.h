@@ -3,6 +3,19 @@
 
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/// The library's table of its properties as text, to be freed; NULL when memory is short.
+static inline char *perennial_rdkafka_properties(void) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return NULL;
+    rd_kafka_conf_properties_show(stream);
+    fclose(stream);
+    return text;
+}
 
 /// One record for `rd_kafka_produceva`, which takes an array of unions that Swift would copy member by member.
 /// `headers` become the library's on success only; so does the duty to destroy them (rd_kafka_headers_destroy).

@@ -1,6 +1,7 @@
 // What the user says about clients (`kafka.*`), what the layer relies on, and how the two meet.
 
 internal import CRDKafka
+import Glibc
 
 /// The kind of client a property is for.
 public enum ClientKind: String, Sendable, CaseIterable {
@@ -84,6 +85,7 @@ public struct ClientProperties: Sendable {
             "a topic made by accident has the wrong partition count; use `perennial topics apply`",
         "enable.partition.eof": "positions rest on the end-of-partition events",
         "delivery.report.only.error": "each record's offset comes from its delivery report",
+        "enabled_events": "callbacks belong to Perennial",
         "dr_cb": "callbacks belong to Perennial",
         "dr_msg_cb": "callbacks belong to Perennial",
         "log.queue": "log lines tell of late requests and must come at once; use log.level for what is shown",
@@ -168,12 +170,14 @@ struct ClientConf: ~Copyable {
     }
 
     private func nearest(to name: String) -> String? {
-        var count = 0
-        guard let dump = rd_kafka_conf_dump(raw, &count) else { return nil }
-        defer { rd_kafka_conf_dump_free(dump, count) }
-        let known = stride(from: 0, to: count, by: 2).compactMap { dump[$0].map { String(cString: $0) } }
-        return known.map { ($0, editDistance($0, name)) }.filter { $0.1 <= max(2, name.utf8.count / 4) }
-            .min { $0.1 < $1.1 }?.0
+        guard let table = perennial_rdkafka_properties() else { return nil }
+        defer { free(table) }
+        // One row a property: its name, then columns between bars.
+        let names = String(cString: table).split(separator: "\n").filter { $0.contains("|") }
+            .map { String($0.prefix { $0 != " " }) }
+        let distances = names.map { (name: $0, edits: editDistance($0, name)) }
+        let near = distances.filter { $0.edits <= max(2, name.utf8.count / 4) }
+        return near.min { $0.edits < $1.edits }?.name
     }
 }
 

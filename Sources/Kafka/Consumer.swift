@@ -389,7 +389,8 @@ public final class Consumer {
             rd_kafka_error_destroy(failure)
         } else {
             while rd_kafka_consumer_closed(raw) == 0 && !deadline.hasPassed {
-                rd_kafka_queue_poll_callback(queue, 10)
+                // Serves the rebalance callback. What was fetched and not given yet comes this way too and is dropped.
+                if let message = rd_kafka_consume_queue(queue, 10) { rd_kafka_message_destroy(message) }
             }
         }
         rd_kafka_queue_destroy(queue)
