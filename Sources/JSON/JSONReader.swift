@@ -121,7 +121,8 @@ private struct TreeBuilder {
             let token = take()
             let name = text(token)
             if refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted {
-                throw JSONFault(.repeatedName, offset: Int(token.offset), in: document, detail: "\"\(name.prefix(60))\"")
+                throw JSONFault(
+                    .repeatedName, offset: Int(token.offset), in: document, detail: "\"\(name.prefix(60))\"")
             }
             members.append(JSONObject.Member(name: name, value: try value()))
         }
