@@ -78,7 +78,8 @@ private func mayDiffer(_ bytes: [UInt8]) -> Bool {
             let verdict: Verdict = value == nil ? .refused : .accepted
             if verdict == .accepted { accepted += 1 }
             guard verdict != oracle(bytes), !mayDiffer(bytes) else { continue }
-            Issue.record("seed \(seed) round \(round): we \(verdict) \(String(decoding: bytes, as: UTF8.self).debugDescription)")
+            Issue.record(
+                "seed \(seed) round \(round): we \(verdict) \(String(decoding: bytes, as: UTF8.self).debugDescription)")
         }
         #expect(accepted > 100, "the mutations leave enough valid documents to judge by")
     }

@@ -49,7 +49,8 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
     }
 
     @Test func `unescapes strings and names`() throws {
-        #expect(try read(#"{"a\u0062": "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}"#)["ab"]?.string == "\"\\/\u{8}\u{c}\n\r\té😀")
+        #expect(
+            try read(#"{"a\u0062": "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}"#)["ab"]?.string == "\"\\/\u{8}\u{c}\n\r\té😀")
     }
 
     @Test func `finds members by their bytes, not by Unicode equivalence`() throws {
@@ -77,7 +78,8 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         ("", JSONFault.Cause.empty), ("  \n", .empty), ("[1,]", .badStructure), ("{\"a\" 1}", .badStructure),
         ("{a:1}", .badStructure), ("[1 2]", .badStructure), ("[01]", .badNumber), ("[1.]", .badNumber),
         ("[-]", .badNumber), ("[+1]", .badWord), ("[truth]", .badWord), ("[NaN]", .badWord), ("[1", .incomplete),
-        ("{\"a\":1", .incomplete), ("[1,", .incomplete), ("{\"a\":", .incomplete), ("{\"a\"", .incomplete), ("\"abc", .unclosedString), ("[\"\\x\"]", .badString), ("[\"\\ud800\"]", .badString),
+        ("{\"a\":1", .incomplete), ("[1,", .incomplete), ("{\"a\":", .incomplete), ("{\"a\"", .incomplete),
+        ("\"abc", .unclosedString), ("[\"\\x\"]", .badString), ("[\"\\ud800\"]", .badString),
         ("[\"a\nb\"]", .controlCharacter), ("1 2", .trailing), ("1,2", .trailing), ("[1] [2]", .trailing),
         ("{} ]", .trailing), ("1]", .trailing), ("],[", .trailing),
     ])
@@ -94,7 +96,9 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
     }
 
     @Test func `refuses what is not UTF-8`() {
-        for bytes: [UInt8] in [[0x22, 0xff, 0x22], [0x22, 0xc0, 0x80, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22], [0xef, 0xbb]] {
+        for bytes: [UInt8] in [
+            [0x22, 0xff, 0x22], [0x22, 0xc0, 0x80, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22], [0xef, 0xbb],
+        ] {
             #expect(fault(bytes)?.cause == .notUTF8)
         }
     }

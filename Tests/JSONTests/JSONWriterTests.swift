@@ -30,7 +30,8 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
     }
 
     @Test func `escapes what JSON demands and nothing else`() {
-        #expect(text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")
+        #expect(
+            text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")
     }
 
     @Test func `writes every character so that another reader gets it back`() throws {

@@ -1,0 +1,87 @@
+// What stands after the command: its own options, settings as flags, operands.
+
+/// An option that belongs to one command and is no setting.
+public struct CommandOption: Sendable {
+    public let name: String
+    /// How help calls the value; nil: the option takes none.
+    public let valueName: String?
+    public let effect: String
+
+    public init(_ name: String, value valueName: String? = nil, effect: String) {
+        self.name = name
+        self.valueName = valueName
+        self.effect = effect
+    }
+}
+
+struct GivenValue: Sendable {
+    let key: String
+    let text: String
+    let origin: SettingOrigin
+}
+
+public struct ParsedArguments: Sendable {
+    public private(set) var operands: [String] = []
+    /// The text of each option given; empty for one without a value.
+    public private(set) var options: [String: String] = [:]
+    public private(set) var faults: [SettingFault] = []
+    private(set) var settings: [GivenValue] = []
+
+    public func has(_ option: String) -> Bool { options[option] != nil }
+
+    /// Every `--name` that is no option is taken for a setting; whether there is such a setting, the resolver says.
+    public init(_ arguments: [String], options known: [CommandOption]) {
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            if argument == "--" {
+                operands += rest
+                return
+            }
+            if argument.hasPrefix("--") {
+                take(argument.dropFirst(2), rest: &rest, known: known)
+            } else if argument.hasPrefix("-"), argument != "-" {
+                faults.append(SettingFault("\(quoted(argument)) is no option; options begin with two dashes"))
+            } else {
+                operands.append(argument)
+            }
+        }
+    }
+
+    private mutating func take(_ flag: Substring, rest: inout ArraySlice<String>, known: [CommandOption]) {
+        let parts = flag.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = String(parts[0])
+        let option = known.first { $0.name == name }
+        var text = parts.count == 2 ? String(parts[1]) : nil
+        if let option, option.valueName == nil {
+            guard text == nil else { return faults.append(SettingFault("--\(name) takes no value")) }
+            text = ""
+        } else if text == nil {
+            text = nextValue(of: name, rest: &rest)
+        }
+        guard let text else { return }
+        if options[name] != nil || settings.contains(where: { $0.key == name }) {
+            faults.append(SettingFault("--\(name) is given twice; keep one of the two"))
+        } else if option != nil {
+            options[name] = text
+        } else {
+            settings.append(GivenValue(key: name, text: text, origin: .flag(name)))
+        }
+    }
+
+    private mutating func nextValue(of name: String, rest: inout ArraySlice<String>) -> String? {
+        guard let next = rest.first, !next.hasPrefix("--") else {
+            faults.append(
+                SettingFault(
+                    "--\(shownKey(name)) needs a value; one that begins with two dashes is written --NAME=VALUE"))
+            return nil
+        }
+        rest.removeFirst()
+        guard next != "=" else {
+            // The value follows as a word of its own; taken for an operand it would be repeated in a message.
+            _ = rest.popFirst()
+            faults.append(SettingFault("--\(shownKey(name)): write --NAME=VALUE without blanks around \"=\""))
+            return nil
+        }
+        return next
+    }
+}

@@ -1,0 +1,127 @@
+// One setting: its name, what it may be, and what it does. Help, checks and typed access all come from here.
+
+/// Why a text is no value of a setting, as the rest of the sentence "… must be …". Never repeats the text: it may be secret.
+public struct SettingProblem: Error, Equatable {
+    public let words: String
+
+    public init(_ words: String) { self.words = words }
+}
+
+/// What values a setting takes, and how a text becomes one.
+public struct SettingKind<Value: Sendable>: Sendable {
+    /// For tables: "whole number from 1 to 10".
+    public let values: String
+    public let parse: @Sendable (String) throws(SettingProblem) -> Value
+
+    public init(_ values: String, parse: @escaping @Sendable (String) throws(SettingProblem) -> Value) {
+        self.values = values
+        self.parse = parse
+    }
+}
+
+/// A setting with the type of its value.
+public struct Setting<Value: Sendable>: Sendable {
+    public let definition: SettingDefinition
+    public let kind: SettingKind<Value>
+
+    /// `readBy` names the commands that look at the value; a value of any other command is checked, but its `file:` stays
+    /// closed: a secret is often mounted only where it is needed.
+    public init(
+        _ key: String, default defaultText: String? = nil, note: String? = nil, _ kind: SettingKind<Value>,
+        secret: Bool = false, readBy readers: [String], effect: String
+    ) {
+        self.kind = kind
+        definition = SettingDefinition(
+            key: key, defaultText: defaultText, defaultNote: note, values: kind.values, effect: effect,
+            isSecret: secret, readers: readers,
+            problem: { text in
+                do throws(SettingProblem) {
+                    _ = try kind.parse(text)
+                    return nil
+                } catch {
+                    return error
+                }
+            })
+        // A default that its own check refuses would surface only where nobody sets the key.
+        precondition(defaultText.map { definition.problem($0) == nil } ?? true, "the default of \(key) is no value")
+    }
+}
+
+/// A setting without its type, as tables and the resolver see it.
+public struct SettingDefinition: Sendable {
+    public let key: String
+    /// nil: not set unless somebody sets it.
+    public let defaultText: String?
+    /// What the default depends on, where it does: "60000 in sandbox".
+    public let defaultNote: String?
+    public let values: String
+    public let effect: String
+    public let isSecret: Bool
+    public let readers: [String]
+    let problem: @Sendable (String) -> SettingProblem?
+
+    /// An empty text says "none" where there is no default to fall back to: so a variable can take back what a file sets.
+    func meansNone(_ text: String) -> Bool { text.isEmpty && defaultText == nil }
+}
+
+extension SettingKind where Value == Int {
+    public static func integer(_ range: ClosedRange<Int>) -> SettingKind {
+        let values = "whole number from \(range.lowerBound) to \(range.upperBound)"
+        return SettingKind(values) { text throws(SettingProblem) in
+            guard let number = Int(text), range.contains(number) else { throw SettingProblem("a \(values)") }
+            return number
+        }
+    }
+}
+
+extension SettingKind where Value == Bool {
+    public static var flag: SettingKind {
+        SettingKind("true or false") { text throws(SettingProblem) in
+            switch text {
+            case "true": return true
+            case "false": return false
+            default: throw SettingProblem("true or false")
+            }
+        }
+    }
+}
+
+extension SettingKind where Value == String {
+    /// A name of a file. Whether it can be read is found out by who reads it.
+    public static var path: SettingKind {
+        SettingKind("path") { text throws(SettingProblem) in
+            guard !text.isEmpty else { throw SettingProblem("the path of a file or directory") }
+            return text
+        }
+    }
+}
+
+extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+    public static var choice: SettingKind {
+        let names = Value.allCases.map(\.rawValue)
+        let values = names.dropLast().joined(separator: ", ") + " or " + (names.last ?? "")
+        return SettingKind(values) { text throws(SettingProblem) in
+            guard let value = Value(rawValue: text) else { throw SettingProblem(values) }
+            return value
+        }
+    }
+}
+
+extension SettingKind {
+    /// Several values, separated by commas; blanks around them do not count.
+    public static func list<Element>(of element: SettingKind<Element>) -> SettingKind where Value == [Element] {
+        SettingKind("\(element.values), several separated by commas") { text throws(SettingProblem) in
+            var list: [Element] = []
+            for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+                list.append(try element.parse(trimmed(part)))
+            }
+            return list
+        }
+    }
+}
+
+/// Without blanks and tabs at both ends.
+func trimmed(_ text: some StringProtocol) -> String {
+    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    return String(String(text.drop(while: isBlank)).reversed().drop(while: isBlank).reversed())
+}

@@ -1,0 +1,105 @@
+// The settings file: lines of `key = value`, comment lines that begin with `#`.
+//
+// A value is what stands after the first `=`, without blanks around it: it may hold `=` and `#`. CRLF and a byte order mark
+// are taken for what editors do.
+
+import Platform
+
+struct SettingsFileLine: Equatable {
+    let key: String
+    let value: String
+    let line: Int
+}
+
+struct SettingsFile {
+    /// All settings with a comment each are 10 KB.
+    static let limitBytes = 1 << 20
+    /// Longer than the longest list of servers; a certificate belongs in a file of its own (`file:`).
+    static let limitLineBytes = 8192
+
+    private(set) var lines: [SettingsFileLine] = []
+    private(set) var faults: [SettingFault] = []
+    private let path: String
+
+    init(path: String) {
+        self.path = path
+        do throws(FileFault) {
+            parse(try readFile(path, limitBytes: Self.limitBytes))
+        } catch {
+            faults.append(
+                SettingFault("\(error); name a settings file that is there with --\(SettingsSchema.fileFlag)"))
+        }
+    }
+
+    init(path: String, bytes: [UInt8]) {
+        self.path = path
+        parse(bytes)
+    }
+
+    private mutating func parse(_ bytes: [UInt8]) {
+        let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+        let bytes = bytes.starts(with: byteOrderMark) ? bytes.dropFirst(byteOrderMark.count) : bytes[...]
+        var firstLine: [String: Int] = [:]
+        for (index, raw) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+            guard let line = parseLine(raw.last == UInt8(ascii: "\r") ? raw.dropLast() : raw, number: index + 1) else {
+                continue
+            }
+            if let first = firstLine[line.key] {
+                refuse(line.line, "\(shownKey(line.key)) is already set in line \(first); keep one of the two")
+            } else {
+                firstLine[line.key] = line.line
+                lines.append(line)
+            }
+        }
+    }
+
+    /// nil for blanks, comments and what is refused. Messages do not repeat the line: it may hold a secret.
+    private mutating func parseLine(_ raw: ArraySlice<UInt8>, number: Int) -> SettingsFileLine? {
+        guard raw.count <= Self.limitLineBytes else {
+            refuse(
+                number,
+                "the line is longer than \(Self.limitLineBytes) bytes; put the value in a file and write key = file:PATH"
+            )
+            return nil
+        }
+        guard !raw.contains(0) else {
+            refuse(number, "the line holds a NUL byte; is this a text file?")
+            return nil
+        }
+        guard let text = String(validating: raw, as: UTF8.self) else {
+            refuse(number, "the line is not UTF-8; save the file in that encoding")
+            return nil
+        }
+        let content = trimmed(text)
+        guard !content.isEmpty, !content.hasPrefix("#") else { return nil }
+        guard let equals = content.firstIndex(of: "=") else {
+            refuse(number, "the line has no \"=\"; write key = value, or # before a comment")
+            return nil
+        }
+        let key = trimmed(content[..<equals])
+        guard !key.isEmpty else {
+            refuse(number, "there is no key before \"=\"")
+            return nil
+        }
+        return SettingsFileLine(key: key, value: trimmed(content[content.index(after: equals)...]), line: number)
+    }
+
+    private mutating func refuse(_ line: Int, _ words: String) {
+        faults.append(SettingFault(.file(path: path, line: line), words))
+    }
+}
+
+/// A key as it may be repeated in a message. What is not written like a key may be the last line of a pasted private key.
+func shownKey(_ key: String) -> String {
+    let looksLikeKey = key.utf8.count <= 64 && key.utf8.allSatisfy(isKeyByte)
+    return looksLikeKey ? key : "the key (not shown: no setting is written like it)"
+}
+
+func isKeyByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
+    default: false
+    }
+}

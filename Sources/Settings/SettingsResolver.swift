@@ -1,0 +1,184 @@
+// Flag, then variable, then file, then default: which value counts, and what is wrong with those given.
+
+import Glibc
+import Platform
+
+/// Every setting after precedence. Values that were refused have their default here; `faults` says so.
+public struct ResolvedSettings: Sendable {
+    public private(set) var faults: [SettingFault] = []
+    /// Lower precedence first: a library that takes the last of two spellings of one property then takes the right one.
+    public private(set) var passThrough: [PassThroughEntry] = []
+
+    private struct Value {
+        let text: String
+        let origin: SettingOrigin
+    }
+
+    /// What a `file:` may hold: certificates of a whole trust store.
+    static let limitValueFileBytes = 1 << 20
+    private static let filePrefix = "file:"
+
+    private let schema: SettingsSchema
+    private var values: [String: Value] = [:]
+
+    /// `command` names who asks; nil opens the files of every value.
+    public init(
+        _ schema: SettingsSchema, arguments: ParsedArguments, options: [CommandOption] = [],
+        environment: [(name: String, value: String)], command: String?
+    ) {
+        self.schema = schema
+        faults = arguments.faults
+        var flags = arguments.settings
+        let fileFlag = flags.firstIndex { $0.key == SettingsSchema.fileFlag }.map { flags.remove(at: $0).text }
+        let variables = variables(in: environment)
+        let fileVariable = environment.last { $0.name == schema.fileVariable && !$0.value.isEmpty }?.value
+        let ofFile = valuesOfFile(named: fileFlag ?? fileVariable)
+        let known = options.map(\.name) + [SettingsSchema.fileFlag]
+        let given = ofFile + variables + flags
+        for (index, value) in given.enumerated() {
+            // Only the value that counts is checked and its file opened: a flag is also the way around a wrong line.
+            // What no setting is called is wrong in every place.
+            let isOverridden = given[(index + 1)...].contains { $0.key == value.key }
+            if isOverridden && isKnown(value.key) { continue }
+            take(value, otherFlags: known, command: command)
+        }
+    }
+
+    private func isKnown(_ key: String) -> Bool {
+        key.hasPrefix(schema.family.name + ".") || schema.definition(key) != nil
+    }
+
+    /// nil: not set and without a default.
+    public subscript<Value>(_ setting: Setting<Value>) -> Value? {
+        guard let text = values[setting.definition.key]?.text ?? setting.definition.defaultText else { return nil }
+        // Texts in `values` have passed this very function, and defaults were tried when the setting was defined.
+        return try? setting.kind.parse(text)
+    }
+
+    /// The value of a setting with a default.
+    public func required<Value>(_ setting: Setting<Value>) -> Value {
+        guard let value = self[setting] else { preconditionFailure("\(setting.definition.key) has no default") }
+        return value
+    }
+
+    public func origin(of key: String) -> SettingOrigin { values[key]?.origin ?? .builtIn }
+
+    /// Every setting and property as people may see it: secrets as "(not shown)".
+    public var rows: [(key: String, value: String, origin: SettingOrigin)] {
+        let hidden = "(not shown)"
+        let settings = schema.definitions.map { definition in
+            let value = values[definition.key]
+            let shown =
+                if value != nil && definition.isSecret { hidden } else {
+                    value?.text ?? definition.defaultText ?? "(none)"
+                }
+            return (definition.key, shown, value?.origin ?? .builtIn)
+        }
+        return settings
+            + passThrough.map { entry in
+                let key = [schema.family.name, entry.scope, entry.name].compactMap(\.self).joined(separator: ".")
+                return (key, entry.isSecret ? hidden : entry.value, entry.origin)
+            }
+    }
+
+    // MARK: The three sources
+
+    /// Sorted by name: the order of an environment means nothing, and messages come out alike everywhere.
+    private mutating func variables(in environment: [(name: String, value: String)]) -> [GivenValue] {
+        var given: [GivenValue] = []
+        for (name, value) in environment.sorted(by: { $0.name < $1.name }) {
+            guard name.hasPrefix(schema.variablePrefix), name != schema.fileVariable else { continue }
+            guard !schema.isServiceVariable(name, value: value) else { continue }
+            let origin = SettingOrigin.variable(name)
+            if let key = schema.key(ofVariable: name) {
+                given.append(GivenValue(key: key, text: value, origin: origin))
+            } else {
+                let names = schema.keys.map(schema.variable(for:)) + [schema.fileVariable]
+                let nearest = nearestName(to: name, among: names) ?? "none"
+                faults.append(SettingFault(origin, "no setting has this name; the nearest is \(nearest)"))
+            }
+        }
+        return given
+    }
+
+    private mutating func valuesOfFile(named path: String?) -> [GivenValue] {
+        guard let path = path ?? (access(schema.defaultFile, F_OK) == 0 ? schema.defaultFile : nil) else { return [] }
+        let file = SettingsFile(path: path)
+        faults += file.faults
+        return file.lines.map { line in
+            GivenValue(key: line.key, text: line.value, origin: .file(path: path, line: line.line))
+        }
+    }
+
+    // MARK: One value
+
+    private mutating func take(_ given: GivenValue, otherFlags: [String], command: String?) {
+        if given.key.hasPrefix(schema.family.name + ".") { return takeProperty(given) }
+        guard let definition = schema.definition(given.key) else {
+            return faults.append(unknown(given, otherFlags: otherFlags))
+        }
+        let isRead = command.map { definition.readers.contains($0) } ?? true
+        guard isRead || !given.text.hasPrefix(Self.filePrefix), let text = resolved(given), !definition.meansNone(text)
+        else { return }
+        if let problem = definition.problem(text) {
+            let shown = definition.isSecret || text != given.text ? "its value" : quoted(text)
+            faults.append(SettingFault(given.origin, "\(given.key): \(shown) must be \(problem.words)"))
+        } else {
+            values[given.key] = Value(text: text, origin: given.origin)
+        }
+    }
+
+    private mutating func takeProperty(_ given: GivenValue) {
+        let path = given.key.dropFirst(schema.family.name.count + 1)
+        let scope = schema.family.scopes.first { path.hasPrefix($0 + ".") }
+        let name = String(path.dropFirst(scope.map { $0.count + 1 } ?? 0))
+        guard !name.isEmpty, name.utf8.allSatisfy(isKeyByte), !schema.family.scopes.contains(name) else {
+            let example = "\(schema.family.name).\(schema.family.examples.first ?? "name")"
+            return faults.append(
+                SettingFault(given.origin, "\(shownKey(given.key)) names no property; write it like \(example)"))
+        }
+        guard let value = resolved(given) else { return }
+        passThrough.append(PassThroughEntry(scope: scope, name: name, value: value, origin: given.origin))
+    }
+
+    private func unknown(_ given: GivenValue, otherFlags: [String]) -> SettingFault {
+        guard case .flag = given.origin else {
+            let nearest = nearestName(to: given.key, among: schema.keys) ?? "none"
+            return SettingFault(given.origin, "no setting is called \(shownKey(given.key)); the nearest is \(nearest)")
+        }
+        let nearest = nearestName(to: given.key, among: schema.keys + otherFlags) ?? "none"
+        return SettingFault("no setting or option is called \(quoted("--" + given.key)); the nearest is --\(nearest)")
+    }
+
+    /// The text itself, or the content of the file it names. nil when it was refused.
+    private mutating func resolved(_ given: GivenValue) -> String? {
+        guard given.text.hasPrefix(Self.filePrefix) else {
+            // Bytes that are not UTF-8 arrive as U+FFFD; a NUL cannot arrive.
+            guard !given.text.unicodeScalars.contains("\u{fffd}") else {
+                faults.append(SettingFault(given.origin, "\(shownKey(given.key)): the value is not UTF-8"))
+                return nil
+            }
+            return given.text
+        }
+        let path = String(given.text.dropFirst(Self.filePrefix.count))
+        do {
+            return try contentOfValueFile(path)
+        } catch {
+            faults.append(SettingFault(given.origin, "\(shownKey(given.key)): \(error)"))
+            return nil
+        }
+    }
+
+    private func contentOfValueFile(_ path: String) throws -> String {
+        var bytes = try readFile(path, limitBytes: Self.limitValueFileBytes)
+        if bytes.last == UInt8(ascii: "\n") {
+            bytes.removeLast()
+            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        }
+        guard !bytes.isEmpty else { throw SettingFault("\(path) is empty; write the value into it") }
+        guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
+            throw SettingFault("\(path) is no text in UTF-8")
+        }
+        return text
+    }
+}

@@ -1,0 +1,91 @@
+// All settings of a program, and the names they go by outside.
+
+/// Properties that are handed to a library as they are: `kafka.linger.ms`, or to one kind of its clients:
+/// `kafka.producer.linger.ms`.
+public struct PassThroughFamily: Sendable {
+    public let name: String
+    public let scopes: [String]
+    /// Properties that most users set: a key that lacks the family's name is led to them.
+    public let examples: [String]
+
+    public init(name: String, scopes: [String], examples: [String]) {
+        self.name = name
+        self.scopes = scopes
+        self.examples = examples
+    }
+}
+
+public struct SettingsSchema: Sendable {
+    public let definitions: [SettingDefinition]
+    public let family: PassThroughFamily
+    /// `EXAMPLE_` makes `topic.prefix` the variable `EXAMPLE_TOPIC_PREFIX`.
+    public let variablePrefix: String
+    /// Read when no other is named and it is there.
+    public let defaultFile: String
+
+    public init(
+        definitions: [SettingDefinition], family: PassThroughFamily, variablePrefix: String, defaultFile: String
+    ) {
+        self.definitions = definitions
+        self.family = family
+        self.variablePrefix = variablePrefix
+        self.defaultFile = defaultFile
+        precondition(Set(definitions.map(\.key)).count == definitions.count, "a key is defined twice")
+    }
+
+    /// Names the settings file.
+    public static let fileFlag = "config"
+    public var fileVariable: String { variablePrefix + "CONFIG" }
+
+    public func variable(for key: String) -> String {
+        variablePrefix + key.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
+    }
+
+    func definition(_ key: String) -> SettingDefinition? { definitions.first { $0.key == key } }
+
+    /// Every key worth naming to somebody who missed one.
+    var keys: [String] { definitions.map(\.key) + family.examples.map { "\(family.name).\($0)" } }
+
+    /// The key that a variable sets; nil for a name that no setting has.
+    func key(ofVariable name: String) -> String? {
+        if let definition = definitions.first(where: { variable(for: $0.key) == name }) { return definition.key }
+        let familyPrefix = variable(for: family.name) + "_"
+        guard name.hasPrefix(familyPrefix) else { return nil }
+        return name.dropFirst(variablePrefix.count).lowercased().map { $0 == "_" ? "." : String($0) }.joined()
+    }
+
+    /// Kubernetes tells every pod of each service in its namespace by variables. Of a service called as this program, or
+    /// called after it (`example-ingest`), they begin like settings: `EXAMPLE_SERVICE_HOST`, `EXAMPLE_SERVICE_PORT_HTTPS`,
+    /// `EXAMPLE_PORT=tcp://10.0.0.1:8443`, `EXAMPLE_INGEST_PORT_8443_TCP_ADDR`. They are not settings.
+    func isServiceVariable(_ name: String, value: String) -> Bool {
+        var words = name.split(separator: "_", omittingEmptySubsequences: false)
+        let transports = ["TCP", "UDP", "SCTP"]
+        if words.suffix(2) == ["SERVICE", "HOST"] { return true }
+        if zip(words, words.dropFirst()).contains(where: { $0 == "SERVICE" && $1 == "PORT" }) { return true }
+        if words.last == "PORT", transports.contains(where: { value.hasPrefix($0.lowercased() + "://") }) {
+            return true
+        }
+        if let last = words.last, ["PROTO", "PORT", "ADDR"].contains(last) { words.removeLast() }
+        let tail = Array(words.suffix(3))
+        return tail.count == 3 && tail[0] == "PORT" && UInt16(tail[1]) != nil && transports.contains(String(tail[2]))
+    }
+}
+
+/// A property of the family, given by somebody.
+public struct PassThroughEntry: Sendable, Equatable {
+    /// nil: for every kind of client.
+    public let scope: String?
+    public let name: String
+    public let value: String
+    public let origin: SettingOrigin
+
+    /// By its name alone: what a library will take as a password is not known here, so the guess is generous.
+    public var isSecret: Bool { nameSoundsSecret(name) }
+}
+
+/// For properties without a definition. Hiding a harmless value costs nothing; showing a key costs the key.
+func nameSoundsSecret(_ name: String) -> Bool {
+    let name = name.lowercased()
+    return ["password", "secret", "token", "jaas", ".pem", "credential", "passphrase", "oauthbearer.config"]
+        .contains { name.contains($0) }
+}

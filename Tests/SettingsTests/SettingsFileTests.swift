@@ -1,0 +1,65 @@
+import Testing
+
+@testable import Settings
+
+private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf", bytes: Array(text.utf8)) }
+
+@Suite struct `A settings file` {
+    @Test func `has keys and values, comments and blank lines`() {
+        let read = file("# comment\n\n  # indented comment\na.b = c d \nurl=http://x/?a=b#c\nempty =\n")
+        #expect(read.faults.isEmpty)
+        #expect(
+            read.lines == [
+                .init(key: "a.b", value: "c d", line: 4), .init(key: "url", value: "http://x/?a=b#c", line: 5),
+                .init(key: "empty", value: "", line: 6),
+            ])
+    }
+
+    @Test func `may have CRLF line ends, a byte order mark and no last newline`() {
+        let read = file("\u{feff}a = 1\r\n\r\nb = 2")
+        #expect(read.faults.isEmpty)
+        #expect(read.lines == [.init(key: "a", value: "1", line: 1), .init(key: "b", value: "2", line: 3)])
+    }
+
+    @Test(arguments: [
+        ("a = 1\nb", "x.conf:2: the line has no \"=\"; write key = value, or # before a comment"),
+        ("= 1", "x.conf:1: there is no key before \"=\""),
+        ("a = 1\n# c\na = 2", "x.conf:3: a is already set in line 1; keep one of the two"),
+        ("a = \u{0}", "x.conf:1: the line holds a NUL byte; is this a text file?"),
+    ])
+    func `says in which line it is wrong`(_ text: String, _ message: String) {
+        #expect(file(text).faults.map(\.description) == [message])
+    }
+
+    @Test func `must be UTF-8, and says where it is not`() {
+        let bytes = Array("a = 1\nb = ".utf8) + [0xff] + Array("\nc = 3".utf8)
+        let read = SettingsFile(path: "x.conf", bytes: bytes)
+        #expect(read.faults.map(\.description) == ["x.conf:2: the line is not UTF-8; save the file in that encoding"])
+        #expect(read.lines.map(\.key) == ["a", "c"])
+    }
+
+    @Test func `has lines of at most 8192 bytes`() {
+        let longest = "a = " + String(repeating: "x", count: SettingsFile.limitLineBytes - 4)
+        #expect(file(longest).faults.isEmpty)
+        #expect(file(longest + "x").faults.count == 1)
+    }
+
+    @Test func `reports every wrong line at once`() {
+        #expect(file("one\n= two\na = 1\na = 2\nthree").faults.count == 4)
+    }
+}
+
+@Suite struct `The nearest name` {
+    @Test(arguments: [
+        ("", "abc", 3), ("abc", "abc", 0), ("abc", "acb", 1), ("abc", "ab", 1), ("kitten", "sitting", 3),
+        ("ca", "abc", 3),
+    ])
+    func `takes the fewest slips of a finger`(_ from: String, _ to: String, _ distance: Int) {
+        #expect(editDistance(Array(from.utf8), Array(to.utf8)) == distance)
+        #expect(editDistance(Array(to.utf8), Array(from.utf8)) == distance)
+    }
+
+    @Test func `is found even for a name of a megabyte`() {
+        #expect(nearestName(to: String(repeating: "x", count: 1 << 20), among: ["a", "b"]) == "a")
+    }
+}
