@@ -41,6 +41,16 @@ public struct ConsumedRecord: ~Copyable {
         }
     }
 
+    /// The key's bytes, to keep.
+    public func copyOfKey() -> [UInt8]? { copy(message.pointee.key, message.pointee.key_len) }
+
+    /// The value's bytes, to keep.
+    public func copyOfValue() -> [UInt8]? { copy(message.pointee.payload, message.pointee.len) }
+
+    private func copy(_ address: UnsafeMutableRawPointer?, _ count: Int) -> [UInt8]? {
+        address.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) }
+    }
+
     @_lifetime(borrow self)
     private func bytes(_ address: UnsafeMutableRawPointer, _ count: Int) -> Span<UInt8> {
         let span = Span<UInt8>(_unsafeStart: address.assumingMemoryBound(to: UInt8.self), count: count)

@@ -338,7 +338,7 @@ extension Consumer {
     fileprivate func next(within limit: Duration) throws -> Seen? {
         guard let record = try poll(limit) else { return nil }
         return Seen(
-            key: record.key?.bytes, value: record.value?.bytes, offset: record.offset, timestamp: record.timestamp,
+            key: record.copyOfKey(), value: record.copyOfValue(), offset: record.offset, timestamp: record.timestamp,
             headers: record.headers)
     }
 
@@ -355,10 +355,6 @@ extension Consumer {
         }
         return seen
     }
-}
-
-extension Span<UInt8> {
-    fileprivate var bytes: [UInt8] { withUnsafeBufferPointer(Array.init) }
 }
 
 private func fill(_ topic: String, partitions: Int32, records: Int, _ properties: ClientProperties) throws {

@@ -8,6 +8,8 @@ struct WorkerOptions: Sendable {
     var output = ""
     /// Static membership: back within the session without a rebalance.
     var hasInstance = false
+    /// Sends one transaction's records and then waits to be killed, without committing.
+    var leavesOpen = false
     /// Records of one transaction at most.
     var recordsPerCommit = 200
 
@@ -22,6 +24,7 @@ struct WorkerOptions: Sendable {
             case "--input": inputs = value.split(separator: ",").map(String.init)
             case "--output": output = value
             case "--instance": hasInstance = value == "yes"
+            case "--leave-open": leavesOpen = value == "yes"
             case "--records": recordsPerCommit = Int(value) ?? recordsPerCommit
             default: return nil
             }

@@ -61,6 +61,8 @@ final class Worker: RebalanceHooks {
         consumerOptions.sessionTimeout = .seconds(6)
         consumer = try Consumer(consumerOptions)
         var producerOptions = TransactionalProducer.Configuration(transactionalID: identity, properties: properties)
+        // Long enough that only a successor ends it soon.
+        if options.leavesOpen { producerOptions.transactionTimeout = .seconds(60) }
         producerOptions.onEvent = { event in
             if case .producerReplaced(let reason) = event { printMessage("replaced: \(reason)") }
         }
@@ -93,6 +95,7 @@ final class Worker: RebalanceHooks {
             if let record = try consumer.poll(.milliseconds(100)) { try copy(record) }
             _ = try consumer.drain(limit: options.recordsPerCommit) { try copy($0) }
             if let fault = pending.take() { throw fault }
+            if options.leavesOpen && isOpen { waitToBeKilled() }
             try commit()
         } catch let fault as KafkaFault {
             // A record that was read but not sent is behind the position already: the transaction must not commit.
@@ -120,6 +123,12 @@ final class Worker: RebalanceHooks {
                 producer.poll(.milliseconds(10))
             }
         }
+    }
+
+    private func waitToBeKilled() -> Never {
+        while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
+        printData("open")
+        while true { pause(for: .seconds(1)) }
     }
 
     private func commit() throws(KafkaFault) {
