@@ -120,6 +120,24 @@ public final class ChildProcess: Sendable {
         }
     }
 
+    /// Waits until a text, such as the word that says it is ready, is in the output or the error output.
+    /// Does not wait on for a program that has ended without it.
+    public func waitUntilPrinted(_ text: String, within limit: Duration = .seconds(10)) async throws {
+        let deadline = Deadline(after: limit)
+        while true {
+            // In this order: what is printed last comes before the end.
+            let ending = ending
+            if standardOutput.contains(text) || standardError.contains(text) { return }
+            if let ending {
+                throw KafkaTestFault("\(program) ended (\(ending)) without \"\(text)\":\n\(lastLines(30))")
+            }
+            guard !deadline.hasPassed else {
+                throw NotInTime("\(program) prints \"\(text)\"", limit: limit, detail: lastLines(30))
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
     /// SIGTERM, and SIGKILL for what does not end within the limit.
     @discardableResult
     public func terminate(within limit: Duration = .seconds(10)) async throws -> ProcessEnding {

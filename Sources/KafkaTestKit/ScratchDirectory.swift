@@ -17,8 +17,8 @@ public final class ScratchDirectory: Sendable {
     }
 
     deinit {
-        perennial_remove_tree(path)
-        ExitCleanup.remove(directory: path)
+        // A child that has just been killed may still add a file: then the exit removes the rest.
+        if perennial_remove_tree(path) == 0 { ExitCleanup.remove(directory: path) }
     }
 
     /// Writes a small file and returns its path.

@@ -71,7 +71,7 @@ extension `The test kit` {
 
         @Test func `shows output while it runs, stops it, lets it go on, kills it`() async throws {
             let child = try ChildProcess("sh", ["-c", "echo ready; while :; do sleep 0.05; done"])
-            try await waitUntil("it is ready") { child.standardOutput == "ready\n" }
+            try await child.waitUntilPrinted("ready")
             child.suspend()
             try await waitUntil("it stands still") { state(of: child.processID) == "T" }
             child.resume()
@@ -85,8 +85,15 @@ extension `The test kit` {
         @Test func `kills what does not end in time`() async throws {
             await #expect(throws: NotInTime.self) { try await run("sleep", ["61"], timeout: .milliseconds(100)) }
             let deaf = try ChildProcess("sh", ["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"])
-            try await waitUntil("it is ready") { deaf.standardOutput == "ready\n" }
+            try await deaf.waitUntilPrinted("ready")
             #expect(try await deaf.terminate(within: .milliseconds(100)) == .killed(signal: SIGKILL))
+        }
+
+        @Test func `does not wait for words of a program that has ended, and shows its last ones`() async throws {
+            let child = try ChildProcess("sh", ["-c", "echo the cause >&2; exit 4"])
+            await #expect { try await child.waitUntilPrinted("ready", within: .seconds(60)) } throws: {
+                "\($0)".contains("exit code 4") && "\($0)".contains("the cause")
+            }
         }
 
         @Test(arguments: ["wait", "exit 0"])
