@@ -4,21 +4,10 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
-import Synchronization
 import Testing
 
 /// How long a test waits for what should take seconds, on a machine that is busy with other things.
 let patience: Duration = .seconds(60)
-
-/// Runs blocking calls of the layer on a thread of their own.
-func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    let box = Mutex<T?>(nil)
-    try await WorkerThread.start("test") {
-        let value = try body()
-        box.withLock { $0 = value }
-    }.join()
-    return box.withLock { $0 }!
-}
 
 /// One Kafka as a test sees it.
 struct Broker: Sendable {
@@ -68,11 +57,14 @@ struct Broker: Sendable {
                 .partitions.count
             admin.close(by: Deadline(after: patience))
             try consumer.assign(
-                Dictionary(uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
+                Dictionary(
+                    uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
             var copies: [Copy] = []
             let deadline = Deadline(after: patience)
             while !consumer.isAtEnd {
-                if deadline.hasPassed { throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end") }
+                if deadline.hasPassed {
+                    throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end")
+                }
                 if let record = try consumer.poll(.milliseconds(100)) { copies.append(Copy(record)) }
             }
             return copies

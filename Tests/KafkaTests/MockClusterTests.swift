@@ -1,4 +1,5 @@
 import Kafka
+import KafkaTestKit
 import Log
 import Platform
 import Synchronization
@@ -11,13 +12,13 @@ private let soon: Duration = .seconds(20)
 @Suite(.serialized) struct `On the mock cluster` {
     /// Runs `body` on a thread of its own, as the layer asks for, with a cluster that is gone afterwards.
     private func withCluster(_ body: @escaping @Sendable (MockCluster) throws -> Void) async throws {
-        try await WorkerThread.start("mock-test") {
+        try await blocking {
             let cluster = try MockCluster()
             defer { cluster.close() }
             try cluster.createTopic("in", partitions: 4)
             try cluster.createTopic("out", partitions: 4)
             try body(cluster)
-        }.join()
+        }
     }
 
     @Test func `a record comes back as it was sent`() async throws {

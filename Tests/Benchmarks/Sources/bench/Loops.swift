@@ -33,7 +33,8 @@ func produce(_ bootstrap: String, _ name: String, partitions: Int32, records: In
         while true {
             do throws(KafkaFault) {
                 try producer.send(
-                    to: topic, partition: Int32(truncatingIfNeeded: n % Int64(partitions)), key: key.span, value: value.span,
+                    to: topic, partition: Int32(truncatingIfNeeded: n % Int64(partitions)), key: key.span,
+                    value: value.span,
                     timestamp: 1_771_000_000_000 + n, token: UInt(n))
                 break
             } catch {
