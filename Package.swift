@@ -22,6 +22,7 @@ let domain: [Target] = [
 
 let engine: [Target] = [
     .target(name: "CPlatform"),
+    .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log"),
     .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
@@ -41,7 +42,8 @@ let roles: [Target] = [
     .target(
         name: "Roles",
         dependencies: [
-            "COpenSSL", "CRocksDB", "CPlatform", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Log",
+            "COpenSSL", "CRocksDB", "CRocksDBVersion", "CPlatform", "Configuration", "Contract", "HTTP", "JSON",
+            "Kafka", "Log",
             "Platform",
             "Service", "Settings", "Telemetry",
         ]),
@@ -75,8 +77,8 @@ let tests: [Target] = [
         dependencies: [
             "Configuration", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
         ]),
-    .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Kafka", "Log", "Settings"]),
-    .testTarget(name: "RolesTests", dependencies: ["Configuration", "KafkaTestKit", "Roles", "perennial"]),
+    .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Log", "Settings"]),
+    .testTarget(name: "RolesTests", dependencies: ["Configuration", "JSON", "KafkaTestKit", "Roles", "perennial"]),
     .testTarget(name: "HouseTests"),
 ]
 

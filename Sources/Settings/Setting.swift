@@ -3,8 +3,13 @@
 /// Why a text is no value of a setting, as the rest of the sentence "… must be …". Never repeats the text: it may be secret.
 public struct SettingProblem: Error, Equatable {
     public let words: String
+    /// For texts that are secret in part.
+    public let hidesValue: Bool
 
-    public init(_ words: String) { self.words = words }
+    public init(_ words: String, hidesValue: Bool = false) {
+        self.words = words
+        self.hidesValue = hidesValue
+    }
 }
 
 /// What values a setting takes, and how a text becomes one.

@@ -121,7 +121,8 @@ public struct ResolvedSettings: Sendable {
         guard isRead || !given.text.hasPrefix(Self.filePrefix), let text = resolved(given), !definition.meansNone(text)
         else { return }
         if let problem = definition.problem(text) {
-            let shown = definition.isSecret || text != given.text ? "its value" : quoted(text)
+            let isHidden = definition.isSecret || problem.hidesValue || text != given.text
+            let shown = isHidden ? "its value" : quoted(text)
             faults.append(SettingFault(given.origin, "\(given.key): \(shown) must be \(problem.words)"))
         } else {
             values[given.key] = Value(text: text, origin: given.origin)

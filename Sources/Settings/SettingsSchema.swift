@@ -79,6 +79,13 @@ public struct PassThroughEntry: Sendable, Equatable {
     public let value: String
     public let origin: SettingOrigin
 
+    public init(scope: String?, name: String, value: String, origin: SettingOrigin) {
+        self.scope = scope
+        self.name = name
+        self.value = value
+        self.origin = origin
+    }
+
     /// By its name alone: what a library will take as a password is not known here, so the guess is generous.
     public var isSecret: Bool { nameSoundsSecret(name) }
 }

@@ -1,0 +1,146 @@
+// The whole configuration with types, after every check that needs no network.
+
+public import Contract
+import Platform
+public import Settings
+
+/// Everything that is wrong, at once.
+public struct ConfigurationFaults: Error, CustomStringConvertible {
+    public let faults: [SettingFault]
+
+    public var description: String { faults.map(\.description).joined(separator: "\n") }
+}
+
+public struct Configuration: Sendable {
+    /// Properties for librdkafka, lower precedence first.
+    public let kafka: [PassThroughEntry]
+    public let topicPlan: TopicPlan
+    public let environment: Contract.Environment
+    /// Both, unless one was named.
+    public let namedEnvironments: [Contract.Environment]
+    public let apps: [App]
+    public let verification: Verification
+    public let ingest: Ingest
+    public let service: Service
+    public let worker: Worker
+    public let tickInterval: Duration
+    public let entitlementsLeeway: Duration
+    public let churnZone: String
+    public let api: ReadAPI
+    public let consumption: Consumption
+    public let apple: Apple
+    /// Every setting as people may see it.
+    public let rows: [(key: String, value: String, origin: SettingOrigin)]
+
+    public struct Verification: Sendable {
+        public let rootPaths: [String]
+        public let ocsp: OCSPMode
+        public let archivesSignedPayloads: Bool
+    }
+
+    public struct Ingest: Sendable {
+        public let listen: ListenAddress
+        public let certificatePath: String?
+        public let keyPath: String?
+        public let isPlaintext: Bool
+        public let allowed: AllowedAddresses
+        public let trustedProxies: [AddressRange]
+        public let maxBodyBytes: Int
+        public let timeout: Duration
+        public let maxInFlight: Int
+        public let rejectedMaxBytesPerHour: Int
+        public let usageToken: String?
+    }
+
+    public struct Service: Sendable {
+        public let logFormat: LogFormat
+        public let logLevel: LogLevel
+        public let adminListen: ListenAddress
+    }
+
+    public struct Worker: Sendable {
+        public let stateDirectory: String
+        public let stateCacheBytes: Int
+        public let threads: Int
+        public let slot: WorkerSlot
+        public let commitInterval: Duration
+    }
+
+    public struct ReadAPI: Sendable {
+        public let listen: ListenAddress
+        public let token: String?
+    }
+
+    public struct Consumption: Sendable {
+        public let policyPath: String?
+        public let wait: Duration
+        public let sends: Bool
+    }
+
+    public struct Apple: Sendable {
+        public let issuerId: String?
+        public let keyId: String?
+        /// A path, or the key itself when it was given by `file:`.
+        public let key: String?
+        public let production: BaseURL
+        public let sandbox: BaseURL
+    }
+
+    public var names: Names { Names(prefix: topicPlan.prefix, environment: environment) }
+
+    /// Reads every source. `refusal` gives the reason why a property of librdkafka may not be set, or nil.
+    ///
+    /// Files that settings name are opened only if `command` reads the setting; `check` reads all.
+    public static func load(
+        _ command: CommandName, arguments: ParsedArguments, options: [CommandOption] = [],
+        environment: [(name: String, value: String)], refusal: (_ property: String) -> String? = { _ in nil }
+    ) throws(ConfigurationFaults) -> Configuration {
+        let settings = ResolvedSettings(
+            SettingTable.schema, arguments: arguments, options: options, environment: environment,
+            command: command.rawValue)
+        var faults = settings.faults
+        for property in settings.passThrough {
+            if let reason = refusal(property.name) {
+                faults.append(SettingFault(property.origin, "kafka property \(property.name) cannot be set: \(reason)"))
+            }
+        }
+        let readsApps = SettingTable.apps.definition.readers.contains(command.rawValue)
+        let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
+        faults += appsFile?.faults ?? []
+        faults += conflicts(in: settings, for: command)
+        guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
+        return Configuration(settings, apps: appsFile?.apps ?? [])
+    }
+
+    private init(_ settings: ResolvedSettings, apps: [App]) {
+        typealias Table = SettingTable
+        kafka = settings.passThrough
+        topicPlan = TopicPlan(
+            prefix: settings.required(Table.topicPrefix), partitions: settings.required(Table.partitions),
+            replicationFactor: settings.required(Table.replicationFactor),
+            minimumInSyncReplicas: settings.required(Table.minimumInSyncReplicas))
+        environment = settings.required(Table.environment)
+        namedEnvironments =
+            settings.origin(of: Table.environment.definition.key) == .builtIn
+            ? Contract.Environment.allCases : [environment]
+        self.apps = apps
+        verification = Verification(settings)
+        ingest = Ingest(settings)
+        service = Service(settings)
+        worker = Worker(settings)
+        tickInterval = .milliseconds(settings.required(Table.tickInterval))
+        entitlementsLeeway = Self.leeway(settings, environment)
+        churnZone = settings.required(Table.churnZone)
+        api = ReadAPI(settings)
+        consumption = Consumption(settings)
+        apple = Apple(settings)
+        rows = settings.rows
+    }
+
+    /// Subscriptions of sandbox renew within minutes: an hour of leeway would hide every expiry there.
+    private static func leeway(_ settings: ResolvedSettings, _ environment: Contract.Environment) -> Duration {
+        let leeway = SettingTable.entitlementsLeeway
+        let isDefault = settings.origin(of: leeway.definition.key) == .builtIn
+        return isDefault && environment == .sandbox ? .seconds(60) : .milliseconds(settings.required(leeway))
+    }
+}

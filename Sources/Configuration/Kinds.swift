@@ -1,0 +1,124 @@
+// Kinds of values that only this product has.
+
+import Contract
+import Settings
+
+public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
+public enum LogFormat: String, Sendable, CaseIterable { case json, text }
+public enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, warning, error }
+
+/// The number of a replica, stable over restarts.
+public enum WorkerSlot: Sendable, Hashable {
+    case fixed(Int)
+    case auto
+
+    /// Kubernetes names the pods of a StatefulSet so. Higher than any count of replicas; a longer number is a random name.
+    static let limit = 9999
+
+    /// nil: `auto`, and the host name does not end in a number. The caller warns and takes 0.
+    public func number(hostName: String) -> Int? {
+        switch self {
+        case .fixed(let number): return number
+        case .auto:
+            let digits = hostName.utf8.reversed().prefix { (0x30...0x39).contains($0) }.reversed()
+            guard !digits.isEmpty, digits.count < hostName.utf8.count else { return nil }
+            return Int(String(decoding: digits, as: UTF8.self)).flatMap { $0 <= Self.limit ? $0 : nil }
+        }
+    }
+}
+
+/// `http` or `https`, a host, perhaps a port and a path; without a slash at the end.
+public struct BaseURL: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+
+    public init?(_ text: String) {
+        let scheme = ["https://", "http://"].first { text.hasPrefix($0) }
+        guard let scheme, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { return nil }
+        let rest = text.dropFirst(scheme.count)
+        // A query would swallow the path that is appended; a user name belongs into no address.
+        guard let first = rest.first, first != "/", first != ":", !rest.contains(where: { "?#@\\".contains($0) }) else {
+            return nil
+        }
+        let slashes = text.reversed().prefix { $0 == "/" }.count
+        description = String(text.dropLast(slashes))
+    }
+}
+
+extension SettingKind where Value == BaseURL {
+    static var baseURL: SettingKind {
+        SettingKind("URL") { text throws(SettingProblem) in
+            guard let url = BaseURL(text) else {
+                // The text may hold a password, in front of the host.
+                throw SettingProblem(
+                    "an http or https address without user and query, such as https://api.example.com",
+                    hidesValue: true)
+            }
+            return url
+        }
+    }
+}
+
+extension SettingKind where Value == TopicPrefix {
+    static var topicPrefix: SettingKind {
+        SettingKind("letters, digits, \".\", \"_\", \"-\", at most \(TopicPrefix.limitBytes)") {
+            text throws(SettingProblem) in
+            guard let prefix = TopicPrefix(text) else {
+                throw SettingProblem(
+                    "1 to \(TopicPrefix.limitBytes) letters, digits, dots, underscores and dashes, as Kafka takes them")
+            }
+            return prefix
+        }
+    }
+}
+
+extension SettingKind where Value == WorkerSlot {
+    static var workerSlot: SettingKind {
+        SettingKind("auto or 0 to \(WorkerSlot.limit)") { text throws(SettingProblem) in
+            if text == "auto" { return .auto }
+            guard let number = Int(text), (0...WorkerSlot.limit).contains(number) else {
+                throw SettingProblem("auto or a whole number from 0 to \(WorkerSlot.limit)")
+            }
+            return .fixed(number)
+        }
+    }
+}
+
+extension SettingKind where Value == String {
+    /// Travels in an HTTP header.
+    static var bearerToken: SettingKind {
+        SettingKind("token") { text throws(SettingProblem) in
+            guard (1...4096).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+                throw SettingProblem("visible ASCII without blanks, at most 4096 characters")
+            }
+            return text
+        }
+    }
+
+    /// The name of a time zone. Whether the zone's data is there is found out by who counts its days.
+    static var zone: SettingKind {
+        SettingKind("IANA time zone") { text throws(SettingProblem) in
+            let isName = text.utf8.allSatisfy { byte in
+                isLetterOrDigit(byte) || "_+-/".utf8.contains(byte)
+            }
+            // The name becomes part of a path.
+            guard (1...64).contains(text.utf8.count), isName, !text.hasPrefix("/"), !text.hasSuffix("/") else {
+                throw SettingProblem("the name of a time zone, such as UTC or Europe/Berlin")
+            }
+            return text
+        }
+    }
+
+    /// An identifier of Apple's developer site.
+    static var identifier: SettingKind {
+        SettingKind("identifier") { text throws(SettingProblem) in
+            guard (1...64).contains(text.utf8.count),
+                text.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
+            else { throw SettingProblem("the identifier shown in App Store Connect: letters, digits and dashes") }
+            return text
+        }
+    }
+}
+
+private func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+}

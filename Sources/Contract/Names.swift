@@ -1,0 +1,68 @@
+// The names that the outside sees: environments, workers, prefix, groups, identities.
+
+/// Apple's two worlds. Their records never share a topic.
+public enum Environment: String, Sendable, CaseIterable {
+    case production, sandbox
+}
+
+/// A consumer of `notifications` that keeps state.
+public enum Worker: String, Sendable, CaseIterable {
+    case entitlements, churn, consumption
+}
+
+/// The first part of every topic and group name: keeps installations in one cluster apart.
+public struct TopicPrefix: Sendable, Hashable, CustomStringConvertible {
+    /// Kafka's limit for the name of a topic; it becomes a directory name with a few characters more.
+    static let limitTopicNameBytes = 249
+    /// Kept free for the ending of a shadow topic, `.replay-<name>`, with a name of up to 32 bytes.
+    static let reservedForShadowBytes = ".replay-".utf8.count + 32
+
+    /// So that the longest name of the catalogue, with the ending of a shadow, is one that Kafka takes.
+    public static var limitBytes: Int {
+        let longestName = TopicID.allCases.map(\.name.utf8.count).max() ?? 0
+        let longestEnvironment = Environment.allCases.map(\.rawValue.utf8.count).max() ?? 0
+        return limitTopicNameBytes - reservedForShadowBytes - longestName - longestEnvironment - 2
+    }
+
+    public let description: String
+
+    /// nil when Kafka would not take the names made from it.
+    public init?(_ text: String) {
+        guard !text.isEmpty, text.utf8.count <= Self.limitBytes, text.utf8.allSatisfy(isTopicNameByte) else {
+            return nil
+        }
+        description = text
+    }
+}
+
+func isTopicNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
+    default: false
+    }
+}
+
+/// The names of one installation in one environment. Access lists are written for them.
+public struct Names: Sendable, Hashable {
+    public let prefix: TopicPrefix
+    public let environment: Environment
+
+    public init(prefix: TopicPrefix, environment: Environment) {
+        self.prefix = prefix
+        self.environment = environment
+    }
+
+    public func topic(_ id: TopicID) -> String { "\(prefix).\(environment.rawValue).\(id.name)" }
+
+    /// The consumer group of a worker.
+    public func group(_ worker: Worker) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
+
+    /// The group whose members divide the ticking of partitions. Its members are dynamic: they have no instance ids.
+    public var clockGroup: String { "\(prefix).\(environment.rawValue).clock" }
+
+    /// Who one thread of one replica is, as transactional id and as group instance id: after a restart the same, so that it
+    /// fences its predecessor. Two processes with one slot would fence each other for ever.
+    public func identity(_ worker: Worker, slot: Int, thread: Int) -> String { "\(group(worker)).\(slot)-\(thread)" }
+}

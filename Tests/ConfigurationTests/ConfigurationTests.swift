@@ -1,0 +1,214 @@
+import Contract
+import Foundation
+import Settings
+import Testing
+
+@testable import Configuration
+
+private func load(
+    _ command: CommandName = .check, _ arguments: [String] = [], _ environment: [(name: String, value: String)] = [],
+    refusal: (String) -> String? = { _ in nil }
+) throws -> Configuration {
+    try Configuration.load(
+        command, arguments: ParsedArguments(arguments, options: []), environment: environment, refusal: refusal)
+}
+
+private func faults(
+    _ command: CommandName = .check, _ arguments: [String], refusal: (String) -> String? = { _ in nil }
+) -> [String] {
+    do {
+        _ = try load(command, arguments, refusal: refusal)
+        return []
+    } catch {
+        return (error as? ConfigurationFaults)?.faults.map(\.description) ?? ["\(error)"]
+    }
+}
+
+@Suite struct `The configuration` {
+    @Test func `has the defaults of the contract`() {
+        let expected: [(String, String?)] = [
+            ("topic.prefix", "appstore"), ("environment", "production"), ("partitions", "12"),
+            ("topics.replication.factor", "3"), ("topics.min.insync.replicas", "2"), ("apps", nil),
+            ("ingest.listen", "0.0.0.0:8443"), ("ingest.tls.certificate", nil), ("ingest.tls.key", nil),
+            ("ingest.plaintext", "false"), ("ingest.allow", "any"), ("ingest.trusted.proxies", nil),
+            ("ingest.max.body.bytes", "262144"), ("ingest.timeout.ms", "2000"), ("ingest.max.in.flight", "2048"),
+            ("rejected.max.bytes.per.hour", "67108864"), ("verify.roots", nil), ("verify.ocsp", "off"),
+            ("archive.signed.payloads", "true"), ("log.format", "json"), ("log.level", "info"),
+            ("admin.listen", "127.0.0.1:9464"), ("state.directory", "./state"), ("state.cache.bytes", "268435456"),
+            ("worker.threads", "1"), ("worker.slot", "auto"), ("commit.interval.ms", "20"),
+            ("tick.interval.ms", "30000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
+            ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("usage.token", nil), ("consumption.policy", nil),
+            ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("apple.issuer.id", nil),
+            ("apple.key.id", nil), ("apple.key", nil), ("apple.api.production", "https://api.storekit.apple.com"),
+            ("apple.api.sandbox", "https://api.storekit-sandbox.apple.com"),
+        ]
+        #expect(SettingTable.definitions.map(\.key) == expected.map(\.0))
+        #expect(SettingTable.definitions.map(\.defaultText) == expected.map(\.1))
+    }
+
+    @Test func `hides what is secret`() {
+        let secrets = SettingTable.definitions.filter(\.isSecret).map(\.key)
+        #expect(secrets == ["api.token", "usage.token", "apple.key"])
+    }
+
+    @Test func `loads without any setting`() throws {
+        let configuration = try load()
+        #expect(configuration.names.topic(.notifications) == "appstore.production.notifications")
+        #expect(configuration.topicPlan.partitions == 12)
+        #expect(configuration.entitlementsLeeway == .seconds(3600))
+        #expect(configuration.worker.commitInterval == .milliseconds(20))
+        #expect(configuration.ingest.listen.description == "0.0.0.0:8443")
+        #expect(configuration.apps.isEmpty)
+    }
+
+    @Test func `every command of every setting is one of the contract, and check reads all`() {
+        let commands = Set(CommandName.allCases.map(\.rawValue))
+        for definition in SettingTable.definitions {
+            #expect(definition.readers.allSatisfy(commands.contains))
+            #expect(definition.readers.last == "check")
+            #expect(definition.effect.hasSuffix("."))
+        }
+    }
+
+    @Test func `gives sandbox a leeway of a minute unless one is set`() throws {
+        #expect(try load(.check, ["--environment=sandbox"]).entitlementsLeeway == .seconds(60))
+        let set = try load(.check, ["--environment=sandbox", "--entitlements.leeway.ms=3600000"])
+        #expect(set.entitlementsLeeway == .seconds(3600))
+    }
+
+    @Test func `names both environments unless one is given`() throws {
+        #expect(try load(.topics).namedEnvironments == [.production, .sandbox])
+        #expect(try load(.topics, ["--environment=production"]).namedEnvironments == [.production])
+        let variable = try load(.topics, [], [(name: "PERENNIAL_ENVIRONMENT", value: "sandbox")])
+        #expect(variable.namedEnvironments == [.sandbox])
+    }
+
+    @Test func `keeps properties of librdkafka in order, with scope and origin`() throws {
+        let configuration = try load(
+            .check, ["--kafka.producer.linger.ms=1"], [(name: "PERENNIAL_KAFKA_BOOTSTRAP_SERVERS", value: "a:9092")])
+        #expect(
+            configuration.kafka == [
+                PassThroughEntry(
+                    scope: nil, name: "bootstrap.servers", value: "a:9092",
+                    origin: .variable("PERENNIAL_KAFKA_BOOTSTRAP_SERVERS")),
+                PassThroughEntry(
+                    scope: "producer", name: "linger.ms", value: "1", origin: .flag("kafka.producer.linger.ms")),
+            ])
+    }
+
+    @Test func `refuses a property for the reason it is told`() {
+        let told = faults(.check, ["--kafka.consumer.isolation.level=read_uncommitted"]) { name in
+            name == "isolation.level" ? "workers read what is committed" : nil
+        }
+        #expect(
+            told == [
+                "flag --kafka.consumer.isolation.level: kafka property isolation.level cannot be set: workers read what is committed"
+            ])
+    }
+
+    @Test func `reports everything that is wrong at once`() {
+        let told = faults(
+            .check,
+            ["--partitions=0", "--ingest.allow=17.0.0.1/8", "--apps=/nonexistent", "--unknown=1", "--kafka.a=b"]
+        ) { _ in "no" }
+        #expect(told.count == 5)
+        #expect(told.contains("apps: cannot read /nonexistent: No such file or directory"))
+    }
+}
+
+@Suite struct `A value of the configuration` {
+    @Test(arguments: [
+        "--topic.prefix=a/b", "--topic.prefix=", "--environment=Production", "--partitions=0", "--partitions=10001",
+        "--partitions=+1 ", "--topics.replication.factor=0", "--ingest.listen=:8443", "--ingest.listen=localhost:8443",
+        "--ingest.listen=0.0.0.0:65536", "--ingest.listen=::1:80", "--ingest.allow=any,17.0.0.0/8",
+        "--ingest.allow=17.0.0.0/33", "--ingest.trusted.proxies=10.0.0.0/-1", "--ingest.max.body.bytes=524289",
+        "--ingest.plaintext=yes", "--verify.ocsp=on", "--log.format=xml", "--log.level=loud", "--worker.slot=-1",
+        "--worker.slot=first", "--churn.zone=../etc/passwd", "--churn.zone=/etc", "--api.token=two words",
+        "--api.token=", "--consumption.wait.ms=43200000", "--apple.api.production=api.storekit.apple.com",
+        "--apple.api.sandbox=https://user@host", "--apple.api.sandbox=https://", "--apple.issuer.id=a b",
+        "--commit.interval.ms=0",
+    ])
+    func `is refused outside its range`(_ argument: String) {
+        let isNone = argument == "--api.token="
+        #expect(faults(.check, [argument]).count == (isNone ? 0 : 1))
+    }
+
+    @Test(arguments: [
+        "--topic.prefix=a.b_c-D9", "--partitions=10000", "--ingest.listen=[::]:8443", "--ingest.listen=127.0.0.1:0",
+        "--ingest.allow=17.0.0.0/8, 2620:149::/32,::1", "--ingest.trusted.proxies=10.0.0.1", "--worker.slot=9999",
+        "--churn.zone=America/Argentina/Buenos_Aires", "--churn.zone=Etc/GMT+5",
+        "--apple.api.sandbox=http://127.0.0.1:80/x/",
+        "--verify.roots=a.pem, b.der",
+    ])
+    func `is taken within it`(_ argument: String) { #expect(faults(.check, [argument]) == []) }
+
+    @Test func `with a password in it is not repeated`() {
+        let told = faults(.check, ["--apple.api.sandbox=https://user:hunter2@host"])
+        #expect(told.count == 1)
+        #expect(!told.joined().contains("hunter2"))
+    }
+}
+
+@Suite struct `Settings that do not go together` {
+    @Test func `are more copies in sync than there are copies`() {
+        let told = faults(.topics, ["--topics.replication.factor=1"])
+        #expect(told.count == 1)
+        #expect(told.first?.contains("nothing could be written") == true)
+        #expect(faults(.topics, ["--topics.replication.factor=1", "--topics.min.insync.replicas=1"]) == [])
+    }
+
+    @Test func `are a read API open to others and no token`() {
+        #expect(faults(.api, ["--api.listen=0.0.0.0:8080"]).count == 1)
+        #expect(faults(.api, ["--api.listen=0.0.0.0:8080", "--api.token=x"]) == [])
+        #expect(faults(.api, ["--api.listen=[::1]:8080"]) == [])
+        #expect(faults(.topics, ["--api.listen=0.0.0.0:8080"]) == [], "not read by this command")
+    }
+
+    @Test func `are half a pair of TLS files, half an API key`() {
+        #expect(faults(.check, ["--ingest.tls.key=a"]).count == 1)
+        #expect(faults(.check, ["--ingest.tls.key=a", "--ingest.tls.certificate=b"]) == [])
+        #expect(faults(.check, ["--apple.key=a", "--apple.key.id=b"]).count == 1)
+    }
+
+    @Test func `are ingest and no apps, no certificate`() {
+        #expect(faults(.ingest, []).count == 2)
+        #expect(faults(.ingest, ["--ingest.plaintext=true"]).count == 1)
+    }
+}
+
+@Suite struct `Addresses` {
+    @Test func `are compared by their bits`() throws {
+        let apple = try AddressRange("17.0.0.0/8")
+        for (address, isInside) in [
+            ("17.255.1.2", true), ("18.0.0.0", false), ("::ffff:17.1.1.1", true), ("1100::", false),
+        ] {
+            #expect(apple.contains(try #require(IPAddress(address))) == isInside, "\(address)")
+        }
+        let odd = try AddressRange("2001:db8:8000::/33")
+        #expect(odd.contains(try #require(IPAddress("2001:db8:ffff::1"))))
+        #expect(!odd.contains(try #require(IPAddress("2001:db8:7fff::1"))))
+        #expect(try AddressRange("0.0.0.0/0").contains(try #require(IPAddress("255.1.1.1"))))
+        #expect(AllowedAddresses.any.contains(try #require(IPAddress("::1"))))
+    }
+
+    @Test func `are written as they are read`() {
+        for text in ["127.0.0.1:80", "[::1]:0", "[2001:db8::1]:8443"] {
+            #expect(ListenAddress(text)?.description == text)
+        }
+        #expect(ListenAddress("127.0.0.2:80")?.address.isLoopback == true)
+        #expect(ListenAddress("[::ffff:127.0.0.1]:80")?.address.isLoopback == true)
+        #expect(ListenAddress("0.0.0.0:80")?.address.isLoopback == false)
+    }
+}
+
+@Suite struct `A worker's slot` {
+    @Test(
+        arguments: [
+            ("perennial-entitlements-2", 2), ("host07", 7), ("web", nil), ("12", nil), ("ip-10-0-0-123456789", nil),
+            ("", nil),
+        ] as [(String, Int?)])
+    func `is the number at the end of the host name`(_ host: String, _ slot: Int?) {
+        #expect(WorkerSlot.auto.number(hostName: host) == slot)
+        #expect(WorkerSlot.fixed(5).number(hostName: host) == 5)
+    }
+}
