@@ -65,6 +65,9 @@ public final class Latch: @unchecked Sendable {
         return true
     }
 
+    /// Blocks until the latch is open, however long that takes.
+    public func wait() { while !wait(for: .seconds(3600)) {} }
+
     @discardableResult
     public func wait(for duration: Duration) -> Bool { wait(until: Deadline(after: duration)) }
 }
