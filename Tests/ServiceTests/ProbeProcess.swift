@@ -18,6 +18,8 @@ final class ProbeProcess {
         process.standardError = stderr.pipe
         process.standardInput = FileHandle.nullDevice
         try process.run()
+        stdout.start()
+        stderr.start()
     }
 
     deinit {
@@ -50,19 +52,23 @@ final class ProbeProcess {
     }
 }
 
-/// Reads a pipe to its end on the threads of Foundation.
+/// Reads a pipe to its end on a thread of its own.
 private final class Collector: Sendable {
     let pipe = Pipe()
     private let state = Mutex<(bytes: Data, hasEnded: Bool)>((Data(), false))
 
-    init() {
-        pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
-            let some = handle.availableData
-            self?.state.withLock { state in
-                state.bytes += some
-                if some.isEmpty { state.hasEnded = true }
+    /// Call when the child has the other end.
+    func start() {
+        let handle = pipe.fileHandleForReading
+        Thread.detachNewThread {
+            while true {
+                let some = handle.availableData
+                self.state.withLock { state in
+                    state.bytes += some
+                    state.hasEnded = some.isEmpty
+                }
+                if some.isEmpty { return }
             }
-            if some.isEmpty { handle.readabilityHandler = nil }
         }
     }
 
