@@ -60,7 +60,9 @@ func runAll(_ arguments: [String]) async throws -> Bool {
         for fault in try admin.create(
             [
                 Admin.NewTopic(name: written, partitions: partitions, replicationFactor: 1, settings: settings),
-                Admin.NewTopic(name: read, partitions: partitions, replicationFactor: 1),
+                // The records' timestamps lie in the past: without this the broker would delete them at once.
+                Admin.NewTopic(
+                    name: read, partitions: partitions, replicationFactor: 1, settings: [("retention.ms", "-1")]),
             ], by: Deadline(after: .seconds(20))
         ).values {
             if let fault { throw fault }

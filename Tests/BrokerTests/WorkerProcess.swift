@@ -1,0 +1,124 @@
+// Worker processes that copy two co-partitioned inputs into one output, and the oracle that judges what they did.
+
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+/// A group of `transform-worker` processes on topics of its own.
+struct WorkerGroup: Sendable {
+    let broker: Broker
+    let inputs: [String]
+    let output: String
+    let partitions: Int32
+    let group: String
+
+    static func make(_ label: String, _ broker: Broker, partitions: Int32, replicationFactor: Int32 = 1) async throws
+        -> WorkerGroup
+    {
+        func topic(_ name: String) async throws -> String {
+            try await broker.makeTopic(
+                "\(label)-\(name)", partitions: partitions, replicationFactor: replicationFactor,
+                settings: replicationFactor == 3 ? [("min.insync.replicas", "2")] : [])
+        }
+        let output = try await topic("out")
+        return WorkerGroup(
+            broker: broker, inputs: [try await topic("a"), try await topic("b")], output: output,
+            partitions: partitions, group: "\(output).worker")
+    }
+
+    func startWorker(slot: Int, isStatic: Bool = false) throws -> ChildProcess {
+        try ChildProcess(
+            productPath("transform-worker"),
+            [
+                "--bootstrap", broker.bootstrap, "--group", group, "--slot", "\(slot)", "--input",
+                inputs.joined(separator: ","), "--output", output, "--instance", isStatic ? "yes" : "no",
+            ])
+    }
+
+    /// The partitions a worker was last given; empty when it has none.
+    static func assignment(of worker: ChildProcess) -> [String] {
+        let last = worker.standardOutput.split(separator: "\n").last {
+            $0.hasPrefix("assigned") || $0 == "revoked" || $0 == "lost"
+        }
+        guard let last, last.hasPrefix("assigned") else { return [] }
+        return last.split(separator: " ").dropFirst().map(String.init)
+    }
+
+    /// Waits until these workers share all partitions of both inputs, and checks that equal numbers have one owner.
+    func waitUntilShared(by workers: [ChildProcess]) async throws {
+        try await waitUntil("\(workers.count) workers share the partitions", within: patience) {
+            let owned = workers.map { Self.assignment(of: $0) }
+            return owned.allSatisfy { !$0.isEmpty } && owned.joined().count == Int(partitions) * inputs.count
+        }
+    }
+
+    /// Every set of partitions that a worker was ever given has equal numbers of both inputs.
+    func expectCoPartitioned(_ workers: [ChildProcess]) {
+        for worker in workers {
+            for line in worker.standardOutput.split(separator: "\n") where line.hasPrefix("assigned") {
+                let given = line.split(separator: " ").dropFirst()
+                let numbers = inputs.map { input in
+                    Set(given.filter { $0.hasPrefix("\(input)[") }.map { $0.dropFirst(input.utf8.count) })
+                }
+                #expect(numbers[0] == numbers[1], "\(line)")
+            }
+        }
+    }
+
+    /// The oracle knows only what was written to the inputs: `count` numbered records in each partition of both. Each must be in
+    /// the output once, in the partition of the same number, in order.
+    func expectExactCopy(count: Int) async throws {
+        let copies = try await broker.read(output)
+        #expect(copies.count == count * Int(partitions) * inputs.count)
+        for input in inputs {
+            for partition in 0..<partitions {
+                let prefix = "\(input):\(partition):"
+                let mine = copies.filter { $0.header("source")?.hasPrefix(prefix) == true }
+                #expect(mine.allSatisfy { $0.partition == partition })
+                #expect(mine.map(\.text) == (0..<count).map(String.init), "\(prefix) lost, repeated or out of order")
+            }
+        }
+    }
+
+    func waitUntilCopied(count: Int) async throws {
+        let wanted = Int64(count)
+        try await waitUntil("every input is dealt with", within: .seconds(120)) {
+            try await blocking {
+                let admin = try Admin(clientID: "watch", properties: broker.properties)
+                defer { admin.close(by: Deadline(after: patience)) }
+                // A broker that is down for the moment is asked again.
+                guard let offsets = try? admin.offsets(ofGroup: group, by: Deadline(after: .seconds(5))) else {
+                    return false
+                }
+                return offsets.count == Int(partitions) * inputs.count
+                    && offsets.values.allSatisfy { $0.value >= wanted }
+            }
+        }
+    }
+
+    /// Writes numbers into all partitions of both inputs, a bit at a time, until `count` are there.
+    func feed(count: Int, chunk: Int = 50, every interval: Duration = .milliseconds(50)) async throws {
+        try await blocking {
+            var failure: KafkaCode?
+            // A minute for a record: brokers die and come back meanwhile.
+            var options = Producer.Configuration(clientID: "feeder", properties: broker.properties)
+            options.deliveryTimeout = .seconds(60)
+            let producer = try Producer(options) { failure = $0.failure ?? failure }
+            let targets = try inputs.map { try producer.topic($0) }
+            for number in 0..<count {
+                let value = Array(String(number).utf8)
+                for target in targets {
+                    for partition in 0..<partitions {
+                        try producer.send(to: target, partition: partition, key: nil, value: value.span)
+                    }
+                }
+                if number % chunk == chunk - 1 { pause(for: interval); producer.poll() }
+            }
+            try producer.flush(by: Deadline(after: .seconds(90)))
+            producer.close(by: Deadline(after: patience))
+            if let failure { throw KafkaFault(.stopProcess, failure, operation: "feed the workers") }
+        }
+    }
+}
