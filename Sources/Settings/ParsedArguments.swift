@@ -27,6 +27,14 @@ public struct ParsedArguments: Sendable {
     public private(set) var faults: [SettingFault] = []
     private(set) var settings: [GivenValue] = []
 
+    /// For a command without settings: there every other flag is a mistake.
+    public func unknownOptions(known: [CommandOption]) -> [SettingFault] {
+        settings.map { given in
+            let nearest = nearestName(to: given.key, among: known.map(\.name)) ?? "none"
+            return SettingFault("no option is called \(quoted("--" + given.key)); the nearest is --\(nearest)")
+        }
+    }
+
     public func has(_ option: String) -> Bool { options[option] != nil }
 
     /// Every `--name` that is no option is taken for a setting; whether there is such a setting, the resolver says.
@@ -39,6 +47,8 @@ public struct ParsedArguments: Sendable {
             }
             if argument.hasPrefix("--") {
                 take(argument.dropFirst(2), rest: &rest, known: known)
+            } else if argument == "-h", known.contains(where: { $0.name == "help" }) {
+                options["help"] = ""
             } else if argument.hasPrefix("-"), argument != "-" {
                 faults.append(SettingFault("\(quoted(argument)) is no option; options begin with two dashes"))
             } else {
