@@ -18,6 +18,10 @@ struct GivenValue: Sendable {
     let key: String
     let text: String
     let origin: SettingOrigin
+
+    static let filePrefix = "file:"
+    /// The value itself is in the file that the text names.
+    var namesFile: Bool { text.hasPrefix(Self.filePrefix) }
 }
 
 public struct ParsedArguments: Sendable {
@@ -26,12 +30,14 @@ public struct ParsedArguments: Sendable {
     public private(set) var options: [String: String] = [:]
     public private(set) var faults: [SettingFault] = []
     private(set) var settings: [GivenValue] = []
+    /// Flags that are no options and came without a value. Those that no setting has are better told to be unknown.
+    private(set) var withoutValue: [String] = []
 
     /// For a command without settings: there every other flag is a mistake.
     public func unknownOptions(known: [CommandOption]) -> [SettingFault] {
-        settings.map { given in
-            let nearest = nearestName(to: given.key, among: known.map(\.name)) ?? "none"
-            return SettingFault("no option is called \(quoted("--" + given.key)); the nearest is --\(nearest)")
+        (settings.map(\.key) + withoutValue).map { key in
+            let nearest = nearestName(to: key, among: known.map(\.name)) ?? "none"
+            return SettingFault("no option is called \(quoted("--" + key)); the nearest is --\(nearest)")
         }
     }
 
@@ -66,9 +72,12 @@ public struct ParsedArguments: Sendable {
             guard text == nil else { return faults.append(SettingFault("--\(name) takes no value")) }
             text = ""
         } else if text == nil {
-            text = nextValue(of: name, rest: &rest)
+            text = nextValue(rest: &rest)
         }
-        guard let text else { return }
+        guard let text else {
+            if option == nil { withoutValue.append(name) } else { faults.append(Self.needsValue(name)) }
+            return
+        }
         if options[name] != nil || settings.contains(where: { $0.key == name }) {
             faults.append(SettingFault("--\(name) is given twice; keep one of the two"))
         } else if option != nil {
@@ -78,20 +87,17 @@ public struct ParsedArguments: Sendable {
         }
     }
 
-    private mutating func nextValue(of name: String, rest: inout ArraySlice<String>) -> String? {
-        guard let next = rest.first, !next.hasPrefix("--") else {
-            faults.append(
-                SettingFault(
-                    "--\(shownKey(name)) needs a value; one that begins with two dashes is written --NAME=VALUE"))
-            return nil
-        }
+    /// nil: none follows.
+    private func nextValue(rest: inout ArraySlice<String>) -> String? {
+        guard let next = rest.first, !next.hasPrefix("--") else { return nil }
         rest.removeFirst()
-        guard next != "=" else {
-            // The value follows as a word of its own; taken for an operand it would be repeated in a message.
-            _ = rest.popFirst()
-            faults.append(SettingFault("--\(shownKey(name)): write --NAME=VALUE without blanks around \"=\""))
-            return nil
-        }
-        return next
+        guard next == "=" else { return next }
+        // The value follows as a word of its own; taken for an operand it would be repeated in a message.
+        _ = rest.popFirst()
+        return nil
+    }
+
+    static func needsValue(_ name: String) -> SettingFault {
+        SettingFault("--\(name) needs a value: write --\(name)=VALUE, without blanks around \"=\"")
     }
 }

@@ -96,6 +96,17 @@ private func faults(
             ])
     }
 
+    @Test func `reads the apps for a command that needs them, and only then`() throws {
+        let path = NSTemporaryDirectory() + "apps-\(UUID().uuidString).json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try #"[{"bundleId": "com.example.app", "appAppleId": 123}]"#.write(
+            toFile: path, atomically: true, encoding: .utf8)
+        #expect(try load(.entitlements, ["--apps", path]).apps.map(\.bundleId) == ["com.example.app"])
+        try "[1]".write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(faults(.entitlements, ["--apps", path]).count == 1)
+        #expect(faults(.topics, ["--apps", path]) == [])
+    }
+
     @Test func `refuses a property for the reason it is told`() {
         let told = faults(.check, ["--kafka.consumer.isolation.level=read_uncommitted"]) { name in
             name == "isolation.level" ? "workers read what is committed" : nil

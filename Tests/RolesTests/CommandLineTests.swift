@@ -79,6 +79,7 @@ private func run(
     @Test(arguments: [
         ["version", "--topic.prefix=x"], ["version", "extra"], ["version", "--format"], ["version", "--format=xml"],
         ["help", "version", "extra"], ["help", "settings", "--format=html"], ["version", "-x"],
+        ["version", "--verbose"],
         ["version", "--help=1"],
     ])
     func `refuses arguments it does not understand`(_ arguments: [String]) {
