@@ -30,7 +30,7 @@ let engine: [Target] = [
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
-    .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform", "Telemetry"]),
+    .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
     .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
 ]
 
@@ -104,7 +104,7 @@ let package = Package(
     name: "perennial",
     products: [
         .executable(name: "perennial", targets: ["perennial"]),
-        .library(name: "Kafka", targets: ["Kafka", "Log"]),
+        .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
     ],
     targets: all,

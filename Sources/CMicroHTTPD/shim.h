@@ -1,2 +1,81 @@
 #pragma once
 #include <microhttpd.h>
+
+// Swift does not import variadic functions: the ones that are needed, with their arguments spelt out.
+
+struct perennial_httpd_settings {
+    int listen_socket;
+    unsigned int connection_limit;
+    size_t connection_memory;
+    unsigned int threads;
+    // PEM, ended by NUL and alive as long as the daemon; both or none.
+    const char *certificate;
+    const char *key;
+    const char *priorities;
+};
+
+struct perennial_httpd_callbacks {
+    void *context;
+    MHD_AccessHandlerCallback request;
+    void *(*request_line)(void *context, const char *target, struct MHD_Connection *connection);
+    MHD_RequestCompletedCallback completed;
+    MHD_NotifyConnectionCallback connection;
+};
+
+/// `MHD_start_daemon`. NULL when the library refuses.
+static inline struct MHD_Daemon *perennial_httpd_start(
+    const struct perennial_httpd_settings *settings, const struct perennial_httpd_callbacks *callbacks) {
+    struct MHD_OptionItem options[16];
+    int count = 0;
+#define PERENNIAL_OPTION(name, number, pointer) \
+    options[count++] = (struct MHD_OptionItem) { name, (intptr_t)(number), (void *)(pointer) }
+    PERENNIAL_OPTION(MHD_OPTION_LISTEN_SOCKET, settings->listen_socket, NULL);
+    PERENNIAL_OPTION(MHD_OPTION_CONNECTION_LIMIT, settings->connection_limit, NULL);
+    PERENNIAL_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->connection_memory, NULL);
+    // Refuses what the standard forbids, such as an HTTP/1.1 request without Host.
+    PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL);
+    PERENNIAL_OPTION(MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context);
+    PERENNIAL_OPTION(MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context);
+    PERENNIAL_OPTION(MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context);
+    // A pool of one is refused by the library; without the option there is one thread.
+    if (settings->threads > 1) PERENNIAL_OPTION(MHD_OPTION_THREAD_POOL_SIZE, settings->threads, NULL);
+    // MHD_USE_ITC is what lets MHD_quiesce_daemon work with epoll.
+    unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    if (settings->certificate) {
+        flags |= MHD_USE_TLS;
+        PERENNIAL_OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, settings->certificate);
+        PERENNIAL_OPTION(MHD_OPTION_HTTPS_MEM_KEY, 0, settings->key);
+        PERENNIAL_OPTION(MHD_OPTION_HTTPS_PRIORITIES, 0, settings->priorities);
+    }
+    PERENNIAL_OPTION(MHD_OPTION_END, 0, NULL);
+#undef PERENNIAL_OPTION
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, callbacks->request, callbacks->context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+}
+
+static inline int perennial_httpd_socket(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static inline const struct sockaddr *perennial_httpd_peer(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info ? info->client_addr : NULL;
+}
+
+/// What the connection callback stored when the connection was accepted.
+static inline void *perennial_httpd_context(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static inline size_t perennial_httpd_head_bytes(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
+
+/// The status of the answer that is being sent, 0 when there is none.
+static inline unsigned int perennial_httpd_status(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_HTTP_STATUS);
+    return info ? info->http_status : 0;
+}

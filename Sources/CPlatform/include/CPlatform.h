@@ -1,6 +1,8 @@
 // What the Glibc module does not show to Swift: macros, variadic functions, global FILE pointers.
 #pragma once
 
+#include "CPlatformChild.h"
+
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,3 +25,6 @@ int perennial_open_for_reading(const char *path);
 
 /// Names the calling thread (at most 15 bytes are kept).
 void perennial_name_thread(const char *name);
+
+/// How many bytes a TCP socket has received since it was opened; -1 when the system does not say.
+int64_t perennial_received_bytes(int socket);

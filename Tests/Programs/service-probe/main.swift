@@ -1,1 +1,5 @@
-print("probe")
+import Platform
+import Service
+
+Signals.blockAll()
+endProcess(runProbe(CommandLine.arguments))

@@ -1,1 +1,11 @@
-print("probe")
+// A consume-transform-produce worker that the tests start, kill and freeze: the Kafka layer's own commit cycle, with nothing
+// around it. It copies every record of its inputs to the same partition of the output, in transactions.
+
+import Platform
+
+Signals.blockAll()
+guard let options = WorkerOptions(arguments: Array(CommandLine.arguments.dropFirst())) else {
+    printMessage("usage: transform-worker --bootstrap S --group G --slot N --input A,B --output T [--instance yes]")
+    exitProcess(2)
+}
+exitProcess(runUntilSignal(options))

@@ -1,0 +1,346 @@
+// One connection and the request on it.
+
+import CMicroHTTPD
+import CPlatform
+import Glibc
+import Synchronization
+import Telemetry
+
+/// Unchecked: libmicrohttpd locks where it matters. Used on the connection's own thread, and for resuming while the
+/// connection is suspended, when nobody else touches it.
+struct ConnectionHandle: @unchecked Sendable {
+    let pointer: OpaquePointer
+}
+
+/// Requests on a connection come one after the other, so there is one object for all of them.
+///
+/// `state` is what three parties share: the thread of the connection, whoever answers, and the sweeper.
+final class Connection: Sendable {
+    enum Phase {
+        /// Between two requests. `received`: bytes of the socket so far; more of them are the next request.
+        case idle(since: ContinuousClock.Instant, received: Int64)
+        /// From the first byte (of a new connection: from its start) to the end of the body.
+        case reading(since: ContinuousClock.Instant)
+        /// The handler has it.
+        case held(isSuspended: Bool)
+        /// The handler has answered; the thread of the connection will send.
+        case answered(HTTPResponse)
+        case sending(since: ContinuousClock.Instant)
+        /// Shut down by us; what else comes of it does not matter.
+        case cut
+    }
+
+    struct State {
+        /// nil: closed, and the number may belong to somebody else already.
+        var socket: Int32?
+        var phase: Phase
+        /// Counts requests, so that a late answer cannot reach the next one.
+        var exchange: UInt64 = 0
+        var target = ""
+        /// nil until the head is there.
+        var request: HTTPRequest?
+        var body: [UInt8] = []
+        /// An answer that waits until the body, of no use any more, has come in.
+        var refusal: HTTPResponse?
+        var discardedBytes = 0
+
+        /// Something came, and no request line was found in it.
+        func diedUnread(received: Int64) -> Bool {
+            switch phase {
+            case .reading: target.isEmpty && received > 0
+            case .idle(_, let before): received > before
+            default: false
+            }
+        }
+    }
+
+    let core: ServerCore
+    let handle: ConnectionHandle
+    let peer: IPAddress?
+    let state: Mutex<State>
+
+    init(_ core: ServerCore, _ handle: ConnectionHandle) {
+        self.core = core
+        self.handle = handle
+        peer = perennial_httpd_peer(handle.pointer).flatMap(IPAddress.init)
+        state = Mutex(State(socket: perennial_httpd_socket(handle.pointer), phase: .reading(since: .now)))
+    }
+
+    var hasHead: Bool { state.withLock { $0.request != nil } }
+
+    // MARK: On the thread of the connection
+
+    func requestLine(target: String) {
+        state.withLock { state in
+            state.target = target
+            if case .idle = state.phase { state.phase = .reading(since: .now) }
+        }
+    }
+
+    func head(method: String, version: String) -> MHD_Result {
+        let target = state.withLock { $0.target }
+        let headers = HTTPHeaders(of: handle)
+        let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
+        state.withLock { $0.request = request }
+        guard perennial_httpd_head_bytes(handle.pointer) <= core.configuration.maxHeadBytes else {
+            return refuse(.headTooLarge, .text(431, "the head is larger than \(core.configuration.maxHeadBytes) bytes"))
+        }
+        let framing: Framing
+        do {
+            framing = try Framing(version: version, headers: headers)
+        } catch {
+            return refuse(.malformed, .text(error == .version ? 505 : 400, error.rawValue))
+        }
+        guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else { return .YES }
+        // Who waits for "100 Continue" has not sent the body yet; who announces too much is not waited for.
+        let isAwaited = framing.hasBody && headers["Expect"] != nil
+        if isAwaited || (framing.declaredBytes ?? 0) > core.configuration.maxDiscardedBytes {
+            return send(answer, thenClose: true)
+        }
+        // Not sent here even when there is no body: after an answer to a head the library reads nothing more from the
+        // connection, without saying so to the client.
+        state.withLock { $0.refusal = answer }
+        return .YES
+    }
+
+    /// A request whose body cannot be found for certain: the connection ends with it.
+    private func refuse(_ cause: ServerMetrics.Cause, _ response: HTTPResponse) -> MHD_Result {
+        core.metrics.count(cause)
+        return send(response, thenClose: true)
+    }
+
+    private func tooLarge(_ framing: Framing) -> HTTPResponse? {
+        guard let bytes = framing.declaredBytes, bytes > core.configuration.maxBodyBytes else { return nil }
+        return tooLarge()
+    }
+
+    private func tooLarge() -> HTTPResponse {
+        core.metrics.count(.bodyTooLarge)
+        return .text(413, "the body is larger than \(core.configuration.maxBodyBytes) bytes")
+    }
+
+    func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
+        let configuration = core.configuration
+        return state.withLock { state in
+            if case .cut = state.phase { return .NO }
+            if state.refusal == nil, state.body.count + bytes.count > configuration.maxBodyBytes {
+                state.refusal = tooLarge()
+                state.discardedBytes = state.body.count
+                state.body = []
+            }
+            guard let refusal = state.refusal else {
+                state.body.append(contentsOf: bytes)
+                return .YES
+            }
+            state.discardedBytes += bytes.count
+            guard state.discardedBytes <= configuration.maxDiscardedBytes else {
+                // An answer cannot be queued in the middle of a body.
+                cut(&state, saying: refusal)
+                return .NO
+            }
+            return .YES
+        }
+    }
+
+    /// The body is there, or a suspended request goes on.
+    func complete() -> MHD_Result {
+        enum Step {
+            case close
+            case send(HTTPResponse)
+            case ask(HTTPRequest, exchange: UInt64)
+        }
+        let step: Step = state.withLock { state in
+            switch state.phase {
+            case .answered(let response): return .send(response)
+            case .reading:
+                if let refusal = state.refusal { return .send(refusal) }
+                guard var request = state.request else { return .close }
+                guard core.takeSlot() else { return .send(overloaded()) }
+                request.body = state.body
+                state.body = []
+                state.phase = .held(isSuspended: false)
+                return .ask(request, exchange: state.exchange)
+            default: return .close
+            }
+        }
+        switch step {
+        case .close: return .NO
+        case .send(let response): return send(response)
+        case .ask(let request, let exchange): return ask(request, exchange: exchange)
+        }
+    }
+
+    private func overloaded() -> HTTPResponse {
+        core.metrics.count(.overloaded)
+        return .unavailable("too many requests are waiting", retryAfterSeconds: core.configuration.retryAfterSeconds)
+    }
+
+    private func ask(_ request: HTTPRequest, exchange: UInt64) -> MHD_Result {
+        // The responder is not kept here: when the handler lets go of it, it answers for itself.
+        core.handler.handle(request, Responder(self, exchange: exchange))
+        let answer: HTTPResponse? = state.withLock { state in
+            guard case .held = state.phase else {
+                if case .answered(let response) = state.phase { return response }
+                return nil
+            }
+            // Suspended under the lock: an answer comes either before, and is seen above, or after, and resumes.
+            MHD_suspend_connection(handle.pointer)
+            state.phase = .held(isSuspended: true)
+            return nil
+        }
+        return answer.map { send($0) } ?? .YES
+    }
+
+    private func send(_ response: HTTPResponse, thenClose: Bool = false) -> MHD_Result {
+        let mayGo = state.withLock { state in
+            if case .cut = state.phase { return false }
+            state.phase = .sending(since: .now)
+            return true
+        }
+        guard mayGo else { return .NO }
+        let closes = thenClose || core.isDraining
+        if queue(response, closes: closes) { return .YES }
+        core.metrics.count(.unanswered)
+        core.logger.error(
+            "an answer cannot be sent: a header of it is not allowed",
+            ["server": .string(core.configuration.name), "status": .integer(response.status)])
+        return queue(.text(500, "internal error"), closes: closes) ? .YES : .NO
+    }
+
+    private func queue(_ response: HTTPResponse, closes: Bool) -> Bool {
+        let made = response.body.withUnsafeBytes { body in
+            MHD_create_response_from_buffer(
+                body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
+        }
+        guard let made else { return false }
+        defer { MHD_destroy_response(made) }
+        for field in response.headers.fields {
+            guard MHD_add_response_header(made, field.name, field.value) == .YES else { return false }
+        }
+        if closes, MHD_add_response_header(made, "Connection", "close") != .YES { return false }
+        guard MHD_queue_response(handle.pointer, UInt32(response.status), made) == .YES else { return false }
+        core.metrics.count(status: response.status)
+        return true
+    }
+
+    /// `status` is that of the library's own answer when the request never came to us.
+    func completed(status: Int) {
+        state.withLock { state in
+            if case .reading = state.phase, status >= 400 {
+                core.metrics.count(status: status)
+                core.metrics.count(status == 431 || status == 414 ? .headTooLarge : .malformed)
+            }
+            state.exchange += 1
+            state.target = ""
+            state.request = nil
+            state.refusal = nil
+            state.body = []
+            state.discardedBytes = 0
+            if case .cut = state.phase { return }
+            let received = state.socket.map { perennial_received_bytes($0) } ?? -1
+            state.phase = .idle(since: .now, received: received)
+        }
+    }
+
+    func closed() {
+        state.withLock { state in
+            if let socket = state.socket, state.diedUnread(received: perennial_received_bytes(socket)) {
+                core.metrics.count(.unreadable)
+            }
+            state.socket = nil
+        }
+    }
+
+    // MARK: From any thread
+
+    func answer(_ response: HTTPResponse, exchange: UInt64) -> Bool {
+        state.withLock { state in
+            guard state.exchange == exchange, case .held(let isSuspended) = state.phase else { return false }
+            state.phase = .answered(response)
+            core.freeSlot()
+            // Under the lock, so that the end of the server, which takes it too, comes before or after, not between.
+            if isSuspended { MHD_resume_connection(handle.pointer) }
+            return true
+        }
+    }
+
+    func answerDropped(exchange: UInt64) {
+        let path = state.withLock { $0.request?.path ?? "" }
+        guard answer(.text(500, "internal error"), exchange: exchange) else { return }
+        core.metrics.count(.unanswered)
+        core.logger.error(
+            "a request was dropped without an answer and got 500; this is a defect of the handler",
+            ["server": .string(core.configuration.name), "path": .string(path)])
+    }
+
+    /// The deadline of the stop has passed: what is held is answered for the handler.
+    func giveUp() {
+        let exchange = state.withLock { $0.exchange }
+        let response = HTTPResponse.unavailable(
+            "shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
+        if answer(response, exchange: exchange) { core.metrics.count(.stopped) }
+    }
+
+    func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?) {
+        let configuration = core.configuration
+        state.withLock { state in
+            guard let socket = state.socket else { return }
+            let received = perennial_received_bytes(socket)
+            let drained = drainingSince.map { $0.duration(to: now) > configuration.drainGrace } ?? false
+            switch state.phase {
+            case .idle(let since, let before):
+                if received > before {
+                    state.phase = .reading(since: now)
+                } else if drained && since.duration(to: now) > configuration.drainGrace
+                    || since.duration(to: now) > configuration.idleTimeout
+                {
+                    cut(&state, saying: nil)
+                }
+            case .reading(let since):
+                if since.duration(to: now) > configuration.requestDeadline {
+                    core.metrics.count(.timedOut)
+                    cut(&state, saying: .text(408, "the request was not complete in time"))
+                } else if drained && received == 0 {
+                    cut(&state, saying: nil)
+                }
+            case .sending(let since) where since.duration(to: now) > configuration.sendDeadline:
+                core.metrics.count(.timedOut)
+                cut(&state, saying: nil)
+            case .sending, .held, .answered, .cut: break
+            }
+        }
+    }
+
+    /// Shuts the socket down; the thread of the connection notices and closes it. `response` is written past the library,
+    /// which takes no answer before the request is complete; only in plaintext, and only if the socket takes it at once.
+    private func cut(_ state: inout State, saying response: HTTPResponse?) {
+        state.phase = .cut
+        guard let socket = state.socket else { return }
+        if let response, core.configuration.identity == nil {
+            core.metrics.count(status: response.status)
+            var bytes = Array("HTTP/1.1 \(response.status) Refused\r\nConnection: close\r\n".utf8)
+            for field in response.headers.fields { bytes += Array("\(field.name): \(field.value)\r\n".utf8) }
+            bytes += Array("Content-Length: \(response.body.count)\r\n\r\n".utf8) + response.body
+            _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+        }
+        shutdown(socket, Int32(SHUT_RDWR))
+    }
+}
+
+extension HTTPHeaders {
+    init(of handle: ConnectionHandle) {
+        self.init()
+        withUnsafeMutablePointer(to: &self) { headers in
+            _ = MHD_get_connection_values(handle.pointer, .HEADER_KIND, appendHeader, headers)
+        }
+    }
+}
+
+private func appendHeader(
+    context: UnsafeMutableRawPointer?, kind: MHD_ValueKind, name: UnsafePointer<CChar>?, value: UnsafePointer<CChar>?
+) -> MHD_Result {
+    guard let context, let name else { return .NO }
+    context.assumingMemoryBound(to: HTTPHeaders.self).pointee.add(
+        String(cString: name), value.map { String(cString: $0) } ?? "")
+    return .YES
+}

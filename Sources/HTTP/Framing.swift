@@ -1,0 +1,52 @@
+// How the head says where the body ends. Two readings of one request are how requests are smuggled past a proxy, so
+// whatever can be read in two ways is refused; libmicrohttpd takes most of it, even in strict mode.
+
+struct Framing: Equatable {
+    var declaredBytes: Int?
+    var isChunked = false
+    var hasBody: Bool { isChunked || (declaredBytes ?? 0) > 0 }
+
+    enum Fault: String, Error {
+        case name = "a header name is not a token"
+        case version = "only HTTP/1.0 and HTTP/1.1 are spoken here"
+        case host = "exactly one Host header is needed"
+        case lengths = "more than one Content-Length header"
+        case length = "Content-Length is not a number"
+        case both = "Content-Length and Transfer-Encoding exclude each other"
+        case encoding = "the only transfer encoding understood here is chunked, once, in HTTP/1.1"
+    }
+
+    init(version: String, headers: HTTPHeaders) throws(Fault) {
+        guard headers.fields.allSatisfy({ isToken($0.name) }) else { throw .name }
+        guard version == "HTTP/1.1" || version == "HTTP/1.0" else { throw .version }
+        let hosts = headers.all("Host").count
+        guard hosts == 1 || (hosts == 0 && version == "HTTP/1.0") else { throw .host }
+        let lengths = headers.all("Content-Length")
+        let encodings = headers.all("Transfer-Encoding")
+        guard lengths.count <= 1 else { throw .lengths }
+        guard lengths.isEmpty || encodings.isEmpty else { throw .both }
+        if let length = lengths.first {
+            guard !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let bytes = Int(length)
+            else {
+                throw .length
+            }
+            declaredBytes = bytes
+        }
+        if let encoding = encodings.first {
+            guard encodings.count == 1, equalsIgnoringCase(encoding, "chunked"), version == "HTTP/1.1" else {
+                throw .encoding
+            }
+            isChunked = true
+        }
+    }
+}
+
+private func isToken(_ name: String) -> Bool {
+    !name.isEmpty
+        && name.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            }
+        }
+}

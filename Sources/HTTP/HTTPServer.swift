@@ -1,0 +1,196 @@
+// The HTTP server: libmicrohttpd with epoll and a few threads, and the strictness that it leaves to its user.
+
+import CMicroHTTPD
+import Glibc
+public import Platform
+import Synchronization
+public import Telemetry
+
+/// Listens from `init` to `stop`. One that is never stopped goes on listening until the process ends.
+public final class HTTPServer: Sendable {
+    /// Certificate chain (the server's own first) and private key, both PEM.
+    public struct Identity: Sendable {
+        public var certificate: [UInt8]
+        public var key: [UInt8]
+
+        public init(certificate: [UInt8], key: [UInt8]) {
+            self.certificate = certificate
+            self.key = key
+        }
+    }
+
+    public struct Configuration: Sendable {
+        /// Tells the servers of a process apart in metrics and logs.
+        public var name: String
+        public var address: ListenAddress
+        /// nil: plaintext.
+        public var identity: Identity?
+        /// Threads that read, call the handler and write. Two keep one busy handshake from stopping everything.
+        public var threads = 2
+        /// Beyond it connections wait in the backlog. 1,024 is what the usual limit of file descriptors leaves room for
+        /// beside Kafka's and the store's.
+        public var maxConnections = 1024
+        /// Connections that the kernel holds until they are accepted.
+        public var backlog: Int32 = 512
+        /// Request line and headers; browsers and proxies stay below 8 KB.
+        public var maxHeadBytes = 16 << 10
+        /// Declared or chunked. Memory for bodies is bounded by this times `maxConnections`.
+        public var maxBodyBytes = 256 << 10
+        /// A refused body is still read up to this size, because a client that is cut off while it sends often never sees
+        /// the answer.
+        public var maxDiscardedBytes = 1 << 20
+        /// From the first byte of a request to the last. A sender of one byte a second would hold a connection for ever.
+        public var requestDeadline: Duration = .seconds(10)
+        /// From the first byte of an answer to the last.
+        public var sendDeadline: Duration = .seconds(30)
+        /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both
+        /// act at once.
+        public var idleTimeout: Duration = .seconds(75)
+        /// Requests given to the handler and not answered; beyond it 503.
+        public var maxInFlight = 2048
+        /// For that 503: by then a burst is over.
+        public var retryAfterSeconds = 60
+        /// A stop leaves idle connections this long, so that a busy client learns by `Connection: close` and loses nothing.
+        public var drainGrace: Duration = .seconds(1)
+
+        public init(name: String, address: ListenAddress) {
+            self.name = name
+            self.address = address
+        }
+    }
+
+    /// Where it listens; the port is the real one when 0 was asked for.
+    public let address: ListenAddress
+    private let core: ServerCore
+    private let daemon: DaemonHandle
+    private let stopping = Mutex(false)
+    private let sweeperStop = Latch()
+    private let sweeperEnd = Latch()
+
+    /// TLS 1.2 and 1.3 and nothing else, as GnuTLS writes it.
+    private static let tlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+    /// A connection's buffer: a notification of 19.5 KB in one piece beside a head of the largest size.
+    private static let connectionMemoryBytes = 48 << 10
+
+    public init(
+        _ configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
+    ) throws(HTTPServerFault) {
+        precondition(configuration.threads >= 1 && configuration.maxConnections >= configuration.threads)
+        precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
+        if let identity = configuration.identity {
+            for bytes in [identity.certificate, identity.key] {
+                guard bytes.starts(with: "-----BEGIN".utf8) || bytes.contains(UInt8(ascii: "\n")), !bytes.contains(0)
+                else { throw .badIdentity(reason: "it is not PEM") }
+            }
+        }
+        let (socket, bound) = try configuration.address.listen(backlog: configuration.backlog)
+        core = ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
+        address = bound
+        guard let started = Self.startDaemon(core, socket: socket) else {
+            close(socket)
+            throw configuration.identity == nil
+                ? .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")
+                : .badIdentity(reason: "certificate and key must be PEM, unencrypted, and belong together")
+        }
+        daemon = started
+        startSweeper()
+    }
+
+    private static func startDaemon(_ core: ServerCore, socket: Int32) -> DaemonHandle? {
+        let configuration = core.configuration
+        let certificate = configuration.identity.map { strdup($0.certificate) }
+        let key = configuration.identity.map { strdup($0.key) }
+        let priorities = strdup(Array(tlsPriorities.utf8))
+        // One reference for the callbacks, given back when the daemon has ended and none can come any more. A server that
+        // is never stopped keeps it: better a leak than a callback into freed memory.
+        let context = Unmanaged.passRetained(core)
+        var settings = perennial_httpd_settings(
+            listen_socket: socket, connection_limit: UInt32(configuration.maxConnections),
+            connection_memory: connectionMemoryBytes, threads: UInt32(configuration.threads),
+            certificate: certificate, key: key, priorities: priorities)
+        var callbacks = perennial_httpd_callbacks(
+            context: context.toOpaque(), request: onRequest, request_line: onRequestLine, completed: onCompleted,
+            connection: onConnection)
+        let texts = [certificate, key, priorities].compactMap { $0 }
+        guard let daemon = perennial_httpd_start(&settings, &callbacks) else {
+            context.release()
+            texts.forEach { $0.deallocate() }
+            return nil
+        }
+        return DaemonHandle(pointer: daemon, context: context, texts: texts)
+    }
+
+    /// A C string of its own. `bytes` has no NUL.
+    private static func strdup(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar> {
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
+        copy[bytes.count] = 0
+        return copy
+    }
+
+    /// libmicrohttpd knows only a timer that each byte winds up again; whoever drips would never be cut.
+    private func startSweeper() {
+        let (core, stop, end) = (core, sweeperStop, sweeperEnd)
+        // Often enough that a deadline is kept to a few percent, rarely enough to cost nothing.
+        let shortest = min(core.configuration.requestDeadline, core.configuration.drainGrace)
+        let interval = max(.milliseconds(20), min(.milliseconds(250), shortest / 4))
+        WorkerThread.start("http-sweeper") {
+            while !stop.wait(for: interval) { core.sweep() }
+            end.open()
+        }
+    }
+
+    /// Ends the server in this order. Blocks until `deadline` at the longest, unless a handler blocks in its thread.
+    ///
+    /// 1. No new connection is taken, and the listening socket is closed at once: what the kernel would still accept on it,
+    ///    nobody would serve.
+    /// 2. Requests go on being answered, with `Connection: close`; idle connections are closed after a short grace.
+    /// 3. At the deadline what is still held is answered 503, so that every client knows.
+    ///
+    /// true: every request had its answer in time.
+    @discardableResult
+    public func stop(by deadline: Deadline) -> Bool {
+        let isFirst = stopping.withLock { stopping in
+            defer { stopping = true }
+            return !stopping
+        }
+        guard isFirst else { return true }
+        core.beginDrain()
+        let socket = MHD_quiesce_daemon(daemon.pointer)
+        if socket >= 0 { close(socket) }
+        let isDrained = waitUntilEmpty(by: deadline)
+        if !isDrained {
+            core.giveUp()
+            // The 503 has to get out; local buffers take it at once.
+            _ = waitUntilEmpty(by: Deadline(after: .milliseconds(250)))
+        }
+        MHD_stop_daemon(daemon.pointer)
+        sweeperStop.open()
+        sweeperEnd.wait(for: .seconds(5))
+        daemon.release()
+        return isDrained
+    }
+
+    private func waitUntilEmpty(by deadline: Deadline) -> Bool {
+        // Twice in a row: a connection that was just accepted is counted a moment later.
+        var emptyReadings = 0
+        while true {
+            emptyReadings = core.openConnections == 0 ? emptyReadings + 1 : 0
+            if emptyReadings == 2 { return true }
+            if deadline.hasPassed { return false }
+            pause(for: .milliseconds(10))
+        }
+    }
+}
+
+/// What belongs to a running daemon. Unchecked: the pointers never change; `release` is called once, after the end.
+private struct DaemonHandle: @unchecked Sendable {
+    let pointer: OpaquePointer
+    let context: Unmanaged<ServerCore>
+    let texts: [UnsafeMutablePointer<CChar>]
+
+    func release() {
+        context.release()
+        texts.forEach { $0.deallocate() }
+    }
+}

@@ -1,0 +1,129 @@
+// What a handler gets and what it gives.
+
+import Glibc
+
+/// Header fields in the order of the wire. Names are looked up without regard to case.
+public struct HTTPHeaders: Sendable, Equatable {
+    public struct Field: Sendable, Equatable {
+        public let name: String
+        public let value: String
+    }
+
+    public private(set) var fields: [Field] = []
+
+    public init() {}
+
+    public mutating func add(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
+
+    /// The first value of `name`. Ask for `all` where a second one must not pass unseen.
+    public subscript(_ name: String) -> String? {
+        fields.first { equalsIgnoringCase($0.name, name) }?.value
+    }
+
+    /// Every value of `name`, in order.
+    public func all(_ name: String) -> [String] {
+        fields.filter { equalsIgnoringCase($0.name, name) }.map(\.value)
+    }
+}
+
+/// ASCII letters only, as the standard has it: a Kelvin sign is no k.
+func equalsIgnoringCase(_ left: String, _ right: String) -> Bool {
+    func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    return left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
+}
+
+/// An address of a peer; IPv4 that came mapped into IPv6 is shown as what it is.
+public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
+    /// 4 or 16 bytes, in network order.
+    public let bytes: [UInt8]
+
+    init?(_ address: UnsafePointer<sockaddr>) {
+        switch Int32(address.pointee.sa_family) {
+        case AF_INET:
+            bytes = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in.self, capacity: 1) { pointer in
+                withUnsafeBytes(of: pointer.pointee.sin_addr) { Array($0) }
+            }
+        case AF_INET6:
+            let all = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { pointer in
+                withUnsafeBytes(of: pointer.pointee.sin6_addr) { Array($0) }
+            }
+            let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+            bytes = all.starts(with: mapped) ? Array(all.suffix(4)) : all
+        default: return nil
+        }
+    }
+
+    public var description: String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}
+
+public struct HTTPRequest: Sendable {
+    /// As it came: methods are told apart by case.
+    public let method: String
+    /// Without the query, and still percent-encoded.
+    public let path: String
+    /// What follows the first `?`, still percent-encoded; nil without one.
+    public let query: String?
+    public let headers: HTTPHeaders
+    /// The other end of the connection, which may be a proxy.
+    public let peer: IPAddress?
+    /// Empty as long as only the head has come.
+    public internal(set) var body: [UInt8] = []
+}
+
+extension HTTPRequest {
+    init(method: String, target: String, headers: HTTPHeaders, peer: IPAddress?) {
+        let relative = HTTPRequest.withoutAuthority(target)
+        let mark = relative.firstIndex(of: "?")
+        self.init(
+            method: method, path: String(relative[..<(mark ?? relative.endIndex)]),
+            query: mark.map { String(relative[relative.index(after: $0)...]) }, headers: headers, peer: peer)
+    }
+
+    /// A server must understand `GET http://host/path` too, though only proxies are sent it.
+    private static func withoutAuthority(_ target: String) -> Substring {
+        for scheme in ["http://", "https://"] where target.hasPrefix(scheme) {
+            let rest = target.dropFirst(scheme.count)
+            guard let slash = rest.firstIndex(where: { $0 == "/" || $0 == "?" }) else { return "/" }
+            return rest[slash] == "?" ? "/" + rest[slash...] : rest[slash...]
+        }
+        return target[...]
+    }
+}
+
+public struct HTTPResponse: Sendable, Equatable {
+    public var status: Int
+    /// Date, Content-Length and Connection are the server's.
+    public var headers: HTTPHeaders
+    public var body: [UInt8]
+
+    public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    public static func text(_ status: Int, _ text: String) -> HTTPResponse {
+        content(status, "text/plain; charset=utf-8", Array((text + "\n").utf8))
+    }
+
+    public static func json(_ status: Int, _ body: [UInt8]) -> HTTPResponse {
+        content(status, "application/json", body)
+    }
+
+    public static func content(_ status: Int, _ type: String, _ body: [UInt8]) -> HTTPResponse {
+        var response = HTTPResponse(status: status, body: body)
+        response.headers.add("Content-Type", type)
+        return response
+    }
+
+    /// Come again: every 503 says when.
+    public static func unavailable(_ reason: String, retryAfterSeconds: Int) -> HTTPResponse {
+        var response = text(503, reason)
+        response.headers.add("Retry-After", String(retryAfterSeconds))
+        return response
+    }
+}

@@ -1,0 +1,145 @@
+// What librdkafka's callbacks find behind their opaque pointer.
+
+internal import CRDKafka
+import Synchronization
+
+/// Something a client says by itself, outside the answer to a call.
+public enum ClientEvent: Sendable {
+    public enum Level: Sendable { case error, warning, info, debug }
+
+    /// A log line of the library or of this layer.
+    case log(Level, facility: String, message: String)
+    /// Informational: connections come and go, and the library mends them itself.
+    case error(KafkaCode, detail: String)
+    /// Raw JSON of the library's statistics; see `Statistics`.
+    case statistics([UInt8])
+    /// A transactional producer in whose transaction a request may have been sent twice was replaced by a new one.
+    case producerReplaced(reason: String)
+}
+
+/// Hears the events of one client. Called on whatever thread the library is on: be quick, do not call back.
+public typealias ClientEventHandler = @Sendable (ClientEvent) -> Void
+
+/// The fate of one record.
+public struct DeliveryReport: Sendable {
+    /// The number given to `send`.
+    public var token: UInt
+    public var partition: Int32
+    /// Where it stands; -1 when it was not written.
+    public var offset: Int64
+    /// nil: acknowledged by every in-sync replica.
+    public var failure: KafkaCode?
+}
+
+/// Kept alive by the owner of the handle for longer than the handle.
+///
+/// Threads: the log callback comes on the library's own threads and touches `events`, `signs` and `faults` only, which are
+/// safe there. All others come on the thread that polls, which is the owner's.
+final class ClientContext {
+    private let events: ClientEventHandler
+    /// Counts signs of a request that may have been sent twice: time-outs, lost connections, whatever the error callback
+    /// reports. Only ever compared with an earlier reading.
+    let signs = Atomic<UInt64>(0)
+    private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
+
+    var onDelivery: ((DeliveryReport) -> Void)?
+    var onRebalance: ((rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Void)?
+
+    init(events: @escaping ClientEventHandler) {
+        self.events = events
+    }
+
+    func tell(_ event: ClientEvent) { events(event) }
+
+    /// The newest troubles, oldest first: what a person wants to know when a call has timed out.
+    var recentFaults: [(code: KafkaCode, detail: String)] { faults.withLock { $0 } }
+
+    func noteError(_ code: KafkaCode, _ detail: String) {
+        signs.wrappingAdd(1, ordering: .relaxed)
+        faults.withLock { faults in
+            if faults.contains(where: { $0.code == code && $0.detail == detail }) { return }
+            if faults.count == 8 { faults.removeFirst() }
+            faults.append((code, detail))
+        }
+        events(.error(code, detail: detail))
+    }
+
+    func noteLog(_ level: Int32, _ facility: String, _ message: String) {
+        // REQTMOUT: requests timed out. FAIL, ERROR, DISCONN: a connection was lost, and what was in flight is sent again.
+        if ["REQTMOUT", "TIMEOUT", "FAIL", "ERROR", "DISCONN", "CONNERR"].contains(facility) {
+            signs.wrappingAdd(1, ordering: .relaxed)
+        }
+        let severity: ClientEvent.Level =
+            switch level {
+            case ...3: .error
+            case 4: .warning
+            case 5, 6: .info
+            default: .debug
+            }
+        events(.log(severity, facility: facility, message: message))
+    }
+
+    static func from(_ opaque: UnsafeMutableRawPointer?) -> ClientContext {
+        Unmanaged<ClientContext>.fromOpaque(opaque!).takeUnretainedValue()
+    }
+}
+
+// Callbacks are top-level functions: a closure could inherit an actor's isolation and trap on the library's thread.
+
+private func onLog(
+    handle: OpaquePointer?, level: Int32, facility: UnsafePointer<CChar>?, message: UnsafePointer<CChar>?
+) {
+    guard let opaque = rd_kafka_opaque(handle), let facility, let message else { return }
+    ClientContext.from(opaque).noteLog(level, String(cString: facility), String(cString: message))
+}
+
+private func onError(
+    handle: OpaquePointer?, code: Int32, reason: UnsafePointer<CChar>?, opaque: UnsafeMutableRawPointer?
+) {
+    let detail = reason.map { String(cString: $0) } ?? ""
+    ClientContext.from(opaque).noteError(KafkaCode(rawValue: code), detail)
+}
+
+private func onStatistics(
+    handle: OpaquePointer?, json: UnsafeMutablePointer<CChar>?, size: Int, opaque: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let json else { return 0 }
+    let bytes = [UInt8](UnsafeRawBufferPointer(start: json, count: size))
+    ClientContext.from(opaque).tell(.statistics(bytes))
+    return 0  // the library frees its buffer itself
+}
+
+private func onDelivery(
+    handle: OpaquePointer?, message: UnsafePointer<rd_kafka_message_t>?, opaque: UnsafeMutableRawPointer?
+) {
+    guard let message, let report = ClientContext.from(opaque).onDelivery else { return }
+    report(
+        DeliveryReport(
+            token: UInt(bitPattern: message.pointee._private), partition: message.pointee.partition,
+            offset: message.pointee.offset,
+            failure: message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)))
+}
+
+private func onRebalance(
+    handle: OpaquePointer?, code: rd_kafka_resp_err_t, list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
+    opaque: UnsafeMutableRawPointer?
+) {
+    guard let list else { return }
+    ClientContext.from(opaque).onRebalance?(code, list)
+}
+
+extension ClientConf {
+    /// Hangs the context and the callbacks every client has on the configuration.
+    mutating func install(_ context: ClientContext, for type: rd_kafka_type_t) {
+        rd_kafka_conf_set_opaque(raw, Unmanaged.passUnretained(context).toOpaque())
+        rd_kafka_conf_set_log_cb(raw, onLog)
+        rd_kafka_conf_set_error_cb(raw, onError)
+        rd_kafka_conf_set_stats_cb(raw, onStatistics)
+        if type == RD_KAFKA_PRODUCER {
+            // Always, and for every record: without it commit and flush wait in steps of 10 ms (at most 89 transactions/s).
+            rd_kafka_conf_set_dr_msg_cb(raw, onDelivery)
+        } else {
+            rd_kafka_conf_set_rebalance_cb(raw, onRebalance)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+// The one owner of a librdkafka client.
+
+internal import CRDKafka
+internal import Log
+internal import Platform
+import Synchronization
+
+/// Owns an `rd_kafka_t` together with the context its callbacks use. One thread.
+struct ClientHandle: ~Copyable {
+    let raw: OpaquePointer
+    let context: ClientContext
+    private let label: String
+    private var isClosed = false
+
+    init(
+        _ type: rd_kafka_type_t, conf: borrowing ClientConf, context: ClientContext, label: String
+    ) throws(ConfigurationFault) {
+        var message = [CChar](repeating: 0, count: 512)
+        let copy = conf.duplicate()
+        guard let raw = rd_kafka_new(type, copy, &message, message.count) else {
+            // The library owns the configuration only when it made a client.
+            rd_kafka_conf_destroy(copy)
+            throw ConfigurationFault(property: "*", reason: "the client cannot be made: \(text(of: message))")
+        }
+        self.raw = raw
+        self.context = context
+        self.label = label
+    }
+
+    // `rd_kafka_destroy` waits for everything still alive, so it must not hide in a deinit: an owner that was not closed
+    // leaks the client and says so.
+    deinit {
+        if isClosed { return }
+        context.tell(.log(.error, facility: "CLOSE", message: "\(label) was not closed before its owner went away"))
+        _ = Unmanaged.passRetained(context)
+    }
+
+    /// Destroys the client; false when that is not over by the deadline. Then it goes on beside us, and the process should
+    /// end without waiting for it.
+    mutating func close(by deadline: Deadline) -> Bool {
+        if isClosed { return true }
+        let doomed = Doomed(raw: raw, context: context)
+        isClosed = true
+        let thread = WorkerThread.start("kafka-close") { doomed.destroy() }
+        // Short steps: an ordinary close takes a few milliseconds.
+        while !thread.isFinished && !deadline.hasPassed { pause(for: .milliseconds(1)) }
+        return thread.isFinished
+    }
+
+    /// What the library knows of a fatal error, which ends this client for good.
+    var fatalFault: KafkaFault? {
+        var message = [CChar](repeating: 0, count: 512)
+        let code = KafkaCode(rd_kafka_fatal_error(raw, &message, message.count))
+        guard code != .none else { return nil }
+        return KafkaFault(
+            code.isAuthorisation ? .stopProcess : .rebuildClient, code, operation: "go on with this client",
+            detail: text(of: message))
+    }
+}
+
+/// Carries the handle to the thread that destroys it. Unchecked: the owner has given it up, so exactly one thread has it.
+private final class Doomed: @unchecked Sendable {
+    private let raw: OpaquePointer
+    private let context: ClientContext
+
+    init(raw: OpaquePointer, context: ClientContext) {
+        self.raw = raw
+        self.context = context
+    }
+
+    func destroy() {
+        rd_kafka_destroy(raw)
+        // Nothing of the library runs any more: the context may go.
+        withExtendedLifetime(context) {}
+    }
+}
+
+/// Owns an `rd_kafka_topic_partition_list_t`.
+struct TopicPartitionList: ~Copyable {
+    let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+
+    init(capacity: Int) {
+        raw = rd_kafka_topic_partition_list_new(Int32(capacity))
+    }
+
+    /// Takes ownership of a list that the library made.
+    init(owning raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+        self.raw = raw
+    }
+
+    deinit { rd_kafka_topic_partition_list_destroy(raw) }
+
+    func append(_ partition: TopicPartition, offset: Int64 = Int64(RD_KAFKA_OFFSET_INVALID)) {
+        rd_kafka_topic_partition_list_add(raw, partition.topic, partition.partition).pointee.offset = offset
+    }
+
+    var count: Int { Int(raw.pointee.cnt) }
+
+    /// `body` may read the element's topic only during the call.
+    func forEach<E: Error>(_ body: (rd_kafka_topic_partition_t) throws(E) -> Void) throws(E) {
+        for index in 0..<count { try body(raw.pointee.elems[index]) }
+    }
+}
+
+extension TopicPartition {
+    init(_ element: rd_kafka_topic_partition_t) {
+        self.init(String(cString: element.topic), element.partition)
+    }
+}
+
+extension UnsafeMutablePointer<rd_kafka_topic_partition_list_t> {
+    var partitions: [TopicPartition] {
+        (0..<Int(pointee.cnt)).map { TopicPartition(pointee.elems[$0]) }
+    }
+}

@@ -1,0 +1,90 @@
+// One record as it lies in the fetch buffer.
+
+internal import CRDKafka
+public import Log
+
+/// Owns one consumed message; gives it back when it goes out of scope.
+///
+/// Key and value point into the buffer of a whole fetch response, which stays alive as long as one of its records does: copy
+/// what outlives the cycle, and keep no record.
+public struct ConsumedRecord: ~Copyable {
+    private let message: UnsafeMutablePointer<rd_kafka_message_t>
+    /// Name of the topic; shared, not copied per record.
+    public let topic: String
+
+    init(owning message: UnsafeMutablePointer<rd_kafka_message_t>, topic: String) {
+        self.message = message
+        self.topic = topic
+    }
+
+    deinit { rd_kafka_message_destroy(message) }
+
+    public var partition: Int32 { message.pointee.partition }
+    public var offset: Int64 { message.pointee.offset }
+    public var topicPartition: TopicPartition { TopicPartition(topic, partition) }
+
+    /// nil when the record has no key.
+    public var key: Span<UInt8>? {
+        @_lifetime(borrow self)
+        get {
+            guard let address = message.pointee.key else { return nil }
+            return _overrideLifetime(bytes(address, message.pointee.key_len), borrowing: self)
+        }
+    }
+
+    /// nil is a tombstone.
+    public var value: Span<UInt8>? {
+        @_lifetime(borrow self)
+        get {
+            guard let address = message.pointee.payload else { return nil }
+            return _overrideLifetime(bytes(address, message.pointee.len), borrowing: self)
+        }
+    }
+
+    /// The key's bytes, to keep.
+    public func copyOfKey() -> [UInt8]? { copy(message.pointee.key, message.pointee.key_len) }
+
+    /// The value's bytes, to keep.
+    public func copyOfValue() -> [UInt8]? { copy(message.pointee.payload, message.pointee.len) }
+
+    private func copy(_ address: UnsafeMutableRawPointer?, _ count: Int) -> [UInt8]? {
+        address.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) }
+    }
+
+    @_lifetime(borrow self)
+    private func bytes(_ address: UnsafeMutableRawPointer, _ count: Int) -> Span<UInt8> {
+        let span = Span<UInt8>(_unsafeStart: address.assumingMemoryBound(to: UInt8.self), count: count)
+        return _overrideLifetime(span, borrowing: self)
+    }
+
+    /// Milliseconds since 1970, as the producer or the broker set it; nil when the record has none.
+    public var timestamp: Int64? {
+        var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+        let milliseconds = rd_kafka_message_timestamp(message, &type)
+        return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? nil : milliseconds
+    }
+
+    /// All headers, copied.
+    public var headers: [RecordHeader] {
+        var list: OpaquePointer?
+        guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
+        var headers: [RecordHeader] = []
+        var name: UnsafePointer<CChar>?
+        var value: UnsafeRawPointer?
+        var size = 0
+        while rd_kafka_header_get_all(list, headers.count, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
+            let bytes = value.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: size)) }
+            headers.append(RecordHeader(String(cString: name!), bytes))
+        }
+        return headers
+    }
+}
+
+/// What a consumer's group thinks of it at this moment: the member, and the generation that fences it.
+public struct GroupMetadata: ~Copyable {
+    let raw: OpaquePointer
+
+    init(owning raw: OpaquePointer) { self.raw = raw }
+
+    deinit { rd_kafka_consumer_group_metadata_destroy(raw) }
+}

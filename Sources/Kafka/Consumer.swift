@@ -1,0 +1,399 @@
+// The consumer: one member of a group, or a reader of partitions it chose itself.
+
+internal import CRDKafka
+public import Log
+public import Platform
+
+/// Told of partitions that come and go, on the thread that polls, while it polls.
+public protocol RebalanceHooks: AnyObject {
+    /// These partitions are the member's from now on, and all it has: `range` gives everything anew each time.
+    func assigned(_ partitions: [TopicPartition], by consumer: Consumer) -> AssignmentPlan
+    /// They are about to go to others, who wait for this call: commit what is open, within seconds.
+    func revoked(_ partitions: [TopicPartition], by consumer: Consumer)
+    /// They may belong to others already: drop what is open, commit nothing.
+    func lost(_ partitions: [TopicPartition], by consumer: Consumer)
+}
+
+/// How to begin with partitions just assigned.
+public struct AssignmentPlan: Sendable {
+    /// Where reading starts; a partition left out starts at the group's committed offset, else at the beginning.
+    public var starts: [TopicPartition: NextOffset] = [:]
+    /// Given no records until `resume`.
+    public var paused: Set<TopicPartition> = []
+
+    public init(starts: [TopicPartition: NextOffset] = [:], paused: Set<TopicPartition> = []) {
+        self.starts = starts
+        self.paused = paused
+    }
+}
+
+/// Reads partitions in order. One thread owns it and makes every call; none of them is safe elsewhere.
+public final class Consumer {
+    public struct Configuration {
+        public var clientID: String
+        /// The group, or for a reader that assigns itself: a name that is never committed to.
+        public var groupID: String
+        /// Stable over restarts: a member that is back within the session gets its partitions without a rebalance.
+        public var instanceID: String?
+        public var properties: ClientProperties
+        /// Sees records of open and aborted transactions, and the true end of a partition. For watermarks of a restore.
+        public var readsUncommitted = false
+        /// How long a silent member keeps its partitions; longer than a restart takes.
+        public var sessionTimeout: Duration = .seconds(30)
+        public var onEvent: ClientEventHandler = { _ in }
+
+        public init(clientID: String, groupID: String, instanceID: String? = nil, properties: ClientProperties) {
+            self.clientID = clientID
+            self.groupID = groupID
+            self.instanceID = instanceID
+            self.properties = properties
+        }
+    }
+
+    /// What the layer knows of one owned partition.
+    private struct Reading {
+        var partition: TopicPartition
+        /// The library's handle of the topic, once a record has shown it: comparing it is cheaper than comparing names.
+        var handle: OpaquePointer?
+        var next: NextOffset?
+        var isPaused = false
+        /// The last event of the partition was its end.
+        var isAtEnd = false
+    }
+
+    private let raw: OpaquePointer
+    private var handle: ClientHandle
+    private let context: ClientContext
+    private var isClosed = false
+    private var readings: [Reading] = []
+    /// Records come in runs of one partition: the place of the last one is tried first.
+    private var lastReading = 0
+    private weak var hooks: (any RebalanceHooks)?
+    /// Records below the expected position that the library gave again; see `place(of:)`.
+    public private(set) var droppedRepeats = 0
+
+    public init(_ configuration: Configuration) throws(ConfigurationFault) {
+        context = ClientContext(events: configuration.onEvent)
+        var conf = ClientConf()
+        try conf.set("client.id", configuration.clientID)
+        try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
+        try conf.set("max.poll.interval.ms", "120000")
+        try conf.set("fetch.wait.max.ms", "50")
+        try conf.set("queued.min.messages", "10000")
+        // Per handle: every worker thread may hold this much (the default is four times as large).
+        try conf.set("queued.max.messages.kbytes", "16384")
+        try conf.set("socket.nagle.disable", "true")
+        try conf.apply(configuration.properties, to: .consumer)
+        try conf.set("group.id", configuration.groupID)
+        if let instance = configuration.instanceID { try conf.set("group.instance.id", instance) }
+        try conf.set("enable.auto.commit", "false")
+        try conf.set("enable.auto.offset.store", "false")
+        try conf.set("isolation.level", configuration.readsUncommitted ? "read_uncommitted" : "read_committed")
+        // Gives partition p of all topics to one owner. Cooperative-sticky does not, and aborts the process in 2.0.2 when a
+        // member is destroyed early.
+        try conf.set("partition.assignment.strategy", "range")
+        // The library's default is the end, which would skip everything a new group has not seen.
+        try conf.set("auto.offset.reset", "earliest")
+        try conf.set("allow.auto.create.topics", "false")
+        try conf.set("enable.partition.eof", "true")
+        conf.install(context, for: RD_KAFKA_CONSUMER)
+        let handle = try ClientHandle(
+            RD_KAFKA_CONSUMER, conf: conf, context: context, label: "consumer \(configuration.clientID)")
+        raw = handle.raw
+        self.handle = consume handle
+        // One poll serves records and every callback.
+        rd_kafka_poll_set_consumer(raw)
+        context.onRebalance = { [unowned self] code, list in rebalance(code, list) }
+    }
+
+    // MARK: Membership
+
+    /// Joins the group. Every member of a group subscribes to the same topics, and passes its hooks here; they are not kept
+    /// alive.
+    public func subscribe(to topics: [String], hooks: (any RebalanceHooks)? = nil) throws(KafkaFault) {
+        self.hooks = hooks
+        let list = TopicPartitionList(capacity: topics.count)
+        for topic in topics { list.append(TopicPartition(topic, -1)) }
+        try KafkaFault.check(rd_kafka_subscribe(raw, list.raw), "subscribe to \(topics.joined(separator: ", "))")
+    }
+
+    /// Reads these partitions from these positions, without a group: for restores and readers.
+    public func assign(_ starts: [TopicPartition: NextOffset]) throws(KafkaFault) {
+        readings = starts.sorted { $0.key < $1.key }.map { Reading(partition: $0.key, next: $0.value) }
+        let list = TopicPartitionList(capacity: starts.count)
+        for reading in readings { list.append(reading.partition, offset: reading.next!.value) }
+        try KafkaFault.check(rd_kafka_assign(raw, list.raw), "assign partitions")
+    }
+
+    /// The partitions owned now, sorted.
+    public var assignment: [TopicPartition] { readings.map(\.partition).sorted() }
+
+    /// For `sendOffsets`; take it fresh each time, the generation changes with every rebalance.
+    public func groupMetadata() throws(KafkaFault) -> GroupMetadata {
+        guard let metadata = rd_kafka_consumer_group_metadata(raw) else {
+            throw KafkaFault(.rebuildClient, .invalidConfiguration, operation: "read the group's metadata")
+        }
+        return GroupMetadata(owning: metadata)
+    }
+
+    private func rebalance(
+        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+    ) {
+        let partitions = list.partitions.sorted()
+        var answer: rd_kafka_resp_err_t
+        if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            readings = partitions.map { Reading(partition: $0) }
+            let plan = hooks?.assigned(partitions, by: self) ?? AssignmentPlan()
+            for index in 0..<Int(list.pointee.cnt) {
+                guard let start = plan.starts[TopicPartition(list.pointee.elems[index])] else { continue }
+                list.pointee.elems[index].offset = start.value
+            }
+            for index in readings.indices { readings[index].next = plan.starts[readings[index].partition] }
+            answer = rd_kafka_assign(raw, list)
+            if answer == RD_KAFKA_RESP_ERR_NO_ERROR && !plan.paused.isEmpty {
+                do { try pause(plan.paused.sorted()) } catch { answer = error.code.raw }
+            }
+        } else {
+            if rd_kafka_assignment_lost(raw) != 0 {
+                hooks?.lost(partitions, by: self)
+            } else {
+                hooks?.revoked(partitions, by: self)
+            }
+            readings = []
+            answer = rd_kafka_assign(raw, nil)
+        }
+        lastReading = 0
+        if answer != RD_KAFKA_RESP_ERR_NO_ERROR {
+            let code = KafkaCode(answer)
+            context.noteError(code, "the assignment could not be taken over: \(code.explanation)")
+        }
+    }
+
+    // MARK: Reading
+
+    /// The next record; nil when none came within `timeout`. Serves callbacks, rebalances among them, so partitions may have
+    /// come or gone when it returns.
+    ///
+    /// Call at least once a second, also when everything is paused.
+    public func poll(_ timeout: Duration = .zero) throws(KafkaFault) -> ConsumedRecord? {
+        let deadline = Deadline(after: timeout)
+        var wait = timeout.timeoutMilliseconds
+        while let message = rd_kafka_consumer_poll(raw, wait) {
+            if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
+                if let place = place(of: message) {
+                    return ConsumedRecord(owning: message, topic: readings[place].partition.topic)
+                }
+                rd_kafka_message_destroy(message)
+            } else {
+                defer { rd_kafka_message_destroy(message) }
+                try hear(message)
+            }
+            wait = wait == 0 ? 0 : deadline.remaining.timeoutMilliseconds
+        }
+        return nil
+    }
+
+    /// Gives every record that is there, without waiting for more; stops after `limit`. Returns how many there were.
+    ///
+    /// Fewer than `limit` means the input is drained for now: the moment to commit.
+    public func drain<E: Error>(
+        limit: Int, _ body: (borrowing ConsumedRecord) throws(E) -> Void
+    ) throws -> Int {
+        var count = 0
+        while count < limit, let record = try poll(.zero) {
+            count += 1
+            try body(record)
+        }
+        return count
+    }
+
+    /// Where the message's partition stands in `readings`, its position moved past the message; nil when the message is not to
+    /// be seen: its partition is gone, or it lies below the position (2.0.2 fetches again from an older place when a partition
+    /// is resumed that was not paused).
+    private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> Int? {
+        let partition = message.pointee.partition
+        let topic = message.pointee.rkt
+        var place = lastReading
+        if place >= readings.count || readings[place].handle != topic
+            || readings[place].partition.partition != partition
+        {
+            guard let found = find(topic, partition) else { return nil }
+            place = found
+            lastReading = found
+        }
+        let offset = message.pointee.offset
+        if let next = readings[place].next, offset < next.value {
+            droppedRepeats += 1
+            return nil
+        }
+        readings[place].next = NextOffset(after: offset)
+        readings[place].isAtEnd = false
+        return place
+    }
+
+    private func find(_ topic: OpaquePointer?, _ partition: Int32) -> Int? {
+        if let known = readings.firstIndex(where: { $0.handle == topic && $0.partition.partition == partition }) {
+            return known
+        }
+        let name = String(cString: rd_kafka_topic_name(topic))
+        guard let place = readings.firstIndex(where: { $0.partition == TopicPartition(name, partition) }) else {
+            return nil
+        }
+        readings[place].handle = topic
+        return place
+    }
+
+    /// A message that is an event.
+    private func hear(_ message: UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaFault) {
+        let code = KafkaCode(message.pointee.err)
+        switch message.pointee.err {
+        case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+            guard let place = find(message.pointee.rkt, message.pointee.partition) else { return }
+            // Beyond the markers of transactions, which take offsets but are never given as records.
+            let end = NextOffset(message.pointee.offset)
+            readings[place].next = max(readings[place].next ?? end, end)
+            readings[place].isAtEnd = true
+        case RD_KAFKA_RESP_ERR__FATAL:
+            throw handle.fatalFault
+                ?? KafkaFault(.rebuildClient, code, operation: "read", detail: code.explanation)
+        default:
+            let detail = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? code.explanation
+            if code.isAuthorisation {
+                throw KafkaFault(.stopProcess, code, operation: "read", detail: detail)
+            }
+            context.noteError(code, detail)
+        }
+    }
+
+    // MARK: Positions
+
+    /// The next record to be given, of every owned partition that has shown one, its end, or was told where to start.
+    public var positions: [TopicPartition: NextOffset] {
+        var positions: [TopicPartition: NextOffset] = [:]
+        for reading in readings { positions[reading.partition] = reading.next }
+        return positions
+    }
+
+    /// Whether every partition that is not paused was last seen at its end (of committed records).
+    public var isAtEnd: Bool { readings.allSatisfy { $0.isPaused || $0.isAtEnd } }
+
+    /// No records of these partitions until `resume`. A paused partition stays paused only while it is owned.
+    public func pause(_ partitions: [TopicPartition]) throws(KafkaFault) {
+        try setPaused(true, partitions)
+    }
+
+    /// Only partitions that are paused: resuming another one makes 2.0.2 read again from an older place.
+    public func resume(_ partitions: [TopicPartition]) throws(KafkaFault) {
+        try setPaused(false, partitions)
+    }
+
+    private func setPaused(_ paused: Bool, _ partitions: [TopicPartition]) throws(KafkaFault) {
+        let places = readings.indices.filter {
+            readings[$0].isPaused != paused && partitions.contains(readings[$0].partition)
+        }
+        guard !places.isEmpty else { return }
+        let list = TopicPartitionList(capacity: places.count)
+        for place in places { list.append(readings[place].partition) }
+        try KafkaFault.check(
+            paused ? rd_kafka_pause_partitions(raw, list.raw) : rd_kafka_resume_partitions(raw, list.raw),
+            paused ? "pause partitions" : "resume partitions")
+        for place in places { readings[place].isPaused = paused }
+    }
+
+    /// Goes back or forth; what was fetched before is dropped. Only partitions owned now; others are ignored.
+    public func seek(to positions: [TopicPartition: NextOffset]) throws(KafkaFault) {
+        let places = readings.indices.filter { positions[readings[$0].partition] != nil }
+        guard !places.isEmpty else { return }
+        let list = TopicPartitionList(capacity: places.count)
+        for place in places {
+            list.append(readings[place].partition, offset: positions[readings[place].partition]!.value)
+        }
+        // -1: until every partition has answered, which asks no broker. A time-out would be a thousand times too short in
+        // 2.0.2.
+        try KafkaFault.check(rd_kafka_seek_partitions(raw, list.raw, -1), "seek")
+        try list.forEach { element throws(KafkaFault) in
+            try KafkaFault.check(element.err, "seek in \(TopicPartition(element))")
+        }
+        for place in places {
+            readings[place].next = positions[readings[place].partition]
+            readings[place].isAtEnd = false
+        }
+    }
+
+    // MARK: Questions to the broker; all of them block
+
+    /// The group's committed positions; nil for a partition without one. Waits for pending transactions of an earlier owner.
+    public func committed(
+        _ partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        let list = TopicPartitionList(capacity: partitions.count)
+        for partition in partitions { list.append(partition) }
+        try KafkaFault.check(
+            rd_kafka_committed(raw, list.raw, deadline.remaining.timeoutMilliseconds), "read committed offsets")
+        var committed: [TopicPartition: NextOffset] = [:]
+        try list.forEach { element throws(KafkaFault) in
+            try KafkaFault.check(element.err, "read the committed offset of \(TopicPartition(element))")
+            if element.offset >= 0 { committed[TopicPartition(element)] = NextOffset(element.offset) }
+        }
+        return committed
+    }
+
+    /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.
+    public func watermarks(
+        of partition: TopicPartition, by deadline: Deadline
+    ) throws(KafkaFault) -> (beginning: NextOffset, end: NextOffset) {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        try KafkaFault.check(
+            rd_kafka_query_watermark_offsets(
+                raw, partition.topic, partition.partition, &low, &high, deadline.remaining.timeoutMilliseconds),
+            "read the end of \(partition)")
+        return (NextOffset(low), NextOffset(high))
+    }
+
+    /// Of each partition the first record with a timestamp at or after `timestamp` (ms); the end when there is none.
+    public func offsets(
+        at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        let list = TopicPartitionList(capacity: partitions.count)
+        for partition in partitions { list.append(partition, offset: timestamp) }
+        try KafkaFault.check(
+            rd_kafka_offsets_for_times(raw, list.raw, deadline.remaining.timeoutMilliseconds), "find offsets by time")
+        var found: [TopicPartition: NextOffset] = [:]
+        try list.forEach { element throws(KafkaFault) in
+            let partition = TopicPartition(element)
+            try KafkaFault.check(element.err, "find the offset by time in \(partition)")
+            found[partition] =
+                element.offset >= 0
+                ? NextOffset(element.offset) : try watermarks(of: partition, by: deadline).end
+        }
+        return found
+    }
+
+    // MARK: End
+
+    /// The newest troubles with brokers, oldest first.
+    public var recentFaults: [(code: KafkaCode, detail: String)] { context.recentFaults }
+
+    /// Leaves: the hooks hear of the revocation inside this call. A static member keeps its partitions for the session time.
+    ///
+    /// False when the client was not gone by the deadline; then end the process.
+    @discardableResult
+    public func close(by deadline: Deadline) -> Bool {
+        guard !isClosed else { return true }
+        isClosed = true
+        let queue = rd_kafka_queue_new(raw)
+        if let failure = rd_kafka_consumer_close_queue(raw, queue) {
+            context.tell(
+                .log(.warning, facility: "CLOSE", message: String(cString: rd_kafka_error_string(failure))))
+            rd_kafka_error_destroy(failure)
+        } else {
+            while rd_kafka_consumer_closed(raw) == 0 && !deadline.hasPassed {
+                // Serves the rebalance callback. What was fetched and not given yet comes this way too and is dropped.
+                if let message = rd_kafka_consume_queue(queue, 10) { rd_kafka_message_destroy(message) }
+            }
+        }
+        rd_kafka_queue_destroy(queue)
+        return handle.close(by: deadline)
+    }
+}

@@ -1,0 +1,66 @@
+// librdkafka's built-in mock cluster, for tests of the wire that need no broker.
+
+internal import CRDKafka
+internal import Platform
+
+/// A make-believe cluster in this process, on loopback.
+///
+/// It serves produce, fetch, groups and injected errors. It honours neither transactions (aborted records stay visible, offsets
+/// sent in them are not stored, nobody is fenced) nor offsets by time nor administration: those need a real broker.
+public final class MockCluster {
+    /// Requests that errors can be injected into; the numbers are Kafka's API keys.
+    public enum Request: Int16, Sendable {
+        case produce = 0
+        case fetch = 1
+        case metadata = 3
+        case findCoordinator = 10
+        case joinGroup = 11
+        case initProducerID = 22
+        case addPartitionsToTransaction = 24
+        case addOffsetsToTransaction = 25
+        case endTransaction = 26
+        case transactionOffsetCommit = 28
+    }
+
+    private var host: ClientHandle
+    private let cluster: OpaquePointer
+
+    public init(brokers: Int32 = 1) throws(ConfigurationFault) {
+        let context = ClientContext(events: { _ in })
+        var conf = ClientConf()
+        try conf.set("client.id", "mock")
+        conf.install(context, for: RD_KAFKA_PRODUCER)
+        host = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "mock cluster")
+        guard let cluster = rd_kafka_mock_cluster_new(host.raw, brokers) else {
+            throw ConfigurationFault(property: "*", reason: "the mock cluster cannot be made")
+        }
+        self.cluster = cluster
+    }
+
+    public var bootstrapServers: String { String(cString: rd_kafka_mock_cluster_bootstraps(cluster)) }
+
+    public func createTopic(_ name: String, partitions: Int32, replicationFactor: Int32 = 1) throws(KafkaFault) {
+        try KafkaFault.check(
+            rd_kafka_mock_topic_create(cluster, name, partitions, replicationFactor), "create topic \(name)")
+    }
+
+    /// The next requests of this kind are answered with these codes, one each.
+    public func fail(_ request: Request, with codes: [KafkaCode]) {
+        var raw = codes.map(\.raw)
+        rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, raw.count, &raw)
+    }
+
+    /// Every answer of the broker takes this long from now on.
+    public func delayAnswers(of broker: Int32 = 1, by delay: Duration) {
+        rd_kafka_mock_broker_set_rtt(cluster, broker, delay.timeoutMilliseconds)
+    }
+
+    public func takeDown(broker: Int32 = 1) { rd_kafka_mock_broker_set_down(cluster, broker) }
+
+    public func bringUp(broker: Int32 = 1) { rd_kafka_mock_broker_set_up(cluster, broker) }
+
+    public func close() {
+        rd_kafka_mock_cluster_destroy(cluster)
+        _ = host.close(by: Deadline(after: .seconds(5)))
+    }
+}

@@ -1,0 +1,110 @@
+// The idempotent producer: for what is written outside of transactions (ingest, tools).
+
+internal import CRDKafka
+public import Log
+public import Platform
+
+/// Writes records with acks=all, once and in order per partition, and tells of each record's fate.
+///
+/// One thread owns it: `send`, `poll`, `flush` and `close` are called there, and delivery reports come there.
+public final class Producer {
+    public struct Configuration {
+        public var clientID: String
+        public var properties: ClientProperties
+        /// Records that may wait for the broker; one more is refused with `queueFull`.
+        public var queuedRecords = 20_000
+        /// Bytes that may wait for the broker: 20,000 notifications of 3 KB.
+        public var queuedKilobytes = 64 * 1024
+        /// Records gather this long for a batch. 1 ms costs no latency that a person sees and saves most requests.
+        public var lingerMilliseconds = 1
+        /// From `send` to the report at the latest.
+        public var deliveryTimeout: Duration = .seconds(30)
+        public var onEvent: ClientEventHandler = { _ in }
+
+        public init(clientID: String, properties: ClientProperties) {
+            self.clientID = clientID
+            self.properties = properties
+        }
+    }
+
+    private var core: ProducerCore
+    private let context: ClientContext
+    private var isClosed = false
+    private var topicIndices: [String: Int] = [:]
+
+    /// Does not connect; `partitionCounts` or the first record does.
+    /// - Parameter onDelivery: called inside `poll`, `flush` and `close`, once for each record that `send` took.
+    public init(
+        _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
+    ) throws(ConfigurationFault) {
+        context = ClientContext(events: configuration.onEvent)
+        context.onDelivery = onDelivery
+        var conf = ClientConf()
+        try conf.set("client.id", configuration.clientID)
+        try conf.set("linger.ms", String(configuration.lingerMilliseconds))
+        try conf.set("message.timeout.ms", String(configuration.deliveryTimeout.wholeMilliseconds))
+        try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))
+        try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
+        try conf.set("socket.nagle.disable", "true")
+        try conf.apply(configuration.properties, to: .producer)
+        try conf.set("enable.idempotence", "true")
+        try conf.set("acks", "all")
+        conf.install(context, for: RD_KAFKA_PRODUCER)
+        core = try ProducerCore(conf: conf, context: context, label: "producer \(configuration.clientID)")
+    }
+
+    /// The topic to give to `send`; asking again gives the same.
+    public func topic(_ name: String) throws(KafkaFault) -> ProducerTopic {
+        if let index = topicIndices[name] { return ProducerTopic(index: index) }
+        try core.addTopic(name)
+        topicIndices[name] = topicIndices.count
+        return ProducerTopic(index: topicIndices.count - 1)
+    }
+
+    /// Connects, and asks how many partitions each topic has, in the order they were named. Blocks.
+    public func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
+        try core.partitionCounts(by: deadline)
+    }
+
+    /// Hands one record over; its bytes are copied. Does not block.
+    ///
+    /// Throws `queueFull` (retry after `poll`) when too much waits for the broker.
+    public func send(
+        to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
+        headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
+    ) throws(KafkaFault) {
+        try core.send(
+            topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp, token: token)
+    }
+
+    /// Serves delivery reports, waiting at most `timeout` for the first.
+    @discardableResult
+    public func poll(_ timeout: Duration = .zero) -> Int { core.poll(timeout) }
+
+    /// Waits until every record has its report; throws `timedOut` when some have none by the deadline.
+    public func flush(by deadline: Deadline) throws(KafkaFault) { try core.flush(by: deadline) }
+
+    /// Records without a report yet.
+    public var outstanding: Int { core.outstanding }
+
+    /// Set once the producer can never write again (a lost sequence, a revoked right): make a new one.
+    public var fatalFault: KafkaFault? { core.handle.fatalFault }
+
+    /// The newest troubles with brokers, oldest first.
+    public var recentFaults: [(code: KafkaCode, detail: String)] { context.recentFaults }
+
+    /// Flushes and ends the client. What has no report by the deadline is reported as purged; false: the client itself was
+    /// not gone by then.
+    @discardableResult
+    public func close(by deadline: Deadline) -> Bool {
+        guard !isClosed else { return true }
+        isClosed = true
+        do {
+            try core.flush(by: deadline)
+        } catch {
+            rd_kafka_purge(core.handle.raw, Int32(RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT))
+            core.poll(.zero)
+        }
+        return core.close(by: deadline)
+    }
+}

@@ -1,0 +1,118 @@
+// What both producers have in common: a handle, its topics, and sending.
+
+internal import CRDKafka
+internal import Log
+internal import Platform
+
+/// A topic that a producer writes to; made by the producer's `topic(_:)` and good for that producer only.
+public struct ProducerTopic: Sendable {
+    let index: Int
+}
+
+/// Owns a producing client and the topic handles made of it. One thread.
+struct ProducerCore: ~Copyable {
+    private(set) var handle: ClientHandle
+    private var topics: [OpaquePointer] = []
+
+    init(conf: borrowing ClientConf, context: ClientContext, label: String) throws(ConfigurationFault) {
+        handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: label)
+    }
+
+    /// Topics are appended in the order of the owner's names, so that an index outlives a replaced handle.
+    mutating func addTopic(_ name: String) throws(KafkaFault) {
+        guard let topic = rd_kafka_topic_new(handle.raw, name, nil) else {
+            throw KafkaFault(
+                .stopProcess, KafkaCode(rd_kafka_last_error()), operation: "use topic \(name)",
+                detail: "\(name) is no name of a topic")
+        }
+        topics.append(topic)
+    }
+
+    /// The library copies key and value. The token comes back in the delivery report.
+    func send(
+        _ topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?, headers: [RecordHeader],
+        timestamp: Int64?, token: UInt
+    ) throws(KafkaFault) {
+        let headerList = headers.isEmpty ? nil : makeHeaders(headers)
+        let raw = topics[topic.index]
+        let failure = withBytes(key) { key, keyCount in
+            withBytes(value) { value, valueCount in
+                perennial_rdkafka_produce(
+                    handle.raw, raw, partition, key, keyCount, value, valueCount, headerList, timestamp ?? -1,
+                    UnsafeMutableRawPointer(bitPattern: token))
+            }
+        }
+        guard let failure else { return }
+        if let headerList { rd_kafka_headers_destroy(headerList) }
+        try KafkaFault.check(failure, "send a record")
+    }
+
+    /// Serves callbacks; the number of events served.
+    @discardableResult
+    func poll(_ timeout: Duration) -> Int { Int(rd_kafka_poll(handle.raw, timeout.timeoutMilliseconds)) }
+
+    /// Waits until every record has its delivery report.
+    func flush(by deadline: Deadline) throws(KafkaFault) {
+        try KafkaFault.check(
+            rd_kafka_flush(handle.raw, deadline.remaining.timeoutMilliseconds), "flush what was sent")
+    }
+
+    /// Records without a delivery report yet.
+    var outstanding: Int { Int(rd_kafka_outq_len(handle.raw)) }
+
+    /// Asks for the topics' metadata, so that the first record does not wait up to a second for it, and says how many
+    /// partitions each has.
+    func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
+        var counts: [Int32] = []
+        for topic in topics {
+            var answer: UnsafePointer<rd_kafka_metadata>?
+            try KafkaFault.check(
+                rd_kafka_metadata(handle.raw, 0, topic, &answer, deadline.remaining.timeoutMilliseconds),
+                "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))")
+            guard let answer else { continue }
+            defer { rd_kafka_metadata_destroy(answer) }
+            let described = answer.pointee.topics[0]
+            try KafkaFault.check(
+                described.err, "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))")
+            counts.append(described.partition_cnt)
+        }
+        return counts
+    }
+
+    /// False when the client was not gone by the deadline.
+    mutating func close(by deadline: Deadline) -> Bool {
+        // A topic handle that stays alive would keep `rd_kafka_destroy` waiting for ever.
+        for topic in topics { rd_kafka_topic_destroy(topic) }
+        topics = []
+        return handle.close(by: deadline)
+    }
+}
+
+/// nil is Kafka's null; an empty span is empty bytes, which need an address all the same.
+private func withBytes<R>(_ span: Span<UInt8>?, _ body: (UnsafeRawPointer?, Int) -> R) -> R {
+    guard let span else { return body(nil, 0) }
+    return span.withUnsafeBytes { bytes in
+        body(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), bytes.count)
+    }
+}
+
+private func makeHeaders(_ headers: [RecordHeader]) -> OpaquePointer? {
+    let list = rd_kafka_headers_new(headers.count)
+    for header in headers {
+        var name = header.name
+        name.withUTF8 { name in
+            name.withMemoryRebound(to: CChar.self) { name in
+                if let value = header.value {
+                    value.withUnsafeBytes { bytes in
+                        // A nil address would be Kafka's null; empty is not null.
+                        let address = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+                        _ = rd_kafka_header_add(list, name.baseAddress, name.count, address, bytes.count)
+                    }
+                } else {
+                    _ = rd_kafka_header_add(list, name.baseAddress, name.count, nil, 0)
+                }
+            }
+        }
+    }
+    return list
+}

@@ -1,0 +1,101 @@
+// The part of librdkafka's statistics that an operator acts on.
+
+public import JSON
+public import Log
+
+/// One reading of a client's statistics, which `statistics.interval.ms` orders.
+///
+/// Lag is not taken from here: a consumer whose offsets are committed by a transaction never learns them.
+public struct Statistics: Sendable {
+    public struct Broker: Sendable {
+        public var name: String
+        public var isUp: Bool
+        /// Microseconds from a request to its answer.
+        public var roundTripMicroseconds: Percentiles
+        /// Microseconds that a request waited in the client.
+        public var queueMicroseconds: Percentiles
+        public var retries: Int64
+        public var timeouts: Int64
+    }
+
+    public struct Percentiles: Sendable, Equatable {
+        public var p50: Int64
+        public var p99: Int64
+    }
+
+    public struct Partition: Sendable {
+        public var partition: TopicPartition
+        /// Records fetched and not given to the application yet.
+        public var fetchedRecords: Int64
+        /// The end of all records; nil while it is not known.
+        public var end: NextOffset?
+        /// The end of what readers of committed records see.
+        public var stableEnd: NextOffset?
+    }
+
+    public var client: String
+    /// Records that wait in a producer.
+    public var queuedRecords: Int64
+    public var queuedBytes: Int64
+    public var brokers: [Broker]
+    public var partitions: [Partition]
+    /// The group's state in the client's eyes, such as `up`; nil for producers.
+    public var groupState: String?
+    public var rebalances: Int64
+    /// The transactional producer's state, such as `Ready` or `InTransaction`; nil for others.
+    public var transactionState: String?
+
+    /// The document has about 50 KB with twelve partitions; a thousand partitions stay below the limit.
+    private static let limits: JSONLimits = {
+        var limits = JSONLimits()
+        limits.bytes = 16 << 20
+        return limits
+    }()
+
+    public init(json: [UInt8]) throws(JSONFault) {
+        let root = try JSONValue.read(json, limits: Self.limits)
+        client = root["name"]?.string ?? ""
+        queuedRecords = root["msg_cnt"]?.integer ?? 0
+        queuedBytes = root["msg_size"]?.integer ?? 0
+        brokers = (root["brokers"]?.object?.members ?? []).map { Broker($0.value) }.sorted { $0.name < $1.name }
+        partitions = (root["topics"]?.object?.members ?? []).flatMap { topic in
+            (topic.value["partitions"]?.object?.members ?? []).compactMap { Partition(topic: topic.name, $0.value) }
+        }.sorted { $0.partition < $1.partition }
+        groupState = root["cgrp"]?["state"]?.string
+        rebalances = root["cgrp"]?["rebalance_cnt"]?.integer ?? 0
+        transactionState = root["eos"]?["txn_state"]?.string
+    }
+}
+
+extension Statistics.Broker {
+    fileprivate init(_ value: JSONValue) {
+        name = value["name"]?.string ?? ""
+        isUp = value["state"]?.string == "UP"
+        roundTripMicroseconds = Statistics.Percentiles(value["rtt"])
+        queueMicroseconds = Statistics.Percentiles(value["outbuf_latency"])
+        retries = value["txretries"]?.integer ?? 0
+        timeouts = value["req_timeouts"]?.integer ?? 0
+    }
+}
+
+extension Statistics.Percentiles {
+    fileprivate init(_ value: JSONValue?) {
+        p50 = value?["p50"]?.integer ?? 0
+        p99 = value?["p99"]?.integer ?? 0
+    }
+}
+
+extension Statistics.Partition {
+    /// nil for the entry -1, where librdkafka counts records without a partition.
+    fileprivate init?(topic: String, _ value: JSONValue) {
+        guard let number = value["partition"]?.integer, let id = Int32(exactly: number), id >= 0 else { return nil }
+        func offset(_ name: String) -> NextOffset? {
+            guard let offset = value[name]?.integer, offset >= 0 else { return nil }
+            return NextOffset(offset)
+        }
+        partition = TopicPartition(topic, id)
+        fetchedRecords = value["fetchq_cnt"]?.integer ?? 0
+        end = offset("hi_offset")
+        stableEnd = offset("ls_offset")
+    }
+}

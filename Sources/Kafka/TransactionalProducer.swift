@@ -1,0 +1,312 @@
+// The transactional producer: outputs and input positions become visible together, or none of them.
+
+internal import CRDKafka
+public import Log
+public import Platform
+import Synchronization
+
+/// Writes records in transactions under a stable identity. One thread owns it; every call but `send` may block.
+///
+/// The order of a cycle: `begin`, `send`..., `sendOffsets`, `commit`; or `abort` at any point after `begin`.
+///
+/// A request of the transaction protocol that timed out, or whose connection broke, is sent again by the library. The first
+/// copy may still reach the broker, and would then act on the *next* transaction of this producer: an EndTxn would commit
+/// half of it, a TxnOffsetCommit would set positions back. Brokers refuse it only when the producer's epoch has moved on, so a
+/// producer in whose transaction a request may have been sent twice is *suspect* and `begin` replaces it by a new one of the
+/// same identity, whose start bumps the epoch.
+public final class TransactionalProducer {
+    public struct Configuration {
+        /// `<group>.<slot>-<thread>`: whoever starts with it next ends what this one left open, and fences it.
+        public var transactionalID: String
+        public var properties: ClientProperties
+        /// A dead worker holds its readers back for this long at most.
+        public var transactionTimeout: Duration = .seconds(10)
+        public var queuedRecords = 100_000
+        public var queuedKilobytes = 128 * 1024
+        public var onEvent: ClientEventHandler = { _ in }
+
+        public init(transactionalID: String, properties: ClientProperties) {
+            self.transactionalID = transactionalID
+            self.properties = properties
+        }
+    }
+
+    public enum State: Sendable {
+        /// Made, but `start` has not succeeded yet.
+        case new
+        /// Between transactions.
+        case idle
+        case inTransaction
+        /// Only `rebuild` and `close` are left.
+        case failed
+    }
+
+    public private(set) var state = State.new
+    /// How often a suspect producer was replaced.
+    public private(set) var replacements = 0
+    /// Why the producer is replaced at the next `begin`; nil when it is not suspect.
+    public private(set) var suspicion: String?
+
+    private let configuration: Configuration
+    private let conf: ClientConf
+    private let onDelivery: (DeliveryReport) -> Void
+    private let retryBackoff: Duration
+    private var core: ProducerCore
+    private var topicNames: [String] = []
+    private var signsAtBegin: UInt64 = 0
+
+    /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction carry a purge.
+    public init(
+        _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }
+    ) throws(ConfigurationFault) {
+        self.configuration = configuration
+        self.onDelivery = onDelivery
+        var conf = ClientConf()
+        let timeout = String(configuration.transactionTimeout.wholeMilliseconds)
+        try conf.set("client.id", configuration.transactionalID)
+        try conf.set("linger.ms", "0")
+        try conf.set("retry.backoff.ms", "100")
+        try conf.set("socket.nagle.disable", "true")
+        try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))
+        try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
+        try conf.apply(configuration.properties, to: .producer)
+        try conf.set("transactional.id", configuration.transactionalID)
+        try conf.set("transaction.timeout.ms", timeout)
+        // A record that outlives its transaction could only be aborted.
+        try conf.set("message.timeout.ms", timeout)
+        retryBackoff = .milliseconds(Int(conf.get("retry.backoff.ms") ?? "") ?? 100)
+        core = try Self.makeCore(configuration, conf, onDelivery)
+        self.conf = conf
+    }
+
+    private static func makeCore(
+        _ configuration: Configuration, _ template: borrowing ClientConf,
+        _ onDelivery: @escaping (DeliveryReport) -> Void
+    ) throws(ConfigurationFault) -> ProducerCore {
+        let context = ClientContext(events: configuration.onEvent)
+        context.onDelivery = onDelivery
+        var conf = ClientConf(owning: template.duplicate())
+        conf.install(context, for: RD_KAFKA_PRODUCER)
+        return try ProducerCore(
+            conf: conf, context: context, label: "producer \(configuration.transactionalID)")
+    }
+
+    // MARK: Life
+
+    /// Fences older producers of this identity and waits until their open transaction has ended.
+    ///
+    /// Throws `retrySameCall` when no broker answered in time.
+    public func start(by deadline: Deadline) throws(KafkaFault) {
+        precondition(state == .new, "start comes once, before the first transaction")
+        try repeating(until: deadline, "start the transactional producer") { raw, timeout in
+            rd_kafka_init_transactions(raw, timeout)
+        }
+        // What went wrong before is over: no transaction of this client can have a late request from then.
+        signsAtBegin = signs
+        state = .idle
+    }
+
+    /// Closes this client, whatever it was doing, and starts a new one of the same identity, which settles the old transaction:
+    /// what was not committed is aborted. The caller goes on from the positions the group has.
+    public func rebuild(by deadline: Deadline) throws(KafkaFault) {
+        state = .failed
+        _ = core.close(by: deadline)
+        do {
+            core = try Self.makeCore(configuration, conf, onDelivery)
+        } catch {
+            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "make a producer", detail: "\(error)")
+        }
+        for name in topicNames { try core.addTopic(name) }
+        suspicion = nil
+        state = .new
+        try start(by: deadline)
+    }
+
+    /// Ends the client; an open transaction is aborted first. False when it was not gone by the deadline.
+    @discardableResult
+    public func close(by deadline: Deadline) -> Bool {
+        if state == .inTransaction {
+            // A failure leaves the transaction to the successor or to its time-out; nothing of it becomes visible.
+            do { try abort() } catch {
+                core.handle.context.tell(.log(.warning, facility: "CLOSE", message: "\(error)"))
+            }
+        }
+        state = .failed
+        return core.close(by: deadline)
+    }
+
+    // MARK: Sending
+
+    /// The topic to give to `send`; asking again gives the same, and it outlives a replacement.
+    public func topic(_ name: String) throws(KafkaFault) -> ProducerTopic {
+        if let index = topicNames.firstIndex(of: name) { return ProducerTopic(index: index) }
+        try core.addTopic(name)
+        topicNames.append(name)
+        return ProducerTopic(index: topicNames.count - 1)
+    }
+
+    /// Connects, and asks how many partitions each topic has, in the order they were named.
+    public func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
+        try core.partitionCounts(by: deadline)
+    }
+
+    /// Hands one record to the open transaction; its bytes are copied. Does not block. `queueFull`: `poll`, then again.
+    public func send(
+        to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
+        headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
+    ) throws(KafkaFault) {
+        precondition(state == .inTransaction, "records belong to a transaction")
+        try core.send(
+            topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp, token: token)
+    }
+
+    @discardableResult
+    public func poll(_ timeout: Duration = .zero) -> Int { core.poll(timeout) }
+
+    /// Records without a report yet.
+    public var outstanding: Int { core.outstanding }
+
+    /// The newest troubles with brokers, oldest first.
+    public var recentFaults: [(code: KafkaCode, detail: String)] { core.handle.context.recentFaults }
+
+    // MARK: Transactions
+
+    /// Opens a transaction, by a new producer if this one is suspect; a replacement waits for the broker until `deadline`.
+    ///
+    /// Without a replacement nothing is sent and nothing blocks.
+    public func begin(by deadline: Deadline = Deadline(after: .seconds(30))) throws(KafkaFault) {
+        precondition(state == .idle, "a transaction begins after start, and after the one before has ended")
+        core.poll(.zero)  // hear of what went wrong after the last transaction returned
+        noticeSigns()
+        if suspicion != nil { try replace(by: deadline) }
+        signsAtBegin = signs
+        try failing { () throws(KafkaFault) in
+            try KafkaFault.check(rd_kafka_begin_transaction(core.handle.raw), "begin a transaction")
+        }
+        state = .inTransaction
+    }
+
+    /// Makes `positions` of the group part of the transaction. An empty list is a no-op, and then nothing checks that this
+    /// member still belongs to the group: give the position of every partition the transaction writes for.
+    ///
+    /// - Parameter group: fresh from the consumer for this call; the generation in it is what fences a member that was
+    ///   declared dead.
+    public func sendOffsets(_ positions: [TopicPartition: NextOffset], of group: borrowing GroupMetadata)
+        throws(KafkaFault)
+    {
+        precondition(state == .inTransaction, "offsets belong to a transaction")
+        let list = TopicPartitionList(capacity: positions.count)
+        for (partition, next) in positions { list.append(partition, offset: next.value) }
+        let deadline = Deadline(after: configuration.transactionTimeout)
+        try flush(by: deadline)
+        try timed("sendOffsets") { () throws(KafkaFault) in
+            try repeating(until: deadline, "send offsets to the transaction", givingUp: .abortTransaction) {
+                raw, timeout in
+                rd_kafka_send_offsets_to_transaction(raw, list.raw, group.raw, timeout)
+            }
+        }
+    }
+
+    /// Makes everything since `begin` visible. Returns when the broker has agreed.
+    ///
+    /// `abortTransaction`: nothing became visible. `rebuildClient`: the outcome may be unknown; the group's positions tell.
+    public func commit() throws(KafkaFault) {
+        precondition(state == .inTransaction, "there is no transaction to commit")
+        let deadline = Deadline(after: configuration.transactionTimeout)
+        try flush(by: deadline)
+        try timed("commit") { () throws(KafkaFault) in
+            try repeating(until: deadline, "commit the transaction", givingUp: .rebuildClient) { raw, timeout in
+                rd_kafka_commit_transaction(raw, timeout)
+            }
+        }
+        ended()
+    }
+
+    /// Takes everything since `begin` back. The caller rewinds its consumer to where the transaction began.
+    public func abort() throws(KafkaFault) {
+        precondition(state == .inTransaction, "there is no transaction to abort")
+        let deadline = Deadline(after: configuration.transactionTimeout)
+        try timed("abort") { () throws(KafkaFault) in
+            try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
+                rd_kafka_abort_transaction(raw, timeout)
+            }
+        }
+        ended()
+    }
+
+    private func ended() {
+        state = .idle
+        noticeSigns()
+    }
+
+    /// Before anything of the transaction protocol is timed: waiting for produce requests, which are safe by their sequence
+    /// numbers, must not make a producer suspect. A failed delivery shows in the call that follows.
+    private func flush(by deadline: Deadline) throws(KafkaFault) {
+        while core.outstanding > 0 && !deadline.hasPassed {
+            do { try core.flush(by: deadline) } catch  where error.code != .timedOut { throw error } catch {}
+        }
+    }
+
+    // MARK: Suspicion
+
+    private var signs: UInt64 { core.handle.context.signs.load(ordering: .relaxed) }
+
+    private func noticeSigns() {
+        if suspicion == nil && signs != signsAtBegin {
+            suspicion = "a request timed out or a connection was lost"
+        }
+    }
+
+    /// The library sends a request again after `retry.backoff.ms` (newer versions: less up to a fifth), so a call that took
+    /// less was sent once. An ordinary one takes 3 to 12 ms.
+    private func timed(_ call: String, _ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
+        let start = ContinuousClock.now
+        defer {
+            let taken = start.duration(to: .now)
+            if suspicion == nil && taken >= retryBackoff * 3 / 4 {
+                suspicion = "\(call) took \(taken.wholeMilliseconds) ms: it may have been sent twice"
+            }
+        }
+        try body()
+    }
+
+    private func replace(by deadline: Deadline) throws(KafkaFault) {
+        let reason = suspicion ?? ""
+        try rebuild(by: deadline)
+        replacements += 1
+        configuration.onEvent(.producerReplaced(reason: reason))
+    }
+
+    // MARK: Calling again
+
+    /// Calls the same function again while it asks for that, with a short wait, until the deadline. The library itself goes on
+    /// where it was, so no other call may come between.
+    private func repeating(
+        until deadline: Deadline, _ operation: String, givingUp: KafkaFault.Remedy = .retrySameCall,
+        _ call: (OpaquePointer, Int32) -> OpaquePointer?
+    ) throws(KafkaFault) {
+        try failing { () throws(KafkaFault) in
+            while true {
+                do throws(KafkaFault) {
+                    return try KafkaFault.check(
+                        call(core.handle.raw, max(1, deadline.remaining.timeoutMilliseconds)), operation)
+                } catch  where error.remedy == .retrySameCall {
+                    if deadline.hasPassed {
+                        throw KafkaFault(givingUp, error.code, operation: operation, detail: error.detail)
+                    }
+                    core.poll(.milliseconds(10))
+                }
+            }
+        }
+    }
+
+    /// After a fault that ends the client, only `rebuild` and `close` are left.
+    private func failing(_ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
+        do {
+            try body()
+        } catch {
+            if error.remedy == .rebuildClient || error.remedy == .stopProcess { state = .failed }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// One node of a private Kafka.
+
+import Platform
+import Synchronization
+
+/// A broker (and controller) of a `KafkaCluster`. It can be stopped, killed and started again on its data and its ports.
+public final class KafkaBroker: Sendable {
+    /// 1, 2, 3.
+    public let id: Int
+    let ports: BrokerPorts
+    private let distribution: KafkaDistribution
+    private let configurationFile: String
+    private let logDirectory: String
+    private let heap: String
+    private let hasSASL: Bool
+    private let startLimit: Duration
+    private let process = Mutex<ChildProcess?>(nil)
+
+    /// Lines of the log that an error shows: a Java stack trace with its cause.
+    private static let logLines = 30
+
+    init(
+        id: Int, ports: [BrokerPorts], distribution: KafkaDistribution, options: KafkaOptions, scratch: ScratchDirectory
+    ) throws {
+        self.id = id
+        self.ports = ports[id - 1]
+        self.distribution = distribution
+        logDirectory = scratch.path
+        heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        hasSASL = options.credentials != nil
+        startLimit = options.startLimit
+        let properties = options.properties(of: id, in: ports, dataDirectory: "\(scratch.path)/data-\(id)")
+        // Java reads a backslash as the start of an escape.
+        let text = properties.sorted { $0.key < $1.key }
+            .map {
+                "\($0.key)=\($0.value.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\"))\n"
+            }
+        configurationFile = try scratch.write(text.joined(), to: "broker-\(id).properties")
+    }
+
+    func format(clusterID: String) async throws {
+        try await distribution.tool("kafka-storage.sh", ["format", "-t", clusterID, "-c", configurationFile])
+    }
+
+    // MARK: Life
+
+    public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
+
+    /// What the broker has printed since its last start.
+    public var log: String { process.withLock { $0 }?.standardOutput ?? "" }
+
+    /// Returns when the broker answers clients and every partition that can have a leader has one.
+    /// The error, when it does not come up, shows the end of its log.
+    public func start() async throws { try await start(togetherWith: [id]) }
+
+    /// - Parameter expected: the brokers that have to take part before this one counts as up.
+    func start(togetherWith expected: [Int]) async throws {
+        try launch()
+        try await waitUntilReady(togetherWith: expected)
+    }
+
+    func launch() throws {
+        try process.withLock { process in
+            guard process?.isRunning != true else { throw KafkaTestFault("broker \(id) runs already") }
+            var environment = KafkaDistribution.lightJava(heap: heap)
+            // The official scripts would write their logs into the distribution.
+            environment["LOG_DIR"] = logDirectory
+            process = try ChildProcess(
+                distribution.script("kafka-server-start.sh"), [configurationFile],
+                environment: .inherited(adding: environment), mergesErrors: true)
+        }
+    }
+
+    func waitUntilReady(togetherWith expected: [Int]) async throws {
+        let ids = Set(expected.map(Int32.init))
+        let (ports, hasSASL) = (ports, hasSASL)
+        let deadline = Deadline(after: startLimit)
+        while true {
+            let isReady = try await onOwnThread("broker-probe") { Self.answers(ports, hasSASL: hasSASL, with: ids) }
+            // The process is looked at second: an answer may have come from a stranger on the same port.
+            guard isRunning else { throw KafkaTestFault("broker \(id) ended while it started: \(lastWords)") }
+            if isReady { return }
+            guard !deadline.hasPassed else {
+                killNow()
+                throw KafkaTestFault("broker \(id) did not answer within \(startLimit): \(lastWords)")
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// Each listener opens on its own; a port that is open says little, an answer that names leaders says enough.
+    private static func answers(_ ports: BrokerPorts, hasSASL: Bool, with ids: Set<Int32>) -> Bool {
+        do {
+            for port in [ports.internal, ports.client] {
+                guard try ClusterMetadata.ask(port: port).serves(with: ids) else { return false }
+            }
+            if hasSASL { _ = try Loopback.connect(port: ports.sasl, limit: .seconds(1)) }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private var lastWords: String {
+        guard let process = process.withLock({ $0 }) else { return "it was never started" }
+        let ending = process.ending.map { "\($0)" } ?? "it still runs"
+        return "\(ending); the end of its log:\n\(process.lastLines(Self.logLines))"
+    }
+
+    /// Ends gracefully (leadership is handed on, the log is flushed); kills what is not gone within the limit.
+    public func stop(within limit: Duration = .seconds(20)) async throws {
+        try await process.withLock { $0 }?.terminate(within: limit)
+    }
+
+    /// `kill -9`: as when the power goes. Returns when it is gone.
+    public func kill9() async throws {
+        killNow()
+        _ = try await process.withLock { $0 }?.wait()
+    }
+
+    func killNow() { process.withLock { $0 }?.killNow() }
+
+    /// Stops it if it runs, and starts it again on the same data and the same ports.
+    public func restart() async throws {
+        try await stop()
+        try await start()
+    }
+
+    /// SIGSTOP: the broker keeps its connections and answers nothing, as one that is stuck.
+    public func suspend() { process.withLock { $0 }?.suspend() }
+    public func resume() { process.withLock { $0 }?.resume() }
+}

@@ -1,0 +1,65 @@
+// What operators and their tools ask a process.
+
+public import HTTP
+public import Platform
+import Synchronization
+public import Telemetry
+
+/// `/livez` and `/readyz` (200 or 503, and a JSON body that names the reasons), `/metrics` for Prometheus.
+///
+/// Make it the first part of a service: it then answers from the beginning to the end, also while the rest stops.
+public final class AdminServer: ServicePart {
+    public let name = "admin"
+    private let listen: ListenAddress
+    private let health: Health
+    private let metrics: Metrics
+    private let logger: Logger
+    private let server = Mutex<HTTPServer?>(nil)
+
+    public init(listen: ListenAddress, health: Health, metrics: Metrics, logger: Logger) {
+        self.listen = listen
+        self.health = health
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    /// Where it really listens; nil before the start.
+    public var address: ListenAddress? { server.withLock { $0?.address } }
+
+    public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
+        var configuration = HTTPServer.Configuration(name: name, address: listen)
+        // A handful of probes and scrapers; one thread and few descriptors are enough for them.
+        configuration.threads = 1
+        configuration.maxConnections = 64
+        // None of its requests has a body.
+        configuration.maxBodyBytes = 0
+        // Probes open a connection each time; a scraper copes with a closed one.
+        configuration.drainGrace = .milliseconds(100)
+        let made = try HTTPServer(configuration, handler: routes(), metrics: metrics, logger: logger)
+        server.withLock { $0 = made }
+        logger.info("admin server listens", ["address": .string(made.address.description)])
+    }
+
+    public func stop(by deadline: Deadline) throws {
+        guard let running = server.withLock({ $0 }) else { return }
+        if !running.stop(by: deadline) { throw ServicePartFault.stillRunning }
+    }
+
+    private func routes() -> Router {
+        var router = Router()
+        let (health, metrics) = (health, metrics)
+        router.get("/livez") { _ in Self.answer(health.liveness) }
+        router.get("/readyz") { _ in Self.answer(health.readiness) }
+        router.get("/metrics") { _ in .content(200, Metrics.contentType, metrics.exposition()) }
+        return router
+    }
+
+    private static func answer(_ report: Health.Report) -> HTTPResponse {
+        var response = HTTPResponse.json(report.isHealthy ? 200 : 503, report.json)
+        // Health is true for a moment only.
+        response.headers.add("Cache-Control", "no-store")
+        // Probes come every few seconds anyway; this is for people with a browser or a proxy.
+        if !report.isHealthy { response.headers.add("Retry-After", "5") }
+        return response
+    }
+}

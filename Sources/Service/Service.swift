@@ -1,0 +1,181 @@
+// How a long-running process lives and ends.
+
+import Glibc
+import Platform
+import Synchronization
+public import Telemetry
+
+/// How a process ends; scripts and supervisors read it.
+public enum ExitCode {
+    public static let done: Int32 = 0
+    /// The answer is no.
+    public static let no: Int32 = 1
+    /// Wrong usage or configuration.
+    public static let usage: Int32 = 2
+    /// Gave up at run time.
+    public static let gaveUp: Int32 = 3
+}
+
+/// Ends the process without running what C libraries have registered for the end: their threads may still be running, and
+/// a crash in there would replace the exit code.
+public func endProcess(_ code: Int32) -> Never { _exit(code) }
+
+/// Starts parts in order, keeps them running, stops them in reverse.
+///
+/// - The first SIGTERM or SIGINT stops: not ready any more, then each part, all of them within one deadline; exit code 0.
+/// - A second one ends the process at once with 3.
+/// - A part that cannot start, ends by itself or does not stop cleanly: the others are stopped; exit code 3.
+/// - The deadline passes: what did not stop is logged; exit code 3.
+/// - SIGHUP calls the reload hook, on a thread of its own.
+///
+/// `Signals.blockAll` must have been called first thing in `main`.
+public final class Service: Sendable {
+    public struct Configuration: Sendable {
+        /// From the signal to the end of the process; below the 30 s after which Kubernetes and systemd setups kill.
+        public var stopDeadline: Duration = .seconds(25)
+
+        public init() {}
+
+        /// What parts are told is a little less, so that one that uses it up can still say goodbye.
+        var partDeadline: Duration { stopDeadline - min(.seconds(1), stopDeadline / 5) }
+    }
+
+    private struct State {
+        var hasFailed = false
+        var signals = 0
+        /// What has to be stopped yet; the last one is next.
+        var running: [String] = []
+        /// A part whose `start` has not returned.
+        var starting: String?
+        var processDeadline: Deadline?
+        var partDeadline: Deadline?
+    }
+
+    private let parts: [any ServicePart]
+    private let condition: Health.Condition
+    private let logger: Logger
+    private let configuration: Configuration
+    private let reload: Reload
+    private let state = Mutex(State())
+    private let stopRequested = Latch()
+    private let ended = Latch()
+
+    /// Adds the condition `service` to `health`. `reload` reads again what may change while the service runs.
+    public init(
+        _ parts: [any ServicePart], health: Health, logger: Logger, configuration: Configuration = Configuration(),
+        reload: (@Sendable () throws -> Void)? = nil
+    ) {
+        self.parts = parts
+        self.logger = logger
+        self.configuration = configuration
+        self.reload = Reload(reload, logger: logger)
+        condition = health.condition("service", failing: "starting")
+    }
+
+    /// Runs the service to its end and returns the exit code. Blocks; call it on the main thread, once. With a code other
+    /// than 0 parts may still be running: leave with `endProcess`.
+    public func run() -> Int32 {
+        WorkerThread.start("service") { self.live() }
+        // A signal is noticed at once; the rest within this time.
+        let interval = Duration.milliseconds(50)
+        while !ended.isOpen {
+            if let signal = Signals.wait(for: interval) { take(signal) }
+            if let deadline = state.withLock({ $0.processDeadline }), deadline.hasPassed, !ended.isOpen {
+                reportUnstopped()
+                return ExitCode.gaveUp
+            }
+        }
+        let hasFailed = state.withLock { $0.hasFailed }
+        logger.info("stopped", ["clean": .bool(!hasFailed)])
+        return hasFailed ? ExitCode.gaveUp : ExitCode.done
+    }
+
+    private func take(_ signal: Signal) {
+        guard signal != .hangUp else { return reload.request() }
+        let count = state.withLock { state in
+            state.signals += 1
+            return state.signals
+        }
+        guard count == 1 else {
+            logger.error("second signal: ending at once", ["signal": .integer(signal.rawValue)])
+            endProcess(ExitCode.gaveUp)
+        }
+        logger.info("signal: stopping; a second one ends at once", ["signal": .integer(signal.rawValue)])
+        requestStop()
+    }
+
+    /// Later calls change nothing: the deadline counts from the first.
+    private func requestStop() {
+        condition.fail("stopping")
+        state.withLock { state in
+            guard state.processDeadline == nil else { return }
+            state.processDeadline = Deadline(after: configuration.stopDeadline)
+            state.partDeadline = Deadline(after: configuration.partDeadline)
+        }
+        stopRequested.open()
+    }
+
+    private func fail(_ part: String, _ message: String, _ error: any Error) {
+        logger.error(message, ["part": .string(part), "reason": .string("\(error)")])
+        state.withLock { $0.hasFailed = true }
+        requestStop()
+    }
+
+    private func reportUnstopped() {
+        let (starting, running) = state.withLock { ($0.starting, $0.running) }
+        logger.error(
+            "the deadline for stopping has passed; ending without the rest",
+            [
+                "waited_for": .string(starting ?? running.last ?? "none"),
+                "not_stopped": .string(running.reversed().joined(separator: ", ")),
+                "seconds": .double(configuration.stopDeadline.fractionalSeconds),
+            ])
+    }
+
+    // MARK: On the thread of the service
+
+    private func live() {
+        let started = startParts()
+        if started.count == parts.count, !stopRequested.isOpen {
+            condition.pass()
+            // The stop may have come between the two lines above; its word is the last.
+            if stopRequested.isOpen { condition.fail("stopping") }
+            logger.info("started", ["parts": .string(parts.map(\.name).joined(separator: ", "))])
+        }
+        stopRequested.wait()
+        stopParts(started)
+        ended.open()
+    }
+
+    private func startParts() -> [any ServicePart] {
+        var started: [any ServicePart] = []
+        for part in parts where !stopRequested.isOpen {
+            let name = part.name
+            state.withLock { $0.starting = name }
+            do {
+                try part.start { error in self.fail(name, "a part of the service failed; stopping", error) }
+                started.append(part)
+                state.withLock { $0.running.append(name) }
+            } catch {
+                fail(name, "a part of the service cannot start; stopping", error)
+            }
+            state.withLock { $0.starting = nil }
+        }
+        return started
+    }
+
+    private func stopParts(_ started: [any ServicePart]) {
+        let deadline = state.withLock { $0.partDeadline } ?? Deadline(after: .zero)
+        for part in started.reversed() {
+            let begin = ContinuousClock.now
+            do {
+                try part.stop(by: deadline)
+            } catch {
+                fail(part.name, "a part of the service did not stop cleanly", error)
+            }
+            state.withLock { _ = $0.running.popLast() }
+            let seconds = begin.duration(to: .now).fractionalSeconds
+            logger.debug("part stopped", ["part": .string(part.name), "seconds": .double(seconds)])
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// The registry of metrics and the text that Prometheus reads (format 0.0.4).
+
+import Synchronization
+
+/// Metrics of a process: made once at start, added to for ever, rendered when somebody asks.
+///
+/// Asking twice for the same name and labels gives the same object. A name or label that Prometheus would refuse, or one
+/// name with two types, is a mistake in the program and traps.
+public final class Metrics: Sendable {
+    private enum Sample {
+        case counter(Counter)
+        case gauge(Gauge)
+        case histogram(Histogram)
+        case reading(@Sendable () -> Double)
+
+        var type: String {
+            switch self {
+            case .counter: "counter"
+            case .gauge, .reading: "gauge"
+            case .histogram: "histogram"
+            }
+        }
+    }
+
+    private struct Family {
+        let help: String
+        let type: String
+        let labelNames: [String]
+        /// By the rendered labels.
+        var series: [String: Sample] = [:]
+    }
+
+    public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+    private let families = Mutex<[String: Family]>([:])
+
+    public init() {}
+
+    /// `name` ends in `_total`. Label values come from closed sets: each pair of values is a time series for ever.
+    public func counter(
+        _ name: String, help: String, labels: KeyValuePairs<String, String> = [:]
+    ) -> Counter {
+        precondition(name.hasSuffix("_total"), "the name of a counter ends in _total: \(name)")
+        let sample = register(name, help, labels, type: "counter") { .counter(Counter()) }
+        guard case .counter(let counter) = sample else { preconditionFailure("\(name) is not a counter") }
+        return counter
+    }
+
+    public func gauge(_ name: String, help: String, labels: KeyValuePairs<String, String> = [:]) -> Gauge {
+        let sample = register(name, help, labels, type: "gauge") { .gauge(Gauge()) }
+        guard case .gauge(let gauge) = sample else { preconditionFailure("\(name) reads itself; it cannot be set") }
+        return gauge
+    }
+
+    /// A gauge that is read on the thread that renders; `read` is short and does not block.
+    public func gauge(
+        _ name: String, help: String, labels: KeyValuePairs<String, String> = [:],
+        read: @escaping @Sendable () -> Double
+    ) {
+        var isNew = false
+        register(name, help, labels, type: "gauge") {
+            isNew = true
+            return .reading(read)
+        }
+        precondition(isNew, "\(name) exists; who would be asked?")
+    }
+
+    /// `bounds` are the upper ends of the buckets, rising; the bucket without an end is added.
+    public func histogram(
+        _ name: String, help: String, bounds: [Double], labels: KeyValuePairs<String, String> = [:]
+    ) -> Histogram {
+        let sample = register(name, help, labels, type: "histogram") { .histogram(Histogram(bounds: bounds)) }
+        guard case .histogram(let histogram) = sample else { preconditionFailure("\(name) is not a histogram") }
+        precondition(histogram.bounds == bounds, "\(name) exists with other bounds")
+        return histogram
+    }
+
+    /// The version of the program as a label of a constant 1, the custom of Prometheus.
+    public func buildInfo(version: String) {
+        gauge("perennial_build_info", help: "Constant 1; the version is in the label.", labels: ["version": version])
+            .set(1)
+    }
+
+    @discardableResult
+    private func register(
+        _ name: String, _ help: String, _ labels: KeyValuePairs<String, String>, type: String, make: () -> Sample
+    ) -> Sample {
+        checkMetricName(name)
+        let rendered = renderLabels(labels, of: name)
+        return families.withLock { families in
+            let labelNames = labels.map(\.key)
+            var family = families[name] ?? Family(help: help, type: type, labelNames: labelNames)
+            precondition(family.type == type, "\(name) is a \(family.type), not a \(type)")
+            precondition(
+                family.labelNames == labelNames, "\(name) has the labels \(family.labelNames), not \(labelNames)")
+            precondition(family.help == help, "\(name) exists with another help text")
+            let sample = family.series[rendered] ?? make()
+            family.series[rendered] = sample
+            families[name] = family
+            return sample
+        }
+    }
+
+    /// The exposition: families by name, series by label text, so that two readings differ only in values.
+    public func exposition() -> [UInt8] {
+        let copy = families.withLock { $0 }
+        var text = ""
+        for (name, family) in copy.sorted(by: { $0.key < $1.key }) {
+            text += "# HELP \(name) \(escapeHelp(family.help))\n# TYPE \(name) \(family.type)\n"
+            for (labels, sample) in family.series.sorted(by: { $0.key < $1.key }) {
+                switch sample {
+                case .counter(let counter): text += "\(name)\(braces(labels)) \(counter.value)\n"
+                case .gauge(let gauge): text += "\(name)\(braces(labels)) \(render(gauge.value))\n"
+                case .reading(let read): text += "\(name)\(braces(labels)) \(render(read()))\n"
+                case .histogram(let histogram): text += self.text(of: histogram, name, labels)
+                }
+            }
+        }
+        return Array(text.utf8)
+    }
+
+    private func text(of histogram: Histogram, _ name: String, _ labels: String) -> String {
+        let reading = histogram.reading()
+        let before = labels.isEmpty ? "" : labels + ","
+        var text = ""
+        var total: UInt64 = 0
+        for (bound, count) in zip(histogram.bounds + [.infinity], reading.counts) {
+            total += count
+            text += "\(name)_bucket{\(before)le=\"\(render(bound))\"} \(total)\n"
+        }
+        text += "\(name)_sum\(braces(labels)) \(render(reading.sum))\n"
+        // The sum of the buckets rather than a counter of its own: the two could differ while somebody adds.
+        text += "\(name)_count\(braces(labels)) \(total)\n"
+        return text
+    }
+}
+
+private func braces(_ labels: String) -> String { labels.isEmpty ? "" : "{\(labels)}" }
+
+private func checkMetricName(_ name: String) {
+    precondition(name.hasPrefix("perennial_"), "the name of a metric begins with perennial_: \(name)")
+    precondition(isIdentifier(name), "not a name of a metric: \(name)")
+    for ending in ["_bucket", "_sum", "_count"] {
+        precondition(!name.hasSuffix(ending), "\(ending) belongs to histograms: \(name)")
+    }
+}
+
+private func renderLabels(_ labels: KeyValuePairs<String, String>, of metric: String) -> String {
+    var seen: Set<String> = []
+    return labels.map { name, value in
+        precondition(isIdentifier(name) && !name.hasPrefix("__") && name != "le", "not a label of \(metric): \(name)")
+        precondition(seen.insert(name).inserted, "\(metric) has the label \(name) twice")
+        return "\(name)=\"\(escapeLabelValue(value))\""
+    }.joined(separator: ",")
+}
+
+/// `[a-zA-Z_][a-zA-Z0-9_]*`; the colon is left to recording rules.
+private func isIdentifier(_ text: String) -> Bool {
+    guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
+    return text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+private func escapeLabelValue(_ text: String) -> String { escape(text, quotes: true) }
+private func escapeHelp(_ text: String) -> String { escape(text, quotes: false) }
+
+/// Over scalars, not characters: Swift sees CR LF as one character, and the line feed in it would end the sample.
+private func escape(_ text: String, quotes: Bool) -> String {
+    var escaped = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\\": escaped.append(contentsOf: "\\\\".unicodeScalars)
+        case "\n": escaped.append(contentsOf: "\\n".unicodeScalars)
+        case "\"" where quotes: escaped.append(contentsOf: "\\\"".unicodeScalars)
+        default: escaped.append(scalar)
+        }
+    }
+    return String(escaped)
+}
+
+private func render(_ value: Double) -> String {
+    if value.isNaN { return "NaN" }
+    if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+    // 1 instead of 1.0, as Prometheus itself writes bounds; beyond 2^53 a Double has no odd numbers to show.
+    if value == value.rounded(), value.magnitude < 9e15 { return String(Int64(value)) }
+    return "\(value)"
+}

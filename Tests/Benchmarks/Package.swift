@@ -1,0 +1,31 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that building and testing the product stays short.
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "benchmarks",
+    dependencies: [.package(name: "perennial", path: "../..")],
+    targets: [
+        .target(
+            name: "CLoops", cSettings: [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)],
+            linkerSettings: [.linkedLibrary("rdkafka")]),
+        .executableTarget(
+            name: "bench",
+            dependencies: [
+                "CLoops",
+                .product(name: "Kafka", package: "perennial"),
+                .product(name: "KafkaTestKit", package: "perennial"),
+            ],
+            swiftSettings: strict),
+    ],
+    cLanguageStandard: .c17
+)

@@ -1,0 +1,203 @@
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+/// How a client comes to send a request twice.
+enum Mishap: String, CaseIterable, Sendable {
+    case timeout, cutConnection
+
+    var clientSide: RequestHold.ClientSide {
+        switch self {
+        case .timeout: .keepOpen
+        case .cutConnection: .cut
+        }
+    }
+}
+
+/// What the next transaction, into which the late request falls, does.
+enum NextEnding: String, CaseIterable, Sendable { case commits, aborts }
+
+extension RealBroker {
+    /// A request of one transaction is held back between client and broker, the client's retry succeeds, and the held one
+    /// arrives in the middle of the next transaction. Without a new producer epoch it acts on that one.
+    @Suite(
+        .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
+    )
+    struct `A late request` {
+        private func withProxy(
+            _ body: @Sendable (Broker, FrameProxy) async throws -> Void
+        ) async throws {
+            let cluster = try await ProxiedKafka.cluster()
+            try await body(Broker(bootstrap: cluster.bootstrapServers), try #require(cluster.proxy))
+        }
+
+        /// Requests time out after a second here, so that a retry fits into the transaction's ten.
+        private func properties(_ broker: Broker) -> ClientProperties {
+            var properties = broker.properties
+            properties.set("socket.timeout.ms", "1000")
+            return properties
+        }
+
+        @Test(arguments: Mishap.allCases, NextEnding.allCases)
+        func `to end a transaction does not touch the next one`(mishap: Mishap, ending: NextEnding) async throws {
+            try await withProxy { broker, proxy in
+                let topic = try await broker.makeTopic("late-end")
+                let properties = properties(broker)
+                let producer = try await blocking {
+                    Confined(try TransactionalProducer.ready("\(topic).0-0", properties))
+                }
+                let hold = proxy.hold(.endTxn, client: mishap.clientSide) { $0.contains(topic) }
+                try await blocking {
+                    let output = try producer.value.topic(topic)
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("B", to: output)
+                    try producer.value.commit()
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("C", to: output)
+                }
+                let answer = try await hold.release()
+                try await blocking {
+                    switch ending {
+                    case .commits: try producer.value.commit()
+                    case .aborts: try producer.value.abort()
+                    }
+                    #expect(producer.value.replacements == 1)
+                    producer.value.close(by: Deadline(after: patience))
+                }
+                #expect(answer.int16(at: 8) != 0, "the broker took the late request")
+                let expected = ending == .commits ? ["B", "C"] : ["B"]
+                #expect(try await broker.read(topic).map(\.text) == expected)
+            }
+        }
+
+        @Test(arguments: Mishap.allCases, NextEnding.allCases)
+        func `with offsets does not set the next ones back`(mishap: Mishap, ending: NextEnding) async throws {
+            try await withProxy { broker, proxy in
+                let topic = try await broker.makeTopic("late-offsets")
+                let input = TopicPartition(try await broker.makeTopic("late-offsets-input"), 0)
+                let group = "\(topic).worker"
+                let properties = properties(broker)
+                let producer = try await blocking {
+                    Confined(try TransactionalProducer.ready("\(topic).0-0", properties))
+                }
+                let consumer = try await blocking { Confined(try onlooker(group, broker.properties)) }
+                let hold = proxy.hold(.txnOffsetCommit, client: mishap.clientSide) { $0.contains(topic) }
+                try await blocking {
+                    let output = try producer.value.topic(topic)
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("B", to: output)
+                    try producer.value.sendOffsets([input: NextOffset(100)], of: consumer.value.groupMetadata())
+                    try producer.value.commit()
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("C", to: output)
+                    try producer.value.sendOffsets([input: NextOffset(200)], of: consumer.value.groupMetadata())
+                }
+                _ = try await hold.release()
+                try await blocking {
+                    switch ending {
+                    case .commits: try producer.value.commit()
+                    case .aborts: try producer.value.abort()
+                    }
+                    #expect(producer.value.replacements == 1)
+                    producer.value.close(by: Deadline(after: patience))
+                    consumer.value.close(by: Deadline(after: patience))
+                }
+                let expected = ending == .commits ? (["B", "C"], NextOffset(200)) : (["B"], NextOffset(100))
+                #expect(try await broker.read(topic).map(\.text) == expected.0)
+                #expect(try await broker.committed(input, group: group) == expected.1)
+            }
+        }
+
+        @Test(arguments: Mishap.allCases, NextEnding.allCases)
+        func `to add a group's offsets leaves the next transaction whole`(mishap: Mishap, ending: NextEnding)
+            async throws
+        {
+            try await withProxy { broker, proxy in
+                let topic = try await broker.makeTopic("late-add")
+                let input = TopicPartition(try await broker.makeTopic("late-add-input"), 0)
+                let group = "\(topic).worker"
+                let properties = properties(broker)
+                let producer = try await blocking {
+                    Confined(try TransactionalProducer.ready("\(topic).0-0", properties))
+                }
+                let consumer = try await blocking { Confined(try onlooker(group, broker.properties)) }
+                let hold = proxy.hold(.addOffsetsToTxn, client: mishap.clientSide) { $0.contains(topic) }
+                try await blocking {
+                    let output = try producer.value.topic(topic)
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("B", to: output)
+                    try producer.value.sendOffsets([input: NextOffset(100)], of: consumer.value.groupMetadata())
+                    try producer.value.commit()
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("C", to: output)
+                }
+                _ = try await hold.release()
+                try await blocking {
+                    switch ending {
+                    case .commits:
+                        try producer.value.sendOffsets([input: NextOffset(200)], of: consumer.value.groupMetadata())
+                        try producer.value.commit()
+                    case .aborts: try producer.value.abort()
+                    }
+                    #expect(producer.value.replacements == 1)
+                    // The transaction after the next is free of it too.
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("D", to: producer.value.topic(topic))
+                    try producer.value.commit()
+                    producer.value.close(by: Deadline(after: patience))
+                    consumer.value.close(by: Deadline(after: patience))
+                }
+                let expected = ending == .commits ? (["B", "C", "D"], NextOffset(200)) : (["B", "D"], NextOffset(100))
+                #expect(try await broker.read(topic).map(\.text) == expected.0)
+                #expect(try await broker.committed(input, group: group) == expected.1)
+            }
+        }
+
+        /// Waiting for records is not a sign of a request sent twice: produce requests carry sequence numbers.
+        @Test func `is not suspected when only records are slow`() async throws {
+            try await withProxy { broker, proxy in
+                let topic = try await broker.makeTopic("slow-produce")
+                let consumerTopic = TopicPartition(try await broker.makeTopic("slow-produce-input"), 0)
+                proxy.delay(.produce, by: .milliseconds(400))
+                defer { proxy.delay(.produce, by: nil) }
+                try await blocking {
+                    let producer = try TransactionalProducer.ready("\(topic).0-0", broker.properties)
+                    let consumer = try onlooker(topic, broker.properties)
+                    let output = try producer.topic(topic)
+                    for number in 0..<3 {
+                        try producer.begin()
+                        try producer.send("\(number)", to: output)
+                        try producer.sendOffsets([consumerTopic: NextOffset(1)], of: consumer.groupMetadata())
+                        try producer.send("\(number) again", to: output)
+                        try producer.commit()
+                    }
+                    #expect(producer.replacements == 0)
+                    #expect(producer.suspicion == nil)
+                    producer.close(by: Deadline(after: patience))
+                    consumer.close(by: Deadline(after: patience))
+                }
+                #expect(try await broker.read(topic).count == 6)
+            }
+        }
+    }
+}
+
+/// One broker behind a proxy, shared by the tests above.
+private enum ProxiedKafka {
+    private static let starting = Task {
+        var options = KafkaOptions()
+        options.throughProxy = true
+        return try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
+    }
+
+    static func cluster() async throws -> KafkaCluster { try await starting.value }
+}
+
+/// A client that several `blocking` steps of one test use, one after the other. Unchecked: each step has ended before the next
+/// begins, so one thread at a time has it.
+final class Confined<Value>: @unchecked Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}

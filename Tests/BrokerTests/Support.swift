@@ -1,0 +1,144 @@
+// What the tests on a real broker share.
+
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+/// How long a test waits for what should take seconds, on a machine that is busy with other things.
+let patience: Duration = .seconds(60)
+
+/// One Kafka as a test sees it.
+struct Broker: Sendable {
+    let bootstrap: String
+
+    var properties: ClientProperties { ClientProperties(bootstrapServers: bootstrap) }
+
+    static func shared() async throws -> Broker { Broker(bootstrap: try await SharedKafka.bootstrapServers()) }
+
+    /// A topic nobody else uses; returns its name.
+    func makeTopic(
+        _ label: String, partitions: Int32 = 1, replicationFactor: Int32 = 1,
+        settings: [(name: String, value: String)] = []
+    ) async throws -> String {
+        let name = "\(label)-\(UInt32.random(in: 0 ... .max))"
+        try await blocking {
+            let admin = try Admin(clientID: "test", properties: properties)
+            defer { admin.close(by: Deadline(after: patience)) }
+            let topic = Admin.NewTopic(
+                name: name, partitions: partitions, replicationFactor: replicationFactor, settings: settings)
+            if let fault = try admin.create([topic], by: Deadline(after: patience))[name] ?? nil { throw fault }
+            // A topic is there when every partition has a leader, which may be later than the answer.
+            let deadline = Deadline(after: patience)
+            while !deadline.hasPassed {
+                let described = try admin.cluster(by: deadline).topics.first { $0.name == name }
+                if let described, described.partitions.count == partitions,
+                    described.partitions.allSatisfy({ $0.leader != nil })
+                {
+                    return
+                }
+                pause(for: .milliseconds(20))
+            }
+            throw KafkaFault(.retrySameCall, .timedOut, operation: "wait for \(name)")
+        }
+        return name
+    }
+
+    /// Everything in the topic up to its end, as readers of committed records see it, or with open and aborted ones.
+    func read(_ topic: String, uncommitted: Bool = false) async throws -> [Copy] {
+        try await blocking {
+            var options = Consumer.Configuration(clientID: "reader", groupID: "reader", properties: properties)
+            options.readsUncommitted = uncommitted
+            let consumer = try Consumer(options)
+            defer { consumer.close(by: Deadline(after: patience)) }
+            let admin = try Admin(clientID: "reader", properties: properties)
+            let count = try admin.cluster(by: Deadline(after: patience)).topics.first { $0.name == topic }?
+                .partitions.count
+            admin.close(by: Deadline(after: patience))
+            try consumer.assign(
+                Dictionary(
+                    uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
+            var copies: [Copy] = []
+            let deadline = Deadline(after: patience)
+            while !consumer.isAtEnd {
+                if deadline.hasPassed {
+                    throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end")
+                }
+                if let record = try consumer.poll(.milliseconds(100)) { copies.append(Copy(record)) }
+            }
+            return copies
+        }
+    }
+
+    /// The group's committed position in one partition.
+    func committed(_ partition: TopicPartition, group: String) async throws -> NextOffset? {
+        try await blocking {
+            let admin = try Admin(clientID: "test", properties: properties)
+            defer { admin.close(by: Deadline(after: patience)) }
+            return try admin.offsets(ofGroup: group, by: Deadline(after: patience))[partition]
+        }
+    }
+}
+
+/// A record, copied out of the fetch buffer.
+struct Copy: Sendable, Equatable {
+    var partition: Int32
+    var offset: Int64
+    var text: String
+    var timestamp: Int64?
+    var headers: [RecordHeader]
+
+    init(_ record: borrowing ConsumedRecord) {
+        partition = record.partition
+        offset = record.offset
+        text = record.copyOfValue().map { String(decoding: $0, as: UTF8.self) } ?? "<null>"
+        timestamp = record.timestamp
+        headers = record.headers
+    }
+
+    func header(_ name: String) -> String? {
+        headers.first { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension TransactionalProducer {
+    /// A started producer.
+    static func ready(_ id: String, _ properties: ClientProperties) throws -> TransactionalProducer {
+        let producer = try TransactionalProducer(.init(transactionalID: id, properties: properties))
+        try producer.start(by: Deadline(after: patience))
+        return producer
+    }
+
+    func send(_ text: String, to topic: ProducerTopic, partition: Int32 = 0) throws(KafkaFault) {
+        try send(to: topic, partition: partition, key: nil, value: Array(text.utf8).span)
+    }
+
+    /// Sends, and waits until the broker has it: inside the transaction, not visible yet.
+    func sendAndWait(_ text: String, to topic: ProducerTopic) throws {
+        try send(text, to: topic)
+        let deadline = Deadline(after: patience)
+        while outstanding > 0 && !deadline.hasPassed { poll(.milliseconds(10)) }
+        #expect(outstanding == 0)
+    }
+}
+
+/// The fault that `body` ends with; nil, and a failed test, when it succeeds.
+func fault(in body: () throws(KafkaFault) -> Void) -> KafkaFault? {
+    do {
+        try body()
+        Issue.record("no fault where one was expected")
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// A consumer outside of any group's work, for the metadata that `sendOffsets` wants.
+func onlooker(_ group: String, _ properties: ClientProperties) throws -> Consumer {
+    try Consumer(.init(clientID: "onlooker", groupID: group, properties: properties))
+}
+
+/// Tests on a real broker run one after the other: they measure time, and the machine has two cores.
+@Suite(.serialized, .enabled(if: BrokerSource.current.isAvailable, Comment(rawValue: BrokerSource.skipLine)))
+enum RealBroker {}

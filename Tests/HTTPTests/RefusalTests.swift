@@ -1,0 +1,186 @@
+import HTTP
+import Platform
+import Testing
+
+@Suite struct `An HTTP server under abuse` {
+    /// Head without its end, and the status it deserves.
+    static let doubtful: [(head: String, status: Int)] = [
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 2\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 3\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: -2\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999999999999\r\n", 413),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length : 2\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: gzip, chunked\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("GET / HTTP/1.1\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
+    ]
+
+    @Test(arguments: doubtful)
+    func `refuses a head that can be read in two ways, and closes`(_ head: String, _ status: Int) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(head + "\r\n")
+        #expect(try client.answer().status == status)
+        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        #expect(try !client.readToEnd().contains("hello"))
+        #expect(server.answered("4xx") == 1)
+        #expect(eventually { (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1 })
+    }
+
+    @Test(arguments: [
+        "garbage\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\r\n\r\n", "GET\r\n\r\n", "\r\n\r\n\r\n\r\n",
+        "GET / HTTP/9.9\r\nHost: t\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ])
+    func `survives garbage and serves the next`(_ garbage: String) throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(garbage)
+        let said = try client.readToEnd()
+        #expect(said.isEmpty || said.hasPrefix("HTTP/1.1 4") || said.hasPrefix("HTTP/1.1 505"), "\(said)")
+        #expect(try server.client().get("/").status == 200)
+    }
+
+    @Test(arguments: [17 << 10, 40 << 10, 100 << 10, 1 << 20])
+    func `refuses a large head`(_ bytes: Int) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("GET / HTTP/1.1\r\nHost: t\r\nX-Large: \(String(repeating: "x", count: bytes))\r\n\r\n")
+        let said = try client.readToEnd()
+        // Of a head that is much too large the client may see no more than the end of the connection.
+        #expect(said.hasPrefix("HTTP/1.1 431") || (bytes > 64 << 10 && said.isEmpty), "\(said)")
+        #expect(eventually { server.refused("head_too_large") == 1 })
+    }
+
+    @Test func `takes a head of just under its limit`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        #expect(try server.client().get("/", "X-Large: \(String(repeating: "x", count: 16_000))\r\n").status == 200)
+    }
+
+    @Test func `refuses a long target`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("GET /\(String(repeating: "x", count: 60 << 10)) HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 414") || said.hasPrefix("HTTP/1.1 431") || said.isEmpty, "\(said)")
+        #expect(eventually { server.refused("unreadable") == 1 })
+    }
+
+    @Test func `refuses a body that is declared too large before it comes`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 10000000\r\n\r\n")
+        let answer = try client.answer()
+        #expect(answer.status == 413 && answer.has("Connection: close"))
+        #expect(server.refused("body_too_large") == 1)
+    }
+
+    @Test func `does not invite a body that is too large`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 300000\r\nExpect: 100-continue\r\n\r\n")
+        #expect(try client.answer().status == 413)
+    }
+
+    @Test func `says 404 rather than 413 where there is nothing`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("POST /nothing HTTP/1.1\r\nHost: t\r\nContent-Length: 10000000\r\n\r\n")
+        #expect(try client.answer().status == 404)
+    }
+
+    @Test func `reads a body just over its limit, refuses it and goes on`() throws {
+        let server = try TestServer { $0.maxBodyBytes = 1000 }
+        defer { server.stop() }
+        let client = try server.client()
+        #expect(try client.post("/echo", [UInt8](repeating: 0, count: 1001)).status == 413)
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in 0..<11 { client.send("64\r\n\(String(repeating: "x", count: 100))\r\n") }
+        client.send("0\r\n\r\n")
+        #expect(try client.answer().status == 413)
+        #expect(try client.post("/echo", [UInt8](repeating: 7, count: 1000)).status == 200)
+        #expect(server.refused("body_too_large") == 2)
+    }
+
+    @Test func `cuts a chunked body that does not end`() throws {
+        let server = try TestServer { $0.maxDiscardedBytes = 400 << 10 }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let chunk = "8000\r\n\(String(repeating: "x", count: 0x8000))\r\n"
+        var sent = 0
+        while sent < 1000, client.send(chunk) { sent += 1 }
+        #expect(sent < 1000)
+        #expect(server.refused("body_too_large") == 1)
+    }
+
+    @Test(arguments: [
+        "G", "GET / HTTP/1.1\r\nHost: t\r\nX: ", "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9999\r\n\r\n",
+    ])
+    func `cuts a client that drips, while it serves others`(_ start: String) throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(400) }
+        defer { server.stop() }
+        let dripping = try server.client()
+        let begin = ContinuousClock.now
+        dripping.send(start)
+        var drops = 0
+        while dripping.send("x"), drops < 1000 {
+            drops += 1
+            #expect(try server.client().get("/").status == 200)
+            pause(for: .milliseconds(10))
+        }
+        let took = begin.duration(to: .now)
+        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(server.refused("timed_out") == 1)
+        #expect(try dripping.readToEnd().hasPrefix("HTTP/1.1 408"))
+    }
+
+    @Test func `cuts a client that drips in its second request`() throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(400) }
+        defer { server.stop() }
+        let client = try server.client()
+        #expect(try client.get("/").status == 200)
+        let begin = ContinuousClock.now
+        var drops = 0
+        while client.send("G"), drops < 1000 {
+            drops += 1
+            pause(for: .milliseconds(10))
+        }
+        let took = begin.duration(to: .now)
+        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(server.refused("timed_out") == 1)
+    }
+
+    @Test func `closes an idle connection after its time`() throws {
+        let server = try TestServer { $0.idleTimeout = .milliseconds(300) }
+        defer { server.stop() }
+        let client = try server.client()
+        #expect(try client.get("/").status == 200)
+        let begin = ContinuousClock.now
+        #expect(try client.readToEnd() == "")
+        #expect(begin.duration(to: .now) > .milliseconds(250))
+        #expect(server.refused("timed_out") == 0)
+    }
+
+    @Test func `cuts a client that does not take its answer`() throws {
+        var router = Router()
+        router.get("/large") { _ in HTTPResponse(status: 200, body: [UInt8](repeating: 0, count: 64 << 20)) }
+        let server = try TestServer(router) { $0.sendDeadline = .milliseconds(300) }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("GET /large HTTP/1.1\r\nHost: t\r\n\r\n")
+        #expect(eventually { server.refused("timed_out") == 1 })
+        #expect(eventually { server.metric(#"perennial_http_connections{server="test"}"#) == 0 })
+    }
+}

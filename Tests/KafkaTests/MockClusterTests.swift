@@ -1,0 +1,388 @@
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Synchronization
+import Testing
+
+private let soon: Duration = .seconds(20)
+
+/// The layer on the wire, against librdkafka's own mock cluster. What transactions promise needs a real broker and is shown
+/// there.
+@Suite(.serialized) struct `On the mock cluster` {
+    /// Runs `body` on a thread of its own, as the layer asks for, with a cluster that is gone afterwards.
+    private func withCluster(_ body: @escaping @Sendable (MockCluster) throws -> Void) async throws {
+        try await blocking {
+            let cluster = try MockCluster()
+            defer { cluster.close() }
+            try cluster.createTopic("in", partitions: 4)
+            try cluster.createTopic("out", partitions: 4)
+            try body(cluster)
+        }
+    }
+
+    @Test func `a record comes back as it was sent`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            var reports: [DeliveryReport] = []
+            let producer = try Producer(.init(clientID: "p", properties: properties)) { reports.append($0) }
+            let topic = try producer.topic("in")
+            #expect(try producer.partitionCounts(by: Deadline(after: soon)) == [4])
+            let headers = [
+                RecordHeader("a", "1"), RecordHeader("a", [0, 255]), RecordHeader("none", nil), RecordHeader("", ""),
+            ]
+            try producer.send(
+                to: topic, partition: 2, key: Array("key".utf8).span, value: [1, 2, 0, 3].span, headers: headers,
+                timestamp: 1_771_000_000_123, token: 77)
+            try producer.send(to: topic, partition: 2, key: nil, value: [UInt8]().span)
+            try producer.send(to: topic, partition: 2, key: [UInt8]().span, value: nil, token: .max)
+            try producer.flush(by: Deadline(after: soon))
+            #expect(reports.map(\.token) == [77, 0, .max])
+            #expect(reports.map(\.offset) == [0, 1, 2])
+            #expect(reports.allSatisfy { $0.failure == nil && $0.partition == 2 })
+            #expect(producer.close(by: Deadline(after: soon)))
+
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([TopicPartition("in", 2): NextOffset(0)])
+            let first = try #require(try consumer.next(within: soon))
+            #expect(
+                first
+                    == Seen(
+                        key: Array("key".utf8), value: [1, 2, 0, 3], offset: 0, timestamp: 1_771_000_000_123,
+                        headers: headers))
+            let second = try #require(try consumer.next(within: soon))
+            #expect(second.key == nil && second.value == [])
+            let third = try #require(try consumer.next(within: soon))
+            #expect(third.key == [] && third.value == nil)
+            #expect(consumer.positions == [TopicPartition("in", 2): NextOffset(3)])
+            #expect(consumer.close(by: Deadline(after: soon)))
+        }
+    }
+
+    @Test func `a full queue says so, and the record can be sent after waiting`() async throws {
+        try await withCluster { cluster in
+            var options = Producer.Configuration(
+                clientID: "p", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+            options.queuedRecords = 10
+            var delivered = 0
+            let producer = try Producer(options) { if $0.failure == nil { delivered += 1 } }
+            let topic = try producer.topic("in")
+            cluster.takeDown()
+            var fault: KafkaFault?
+            var sent = 0
+            while fault == nil && sent < 1_000 {
+                do throws(KafkaFault) {
+                    try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+                    sent += 1
+                } catch { fault = error }
+            }
+            #expect(sent == 10)
+            #expect(fault?.code == .queueFull)
+            #expect(fault?.remedy == .retrySameCall)
+            cluster.bringUp()
+            try producer.flush(by: Deadline(after: soon))
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.flush(by: Deadline(after: soon))
+            #expect(delivered == 11)
+            producer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `a record that no broker takes in time is reported, not lost`() async throws {
+        try await withCluster { cluster in
+            var options = Producer.Configuration(
+                clientID: "p", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+            options.deliveryTimeout = .milliseconds(600)
+            var failures: [KafkaCode] = []
+            let producer = try Producer(options) { if let code = $0.failure { failures.append(code) } }
+            let topic = try producer.topic("in")
+            _ = try producer.partitionCounts(by: Deadline(after: soon))
+            cluster.takeDown()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.flush(by: Deadline(after: soon))
+            #expect(failures == [.deliveryTimedOut])
+            #expect(!producer.recentFaults.isEmpty)
+            producer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `a partition that does not exist is refused with headers and without`() async throws {
+        try await withCluster { cluster in
+            let producer = try Producer(
+                .init(clientID: "p", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+            ) { _ in }
+            let topic = try producer.topic("in")
+            _ = try producer.partitionCounts(by: Deadline(after: soon))
+            for headers in [[], [RecordHeader("h", "v")]] {
+                do throws(KafkaFault) {
+                    try producer.send(to: topic, partition: 99, key: nil, value: [1].span, headers: headers)
+                    Issue.record("partition 99 of 4 was taken")
+                } catch { #expect(error.code == .unknownPartition) }
+            }
+            producer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `a paused partition gives nothing, a resumed one goes on where it was, a seek goes back`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 2, records: 50, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let (a, b) = (TopicPartition("in", 0), TopicPartition("in", 1))
+            try consumer.assign([a: NextOffset(0), b: NextOffset(0)])
+            try consumer.pause([a])
+            try consumer.resume([b])  // was not paused: must change nothing
+            let withoutA = try consumer.read(until: { consumer.isAtEnd })
+            #expect(withoutA.map(\.partition) == Array(repeating: b, count: 50))
+            try consumer.resume([a])
+            let rest = try consumer.read(until: { consumer.isAtEnd })
+            #expect(rest.map(\.offset) == Array(0..<50))
+            try consumer.seek(to: [a: NextOffset(40), TopicPartition("in", 3): NextOffset(1)])
+            #expect(!consumer.isAtEnd)
+            #expect(try consumer.read(until: { consumer.isAtEnd }).map(\.offset) == Array(40..<50))
+            #expect(consumer.positions == [a: NextOffset(50), b: NextOffset(50)])
+            #expect(try consumer.watermarks(of: a, by: Deadline(after: soon)).end == NextOffset(50))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `a drain takes what is there, at most the limit, and does not wait`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 1, records: 30, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([TopicPartition("in", 0): NextOffset(0)])
+            _ = try #require(try consumer.next(within: soon))
+            var offsets: [Int64] = []
+            #expect(try consumer.drain(limit: 7) { offsets.append($0.offset) } == 7)
+            _ = try consumer.read(until: { consumer.isAtEnd })
+            let start = ContinuousClock.now
+            #expect(try consumer.drain(limit: 7) { _ in } == 0)
+            #expect(start.duration(to: .now) < .milliseconds(500))
+            #expect(offsets == Array(1...7))
+            struct Stop: Error {}
+            try consumer.seek(to: [TopicPartition("in", 0): NextOffset(0)])
+            _ = try #require(try consumer.next(within: soon))
+            #expect(throws: Stop.self) { try consumer.drain(limit: 7) { _ in throw Stop() } }
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `hooks hear of partitions given and taken, and choose where to start`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 4, records: 10, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let hooks = RecordingHooks()
+            hooks.plan.starts = [TopicPartition("in", 0): NextOffset(8)]
+            hooks.plan.paused = [TopicPartition("in", 1)]
+            try consumer.subscribe(to: ["in"], hooks: hooks)
+            let seen = try consumer.read(until: { !consumer.assignment.isEmpty && consumer.isAtEnd })
+            let expected = [TopicPartition("in", 0): 2, TopicPartition("in", 2): 10, TopicPartition("in", 3): 10]
+            #expect(Dictionary(grouping: seen, by: \.partition).mapValues(\.count) == expected)
+            #expect(consumer.close(by: Deadline(after: soon)))
+            let all = (0..<4).map { TopicPartition("in", $0) }
+            #expect(hooks.heard == [.assigned(all), .revoked(all)])
+        }
+    }
+
+    // MARK: Transactions as far as the mock goes: the calls, their order, and injected errors
+
+    private func withTransactions(
+        _ body: @escaping @Sendable (MockCluster, TransactionalProducer, ProducerTopic, Consumer) throws -> Void
+    ) async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
+            let topic = try producer.topic("out")
+            try producer.start(by: Deadline(after: soon))
+            // The first answers of the mock are slow enough to look like a retry: begin from a producer that is not suspect.
+            try body(cluster, producer, topic, consumer)
+            producer.close(by: Deadline(after: soon))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `an ordinary transaction commits, and its producer goes on`() async throws {
+        try await withTransactions { _, producer, topic, consumer in
+            for _ in 0..<3 {
+                try producer.begin()
+                try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+                try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
+                try producer.commit()
+            }
+            #expect(producer.state == .idle)
+            try producer.begin()
+            try producer.abort()
+            #expect(producer.state == .idle)
+        }
+    }
+
+    @Test func `a stale generation asks for an abort, and the next transaction commits`() async throws {
+        try await withTransactions { cluster, producer, topic, consumer in
+            cluster.fail(.transactionOffsetCommit, with: [.illegalGeneration])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            do throws(KafkaFault) {
+                try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
+                Issue.record("a stale generation was taken")
+            } catch {
+                #expect(error.remedy == .abortTransaction)
+                #expect(error.code == .illegalGeneration)
+            }
+            try producer.abort()
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+        }
+    }
+
+    @Test func `a fenced producer asks to be rebuilt, and a rebuilt one commits`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 90)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            do throws(KafkaFault) {
+                try producer.commit()
+                Issue.record("a fenced producer committed")
+            } catch {
+                #expect(error.remedy == .rebuildClient)
+                #expect(error.code == .fenced)
+            }
+            #expect(producer.state == .failed)
+            try producer.rebuild(by: Deadline(after: soon))
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+        }
+    }
+
+    @Test func `a coordinator that is still loading is asked again inside the call`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14), KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+            // Asked twice means sent twice: the next transaction is a new producer's.
+            #expect(producer.suspicion != nil)
+            try producer.begin()
+            #expect(producer.replacements == 1)
+            try producer.abort()
+        }
+    }
+
+    @Test func `a right that is missing stops the process`() async throws {
+        try await withTransactions { cluster, producer, topic, consumer in
+            cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 30)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            do throws(KafkaFault) {
+                try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
+                Issue.record("a missing right was overlooked")
+            } catch {
+                #expect(error.remedy == .stopProcess)
+            }
+        }
+    }
+
+    @Test func `statistics come when they are ordered`() async throws {
+        try await withCluster { cluster in
+            let readings = Mutex<[Statistics]>([])
+            var properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            properties.set("statistics.interval.ms", "100")
+            var options = Consumer.Configuration(clientID: "watched", groupID: "g", properties: properties)
+            options.onEvent = { event in
+                guard case .statistics(let json) = event else { return }
+                do { let reading = try Statistics(json: json); readings.withLock { $0.append(reading) } } catch {
+                    Issue.record(error)
+                }
+            }
+            try fill("in", partitions: 1, records: 5, properties)
+            let consumer = try Consumer(options)
+            try consumer.assign([TopicPartition("in", 0): NextOffset(0)])
+            _ = try consumer.read(until: {
+                readings.withLock { $0.contains { $0.partitions.contains { $0.end == NextOffset(5) } } }
+            })
+            let last = try #require(readings.withLock { $0.last })
+            #expect(last.brokers.contains { $0.isUp })
+            #expect(last.client.contains("watched"))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `an owner that goes away unclosed says so`() async throws {
+        try await withCluster { cluster in
+            let heard = Mutex<[String]>([])
+            var options = Producer.Configuration(
+                clientID: "forgotten", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+            options.onEvent = { event in
+                if case .log(.error, "CLOSE", let message) = event { heard.withLock { $0.append(message) } }
+            }
+            do { _ = try Producer(options) { _ in } }
+            #expect(heard.withLock { $0 } == ["producer forgotten was not closed before its owner went away"])
+        }
+    }
+}
+
+// MARK: Helpers
+
+private struct Seen: Equatable {
+    var key: [UInt8]?
+    var value: [UInt8]?
+    var offset: Int64
+    var timestamp: Int64?
+    var headers: [RecordHeader]
+}
+
+extension Consumer {
+    fileprivate func next(within limit: Duration) throws -> Seen? {
+        guard let record = try poll(limit) else { return nil }
+        return Seen(
+            key: record.copyOfKey(), value: record.copyOfValue(), offset: record.offset, timestamp: record.timestamp,
+            headers: record.headers)
+    }
+
+    /// Reads until the condition holds; fails the test after twenty seconds.
+    fileprivate func read(until isDone: () -> Bool) throws -> [(partition: TopicPartition, offset: Int64)] {
+        let deadline = Deadline(after: soon)
+        var seen: [(TopicPartition, Int64)] = []
+        while !isDone() {
+            if deadline.hasPassed {
+                Issue.record("the condition did not come true in time")
+                break
+            }
+            if let record = try poll(.milliseconds(50)) { seen.append((record.topicPartition, record.offset)) }
+        }
+        return seen
+    }
+}
+
+private func fill(_ topic: String, partitions: Int32, records: Int, _ properties: ClientProperties) throws {
+    var failures = 0
+    let producer = try Producer(.init(clientID: "fill", properties: properties)) {
+        if $0.failure != nil { failures += 1 }
+    }
+    let target = try producer.topic(topic)
+    for partition in 0..<partitions {
+        for number in 0..<records {
+            try producer.send(to: target, partition: partition, key: nil, value: Array(String(number).utf8).span)
+        }
+    }
+    try producer.flush(by: Deadline(after: soon))
+    #expect(failures == 0)
+    producer.close(by: Deadline(after: soon))
+}
+
+private final class RecordingHooks: RebalanceHooks {
+    enum Event: Equatable { case assigned([TopicPartition]), revoked([TopicPartition]), lost([TopicPartition]) }
+    var heard: [Event] = []
+    var plan = AssignmentPlan()
+
+    func assigned(_ partitions: [TopicPartition], by consumer: Consumer) -> AssignmentPlan {
+        heard.append(.assigned(partitions))
+        return plan
+    }
+    func revoked(_ partitions: [TopicPartition], by consumer: Consumer) { heard.append(.revoked(partitions)) }
+    func lost(_ partitions: [TopicPartition], by consumer: Consumer) { heard.append(.lost(partitions)) }
+}

@@ -1,0 +1,37 @@
+import Foundation
+import Synchronization
+import Telemetry
+
+/// Collects what a logger writes; each element is one call of the sink.
+final class Lines: Sendable {
+    private let calls = Mutex<[[UInt8]]>([])
+
+    var bytes: [[UInt8]] { calls.withLock { $0 } }
+    var texts: [String] { bytes.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// A logger whose clock stands still at 2026-03-01T09:30:00.125Z.
+    func logger(level: LogLevel = .debug, format: LogFormat = .json) -> Logger {
+        Logger(level: level, format: format, now: { 1_772_357_400_125 }) { line in
+            self.calls.withLock { $0.append(line) }
+        }
+    }
+}
+
+/// What Prometheus' own checker says about an exposition; `status` 0 and no words when it is content.
+/// Throws when promtool (Debian package `prometheus`) is not installed.
+func promtoolCheck(_ exposition: [UInt8]) throws -> (status: Int32, words: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/promtool")
+    process.arguments = ["check", "metrics"]
+    let input = Pipe()
+    let output = Pipe()
+    process.standardInput = input
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    input.fileHandleForWriting.write(Data(exposition))
+    try input.fileHandleForWriting.close()
+    let words = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, words)
+}
