@@ -78,7 +78,7 @@ let tests: [Target] = [
             "Configuration", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
         ]),
     .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Log", "Settings"]),
-    .testTarget(name: "RolesTests", dependencies: ["Configuration", "JSON", "KafkaTestKit", "Roles", "perennial"]),
+    .testTarget(name: "RolesTests", dependencies: ["Configuration", "KafkaTestKit", "Roles", "Settings", "perennial"]),
     .testTarget(name: "HouseTests"),
 ]
 

@@ -161,6 +161,9 @@ public enum SettingTable {
             "sasl.mechanism", "sasl.username", "sasl.password", "client.id",
         ])
 
+    /// Commands that connect to Kafka: they read `kafka.*` as they read the prefix.
+    public static let kafkaReaders = topicPrefix.definition.readers
+
     public static let schema = SettingsSchema(
         definitions: definitions, family: kafka, variablePrefix: "PERENNIAL_", defaultFile: "./perennial.conf")
 

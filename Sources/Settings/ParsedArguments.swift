@@ -18,6 +18,10 @@ struct GivenValue: Sendable {
     let key: String
     let text: String
     let origin: SettingOrigin
+
+    static let filePrefix = "file:"
+    /// The value itself is in the file that the text names.
+    var namesFile: Bool { text.hasPrefix(Self.filePrefix) }
 }
 
 public struct ParsedArguments: Sendable {
@@ -26,6 +30,16 @@ public struct ParsedArguments: Sendable {
     public private(set) var options: [String: String] = [:]
     public private(set) var faults: [SettingFault] = []
     private(set) var settings: [GivenValue] = []
+    /// Flags that are no options and came without a value. Those that no setting has are better told to be unknown.
+    private(set) var withoutValue: [String] = []
+
+    /// For a command without settings: there every other flag is a mistake.
+    public func unknownOptions(known: [CommandOption]) -> [SettingFault] {
+        (settings.map(\.key) + withoutValue).map { key in
+            let nearest = nearestName(to: key, among: known.map(\.name)) ?? "none"
+            return SettingFault("no option is called \(quoted("--" + key)); the nearest is --\(nearest)")
+        }
+    }
 
     public func has(_ option: String) -> Bool { options[option] != nil }
 
@@ -39,6 +53,8 @@ public struct ParsedArguments: Sendable {
             }
             if argument.hasPrefix("--") {
                 take(argument.dropFirst(2), rest: &rest, known: known)
+            } else if argument == "-h", known.contains(where: { $0.name == "help" }) {
+                options["help"] = ""
             } else if argument.hasPrefix("-"), argument != "-" {
                 faults.append(SettingFault("\(quoted(argument)) is no option; options begin with two dashes"))
             } else {
@@ -56,9 +72,12 @@ public struct ParsedArguments: Sendable {
             guard text == nil else { return faults.append(SettingFault("--\(name) takes no value")) }
             text = ""
         } else if text == nil {
-            text = nextValue(of: name, rest: &rest)
+            text = nextValue(rest: &rest)
         }
-        guard let text else { return }
+        guard let text else {
+            if option == nil { withoutValue.append(name) } else { faults.append(Self.needsValue(name)) }
+            return
+        }
         if options[name] != nil || settings.contains(where: { $0.key == name }) {
             faults.append(SettingFault("--\(name) is given twice; keep one of the two"))
         } else if option != nil {
@@ -68,20 +87,17 @@ public struct ParsedArguments: Sendable {
         }
     }
 
-    private mutating func nextValue(of name: String, rest: inout ArraySlice<String>) -> String? {
-        guard let next = rest.first, !next.hasPrefix("--") else {
-            faults.append(
-                SettingFault(
-                    "--\(shownKey(name)) needs a value; one that begins with two dashes is written --NAME=VALUE"))
-            return nil
-        }
+    /// nil: none follows.
+    private func nextValue(rest: inout ArraySlice<String>) -> String? {
+        guard let next = rest.first, !next.hasPrefix("--") else { return nil }
         rest.removeFirst()
-        guard next != "=" else {
-            // The value follows as a word of its own; taken for an operand it would be repeated in a message.
-            _ = rest.popFirst()
-            faults.append(SettingFault("--\(shownKey(name)): write --NAME=VALUE without blanks around \"=\""))
-            return nil
-        }
-        return next
+        guard next == "=" else { return next }
+        // The value follows as a word of its own; taken for an operand it would be repeated in a message.
+        _ = rest.popFirst()
+        return nil
+    }
+
+    static func needsValue(_ name: String) -> SettingFault {
+        SettingFault("--\(name) needs a value: write --\(name)=VALUE, without blanks around \"=\"")
     }
 }

@@ -28,16 +28,23 @@ public struct SettingFault: Error, Sendable, Equatable, CustomStringConvertible 
         self.words = words
     }
 
-    public var description: String { (place.map { "\($0): " } ?? "") + words }
+    public var description: String { visible((place.map { "\($0): " } ?? "") + words) }
 }
 
 /// Fits a message of one line whatever the user wrote: control characters are shown as escapes, the end is cut off.
 public func quoted(_ text: String) -> String {
     // Longer than any sensible value that is not secret; the place says where to look up the rest.
     let shown = 80
-    let head = text.unicodeScalars.prefix(shown).map { scalar in
-        scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value) || scalar.properties.generalCategory == .format
-            ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-    }
-    return "\"" + head.joined() + (text.unicodeScalars.count > shown ? "…" : "") + "\""
+    return "\"" + visible(String(text.unicodeScalars.prefix(shown)))
+        + (text.unicodeScalars.count > shown ? "…" : "") + "\""
+}
+
+/// Control and formatting characters as escapes: a path or a value may not start a new line of a log, or hide one.
+private func visible(_ text: String) -> String {
+    text.unicodeScalars.map { scalar in
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: "\\u{\(String(scalar.value, radix: 16))}"
+        default: String(scalar)
+        }
+    }.joined()
 }

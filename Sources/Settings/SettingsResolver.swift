@@ -12,11 +12,11 @@ public struct ResolvedSettings: Sendable {
     private struct Value {
         let text: String
         let origin: SettingOrigin
+        let wasReadFromFile: Bool
     }
 
     /// What a `file:` may hold: certificates of a whole trust store.
     static let limitValueFileBytes = 1 << 20
-    private static let filePrefix = "file:"
 
     private let schema: SettingsSchema
     private var values: [String: Value] = [:]
@@ -42,6 +42,11 @@ public struct ResolvedSettings: Sendable {
             if isOverridden && isKnown(value.key) { continue }
             take(value, otherFlags: known, command: command)
         }
+        for name in arguments.withoutValue {
+            let flag = GivenValue(key: name, text: "", origin: .flag(name))
+            let isMeant = isKnown(name) || name == SettingsSchema.fileFlag
+            faults.append(isMeant ? ParsedArguments.needsValue(name) : unknown(flag, otherFlags: known))
+        }
     }
 
     private func isKnown(_ key: String) -> Bool {
@@ -63,13 +68,13 @@ public struct ResolvedSettings: Sendable {
 
     public func origin(of key: String) -> SettingOrigin { values[key]?.origin ?? .builtIn }
 
-    /// Every setting and property as people may see it: secrets as "(not shown)".
+    /// Every setting and property as people may see it: secrets, and what was read by `file:`, as "(not shown)".
     public var rows: [(key: String, value: String, origin: SettingOrigin)] {
         let hidden = "(not shown)"
         let settings = schema.definitions.map { definition in
             let value = values[definition.key]
             let shown =
-                if value != nil && definition.isSecret { hidden } else {
+                if let value, definition.isSecret || value.wasReadFromFile { hidden } else {
                     value?.text ?? definition.defaultText ?? "(none)"
                 }
             return (definition.key, shown, value?.origin ?? .builtIn)
@@ -118,14 +123,14 @@ public struct ResolvedSettings: Sendable {
             return faults.append(unknown(given, otherFlags: otherFlags))
         }
         let isRead = command.map { definition.readers.contains($0) } ?? true
-        guard isRead || !given.text.hasPrefix(Self.filePrefix), let text = resolved(given), !definition.meansNone(text)
+        guard isRead || !given.namesFile, let text = resolved(given), !definition.meansNone(text)
         else { return }
         if let problem = definition.problem(text) {
-            let isHidden = definition.isSecret || problem.hidesValue || text != given.text
+            let isHidden = definition.isSecret || problem.hidesValue || given.namesFile
             let shown = isHidden ? "its value" : quoted(text)
             faults.append(SettingFault(given.origin, "\(given.key): \(shown) must be \(problem.words)"))
         } else {
-            values[given.key] = Value(text: text, origin: given.origin)
+            values[given.key] = Value(text: text, origin: given.origin, wasReadFromFile: given.namesFile)
         }
     }
 
@@ -139,7 +144,9 @@ public struct ResolvedSettings: Sendable {
                 SettingFault(given.origin, "\(shownKey(given.key)) names no property; write it like \(example)"))
         }
         guard let value = resolved(given) else { return }
-        passThrough.append(PassThroughEntry(scope: scope, name: name, value: value, origin: given.origin))
+        passThrough.append(
+            PassThroughEntry(
+                scope: scope, name: name, value: value, origin: given.origin, wasReadFromFile: given.namesFile))
     }
 
     private func unknown(_ given: GivenValue, otherFlags: [String]) -> SettingFault {
@@ -153,7 +160,7 @@ public struct ResolvedSettings: Sendable {
 
     /// The text itself, or the content of the file it names. nil when it was refused.
     private mutating func resolved(_ given: GivenValue) -> String? {
-        guard given.text.hasPrefix(Self.filePrefix) else {
+        guard given.namesFile else {
             // Bytes that are not UTF-8 arrive as U+FFFD; a NUL cannot arrive.
             guard !given.text.unicodeScalars.contains("\u{fffd}") else {
                 faults.append(SettingFault(given.origin, "\(shownKey(given.key)): the value is not UTF-8"))
@@ -161,7 +168,7 @@ public struct ResolvedSettings: Sendable {
             }
             return given.text
         }
-        let path = String(given.text.dropFirst(Self.filePrefix.count))
+        let path = String(given.text.dropFirst(GivenValue.filePrefix.count))
         do {
             return try contentOfValueFile(path)
         } catch {

@@ -78,16 +78,18 @@ public struct PassThroughEntry: Sendable, Equatable {
     public let name: String
     public let value: String
     public let origin: SettingOrigin
+    public let wasReadFromFile: Bool
 
-    public init(scope: String?, name: String, value: String, origin: SettingOrigin) {
+    public init(scope: String?, name: String, value: String, origin: SettingOrigin, wasReadFromFile: Bool = false) {
         self.scope = scope
         self.name = name
         self.value = value
         self.origin = origin
+        self.wasReadFromFile = wasReadFromFile
     }
 
-    /// By its name alone: what a library will take as a password is not known here, so the guess is generous.
-    public var isSecret: Bool { nameSoundsSecret(name) }
+    /// What a library will take as a password is not known here, so the guess is generous.
+    public var isSecret: Bool { wasReadFromFile || nameSoundsSecret(name) }
 }
 
 /// For properties without a definition. Hiding a harmless value costs nothing; showing a key costs the key.

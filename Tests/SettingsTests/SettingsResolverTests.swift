@@ -118,7 +118,14 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         ),
         ("--help=x", "--help takes no value"),
         ("-x", "\"-x\" is no option; options begin with two dashes"),
-        ("--name", "--name needs a value; one that begins with two dashes is written --NAME=VALUE"),
+        ("--name", "--name needs a value: write --name=VALUE, without blanks around \"=\""),
+        ("--config", "--config needs a value: write --config=VALUE, without blanks around \"=\""),
+        ("--format", "--format needs a value: write --format=VALUE, without blanks around \"=\""),
+        ("--nam", "no setting or option is called \"--nam\"; the nearest is --name"),
+        (
+            "--config=a\nb",
+            "cannot read a\\u{a}b: No such file or directory; name a settings file that is there with --config"
+        ),
         ("--kafka.=x", "flag --kafka.: kafka. names no property; write it like kafka.bootstrap.servers"),
         (
             "--kafka.consumer=x",
@@ -270,6 +277,14 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         let settings = try resolve(["--kafka.producer.\(name)=\(Self.secret)"])
         #expect(settings.passThrough.first?.value == Self.secret)
         #expect(settings.rows.last?.value == "(not shown)")
+    }
+
+    @Test func `is whatever was read from a file`() throws {
+        try withFile(Array(Self.secret.utf8)) { path throws in
+            let rows = try resolve(["--kafka.sasl.username=file:\(path)", "--name=file:\(path)"]).rows
+            #expect(rows.count { $0.value == "(not shown)" } == 2)
+            #expect(!rows.contains { $0.value.contains(Self.secret) })
+        }
     }
 
     @Test func `is shown as set or not`() throws {

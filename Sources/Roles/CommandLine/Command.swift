@@ -1,0 +1,69 @@
+// A command is a value in a table: help, the check of its arguments and the call all come from it.
+
+public import Configuration
+public import Settings
+
+public struct Command: Sendable {
+    public enum Action: Sendable {
+        /// Needs no settings, and works when they are wrong.
+        case plain(@Sendable (Invocation) -> ExitCode)
+        /// Runs only with a configuration that is right; what is wrong has been told otherwise.
+        case configured(@Sendable (Invocation, Configuration) -> ExitCode)
+    }
+
+    public let name: CommandName
+    /// One line for the list of commands.
+    public let summary: String
+    /// How help writes what follows the name, such as "[FILE]".
+    public let operands: String
+    public let operandCount: ClosedRange<Int>
+    public let options: [CommandOption]
+    /// More than the summary says: what is read, what the exit codes mean.
+    public let details: String
+    public let action: Action
+
+    public init(
+        _ name: CommandName, _ summary: String, operands: String = "", operandCount: ClosedRange<Int> = 0...0,
+        options: [CommandOption] = [], details: String = "", action: Action
+    ) {
+        self.name = name
+        self.summary = summary
+        self.operands = operands
+        self.operandCount = operandCount
+        self.options = options + [CommandOption("help", effect: "Shows this text.")]
+        self.details = details
+        self.action = action
+    }
+
+    var readsSettings: Bool { if case .configured = action { true } else { false } }
+}
+
+/// One call of a command.
+public struct Invocation: Sendable {
+    public let operands: [String]
+    public let output: Output
+    /// The table the command was found in.
+    public let program: Program
+    private let options: [String: String]
+
+    init(_ arguments: ParsedArguments, output: Output, program: Program) {
+        operands = arguments.operands
+        options = arguments.options
+        self.output = output
+        self.program = program
+    }
+
+    public func has(_ option: String) -> Bool { options[option] != nil }
+    public func option(_ name: String) -> String? { options[name] }
+
+    /// The value of an option that takes one of a few words, the first being the default. nil: another was given, and the
+    /// user has been told.
+    public func choice(_ name: String, of words: [String]) -> String? {
+        guard let word = option(name) else { return words.first }
+        guard words.contains(word) else {
+            output.message("perennial: --\(name) must be \(words.joined(separator: " or ")), not \(quoted(word))")
+            return nil
+        }
+        return word
+    }
+}

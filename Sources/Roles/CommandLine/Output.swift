@@ -1,0 +1,16 @@
+// Where a command writes: data for programs, messages for people.
+
+import Platform
+
+public struct Output: Sendable {
+    public let data: @Sendable (String) -> Void
+    public let message: @Sendable (String) -> Void
+
+    /// Both are given text without its last line end.
+    public init(data: @escaping @Sendable (String) -> Void, message: @escaping @Sendable (String) -> Void) {
+        self.data = data
+        self.message = message
+    }
+
+    public static let standard = Output(data: printData, message: printMessage)
+}

@@ -1,0 +1,76 @@
+// Help, made from the table of commands.
+
+import Configuration
+import Settings
+
+extension Program {
+    var overview: String {
+        let width = (commands.map(\.name.rawValue.count).max() ?? 0) + 2
+        let list = commands.map { "  " + padded($0.name.rawValue, to: width) + $0.summary }
+        return """
+            Perennial: App Store subscriptions as streams of Kafka.
+
+            Usage: perennial COMMAND [--setting value]...
+
+            \(list.joined(separator: "\n"))
+
+            Every command takes --help. perennial help settings lists the settings.
+            Exit codes: 0 done; 1 the answer is no; 2 wrong usage or configuration; 3 gave up at run time.
+            """
+    }
+
+    func usage(of command: Command) -> String {
+        let parts = ["perennial", command.name.rawValue, command.operands, "[--option value]..."]
+        return parts.filter { !$0.isEmpty }.joined(separator: " ")
+    }
+
+    func help(for command: Command) -> String {
+        let width = (command.options.map { optionText($0).count }.max() ?? 0) + 2
+        let options = command.options.map { "  " + padded(optionText($0), to: width) + $0.effect }
+        var parts = ["Usage: \(usage(of: command))", command.summary]
+        if !command.details.isEmpty { parts.append(command.details) }
+        parts.append("Options:\n" + options.joined(separator: "\n"))
+        if command.readsSettings { parts.append(settingsText(of: command)) }
+        return parts.joined(separator: "\n\n")
+    }
+
+    private func optionText(_ option: CommandOption) -> String {
+        "--\(option.name)" + (option.valueName.map { " \($0)" } ?? "")
+    }
+
+    private func settingsText(of command: Command) -> String {
+        // `check` reads all of them: its list would be the whole table.
+        guard command.name != .check else { return "Settings: all of them; perennial help settings lists them." }
+        let keys = SettingTable.definitions.filter { $0.readers.contains(command.name.rawValue) }.map(\.key)
+        return "Settings it reads (perennial help settings explains them):\n"
+            + (["kafka.*"] + keys).map { "  --\($0)" }.joined(separator: "\n")
+    }
+}
+
+func padded(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+}
+
+extension Command {
+    static let help = Command(
+        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|settings]", operandCount: 0...1,
+        options: [
+            CommandOption("format", value: "text|markdown", effect: "Of the settings: for people, or for the README.")
+        ],
+        action: .plain { invocation in
+            guard let format = invocation.choice("format", of: ["text", "markdown"]) else { return .wrongUsage }
+            switch invocation.operands.first {
+            case nil: invocation.output.data(invocation.program.overview)
+            case "settings":
+                let table = SettingsHelp(commands: invocation.program.commands.map(\.name.rawValue))
+                invocation.output.data(format == "markdown" ? table.markdown : table.text)
+            case .some(let name):
+                guard let command = invocation.program.command(name) else {
+                    // Says which command is meant, or that it is to come.
+                    return invocation.program.run([name], environment: [], output: invocation.output)
+                }
+                invocation.output.data(invocation.program.help(for: command))
+            }
+            return .done
+        })
+}

@@ -1,0 +1,80 @@
+// From arguments to an exit code.
+
+import Configuration
+import Settings
+
+public struct Program: Sendable {
+    /// In the order of help.
+    public let commands: [Command]
+    private let refusal: @Sendable (String) -> String?
+
+    /// `refusal` gives the reason why a property of librdkafka may not be set, or nil.
+    public init(commands: [Command], refusal: @escaping @Sendable (_ property: String) -> String? = { _ in nil }) {
+        self.commands = commands
+        self.refusal = refusal
+    }
+
+    public func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
+
+    /// `arguments` are without the name of the program.
+    public func run(_ arguments: [String], environment: [(name: String, value: String)], output: Output) -> ExitCode {
+        guard let first = arguments.first else {
+            output.message(overview)
+            return .wrongUsage
+        }
+        let rest = Array(arguments.dropFirst())
+        switch first {
+        case "--help", "-h": return run([CommandName.help.rawValue] + rest, environment: environment, output: output)
+        case "--version": return run([CommandName.version.rawValue] + rest, environment: environment, output: output)
+        default: break
+        }
+        guard let command = command(first) else {
+            output.message(explanation(ofMissing: first))
+            return .wrongUsage
+        }
+        let parsed = ParsedArguments(rest, options: command.options)
+        if parsed.has("help") {
+            output.data(help(for: command))
+            return .done
+        }
+        return call(command, parsed, environment: environment, output: output)
+    }
+
+    private func call(
+        _ command: Command, _ parsed: ParsedArguments, environment: [(name: String, value: String)], output: Output
+    ) -> ExitCode {
+        var faults: [SettingFault] = []
+        if !command.operandCount.contains(parsed.operands.count) {
+            faults.append(SettingFault("usage: \(usage(of: command))"))
+        }
+        let invocation = Invocation(parsed, output: output, program: self)
+        switch command.action {
+        case .plain(let run):
+            faults += parsed.faults + parsed.unknownOptions(known: command.options)
+            if faults.isEmpty { return run(invocation) }
+        case .configured(let run):
+            do throws(ConfigurationFaults) {
+                let configuration = try Configuration.load(
+                    command.name, arguments: parsed, options: command.options, environment: environment,
+                    refusal: refusal)
+                if faults.isEmpty { return run(invocation, configuration) }
+            } catch {
+                faults += error.faults
+            }
+        }
+        for fault in faults { output.message("perennial \(command.name.rawValue): \(fault)") }
+        output.message("perennial help \(command.name.rawValue) shows what it takes")
+        return .wrongUsage
+    }
+
+    private func explanation(ofMissing name: String) -> String {
+        if CommandName(rawValue: name) != nil {
+            return "perennial \(name): version \(PerennialVersion.text) does not have this command yet"
+        }
+        if name.hasPrefix("-") {
+            return "perennial: the command comes first: perennial COMMAND [--setting value]; perennial help lists them"
+        }
+        let nearest = nearestName(to: name, among: commands.map(\.name.rawValue)) ?? "help"
+        return "perennial: no command is called \(quoted(name)); the nearest is \(nearest). perennial help lists them"
+    }
+}

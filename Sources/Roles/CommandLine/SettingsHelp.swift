@@ -1,0 +1,77 @@
+// The table of settings, for people and for the README.
+
+import Configuration
+import Settings
+
+struct SettingsHelp {
+    /// The commands that this version has: the others that read a setting are marked.
+    let commands: [String]
+
+    static let firstMarker = "<!-- settings -->"
+    static let lastMarker = "<!-- /settings -->"
+
+    private struct Row {
+        let key: String
+        let defaultText: String
+        let values: String
+        let effect: String
+        let readers: String
+    }
+
+    private var rows: [Row] {
+        [kafkaRow]
+            + SettingTable.definitions.map { definition in
+                Row(
+                    key: definition.key,
+                    defaultText: (definition.defaultText ?? "none") + (definition.defaultNote.map { "; \($0)" } ?? ""),
+                    values: definition.values + (definition.isSecret ? " (secret)" : ""), effect: definition.effect,
+                    readers: readers(definition.readers))
+            }
+    }
+
+    private var kafkaRow: Row {
+        let family = SettingTable.kafka.name
+        let scopes = SettingTable.kafka.scopes.map { "`\(family).\($0).*`" }.joined(separator: ", ")
+        return Row(
+            key: "\(family).*", defaultText: "none", values: "as in librdkafka's CONFIGURATION.md",
+            effect: "Any property of librdkafka, for every client; \(scopes) for one kind. "
+                + "The few that correctness depends on are refused with the reason.",
+            readers: readers(SettingTable.kafkaReaders))
+    }
+
+    private func readers(_ names: [String]) -> String {
+        let present = names.filter(commands.contains)
+        let absent = names.filter { !commands.contains($0) }
+        let toCome = absent.isEmpty ? [] : ["to come: " + absent.joined(separator: ", ")]
+        return ([present.joined(separator: ", ")].filter { !$0.isEmpty } + toCome).joined(separator: "; ")
+    }
+
+    var text: String {
+        let blocks = rows.map { row in
+            """
+            \(row.key) (\(row.defaultText))
+                \(row.effect.filter { $0 != "`" })
+                Values: \(row.values)
+                Read by: \(row.readers)
+            """
+        }
+        let intro = """
+            A setting is given, in falling precedence, by a flag (--topic.prefix x), a variable
+            (\(SettingTable.schema.variable(for: "topic.prefix"))=x), the settings file, or its default. The file is named by
+            --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable), else \(SettingTable.schema.defaultFile); it has lines key = value, and
+            # begins a comment line. A value that begins with file: is read from that path.
+            """
+        return ([intro] + blocks).joined(separator: "\n\n")
+    }
+
+    /// With its markers, to be put in their place.
+    var markdown: String {
+        let head = ["| Key | Default | Values | Effect | Read by |", "|---|---|---|---|---|"]
+        let lines = rows.map { row in
+            "| `\(row.key)` | \(cell(row.defaultText)) | \(cell(row.values)) | \(cell(row.effect)) | \(row.readers) |"
+        }
+        return ([Self.firstMarker] + head + lines + [Self.lastMarker]).joined(separator: "\n")
+    }
+
+    private func cell(_ text: String) -> String { text.replacing("|", with: "\\|") }
+}

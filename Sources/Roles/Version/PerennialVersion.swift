@@ -1,0 +1,18 @@
+// The version of this program.
+
+public enum PerennialVersion {
+    public static let text = "0.1.0"
+
+    /// The compiler, as far as a program can ask: the greatest version it is known to be.
+    static var swift: String {
+        #if compiler(>=6.5)
+            "6.5 or later"
+        #elseif compiler(>=6.4)
+            "6.4"
+        #elseif compiler(>=6.3)
+            "6.3"
+        #else
+            "6.2"
+        #endif
+    }
+}

@@ -1,0 +1,165 @@
+import Configuration
+import Foundation
+import Settings
+import Synchronization
+import Testing
+
+@testable import Roles
+
+/// Keeps what a command writes.
+final class Recorder: Sendable {
+    private let written = Mutex((data: [String](), messages: [String]()))
+
+    var data: String { written.withLock { $0.data.joined(separator: "\n") } }
+    var messages: [String] { written.withLock { $0.messages } }
+    var output: Output {
+        Output(
+            data: { text in self.written.withLock { $0.data.append(text) } },
+            message: { text in self.written.withLock { $0.messages.append(text) } })
+    }
+}
+
+private func run(
+    _ arguments: [String], program: Program = .standard(), environment: [(name: String, value: String)] = []
+) -> (code: ExitCode, data: String, messages: [String]) {
+    let recorder = Recorder()
+    let code = program.run(arguments, environment: environment, output: recorder.output)
+    return (code, recorder.data, recorder.messages)
+}
+
+@Suite struct `The command line` {
+    @Test func `without a command shows how to use it and exits 2`() {
+        let outcome = run([])
+        #expect(outcome.code == .wrongUsage)
+        #expect(outcome.data.isEmpty)
+        #expect(outcome.messages.first?.contains("Usage: perennial COMMAND") == true)
+    }
+
+    @Test(arguments: [["help"], ["--help"], ["-h"]])
+    func `lists the commands it has, and no other`(_ arguments: [String]) {
+        let outcome = run(arguments)
+        #expect(outcome.code == .done)
+        #expect(outcome.messages.isEmpty)
+        let program = Program.standard()
+        for name in CommandName.allCases {
+            let isListed = outcome.data.contains("\n  \(name.rawValue) ")
+            #expect(isListed == (program.command(name.rawValue) != nil), "\(name)")
+        }
+    }
+
+    @Test(arguments: CommandName.allCases)
+    func `knows every command of the contract: it has it, or says that it is to come`(_ name: CommandName) {
+        if Program.standard().command(name.rawValue) != nil {
+            for arguments in [["help", name.rawValue], [name.rawValue, "--help"], [name.rawValue, "-h"]] {
+                let outcome = run(arguments)
+                #expect(outcome.code == .done)
+                #expect(outcome.data.hasPrefix("Usage: perennial \(name.rawValue)"))
+            }
+        } else {
+            for arguments in [[name.rawValue], [name.rawValue, "--help"], ["help", name.rawValue]] {
+                let outcome = run(arguments)
+                #expect(outcome.code == .wrongUsage)
+                #expect(outcome.data.isEmpty)
+                #expect(
+                    outcome.messages == ["perennial \(name.rawValue): version 0.1.0 does not have this command yet"])
+            }
+        }
+    }
+
+    @Test func `leads a mistyped command to the nearest one`() {
+        let outcome = run(["verzion"])
+        #expect(outcome.code == .wrongUsage)
+        #expect(
+            outcome.messages == [
+                "perennial: no command is called \"verzion\"; the nearest is version. perennial help lists them"
+            ])
+        #expect(run(["--topic.prefix", "x", "version"]).messages.first?.contains("the command comes first") == true)
+    }
+
+    @Test(arguments: [
+        ["version", "--topic.prefix=x"], ["version", "extra"], ["version", "--format"], ["version", "--format=xml"],
+        ["help", "version", "extra"], ["help", "settings", "--format=html"], ["version", "-x"],
+        ["version", "--verbose"],
+        ["version", "--help=1"],
+    ])
+    func `refuses arguments it does not understand`(_ arguments: [String]) {
+        let outcome = run(arguments)
+        #expect(outcome.code == .wrongUsage)
+        #expect(outcome.data.isEmpty)
+        #expect(!outcome.messages.isEmpty)
+    }
+
+    @Test func `helps while the settings are wrong`() {
+        let wrong = [(name: "PERENNIAL_PARTITIONS", value: "none"), (name: "PERENNIAL_TYPO", value: "x")]
+        #expect(run(["help"], environment: wrong).code == .done)
+        #expect(run(["version"], environment: wrong).code == .done)
+    }
+}
+
+@Suite struct `A command with settings` {
+    private static let seen = Program(
+        commands: [
+            Command(
+                .topics, "Test.", operands: "plan|apply", operandCount: 1...1,
+                action: .configured { invocation, configuration in
+                    invocation.output.data("\(invocation.operands[0]) \(configuration.environment)")
+                    return .no
+                })
+        ], refusal: { $0 == "isolation.level" ? "it decides what readers see" : nil })
+
+    @Test func `runs with the configuration and hands on its exit code`() {
+        let outcome = run(["topics", "plan", "--environment", "sandbox"], program: Self.seen)
+        #expect(outcome.code == .no)
+        #expect(outcome.data == "plan sandbox")
+    }
+
+    @Test func `does not run while anything is wrong, and tells all of it`() {
+        let outcome = run(
+            ["topics", "--partitions=0", "--kafka.isolation.level=x"], program: Self.seen,
+            environment: [(name: "PERENNIAL_TYPO", value: "1")])
+        #expect(outcome.code == .wrongUsage)
+        #expect(outcome.data.isEmpty)
+        #expect(outcome.messages.count == 5)
+        #expect(outcome.messages.dropLast().allSatisfy { $0.hasPrefix("perennial topics: ") && !$0.contains("\n") })
+        #expect(outcome.messages.last == "perennial help topics shows what it takes")
+    }
+
+    @Test func `names in its help the settings it reads`() {
+        let help = run(["topics", "--help"], program: Self.seen).data
+        #expect(help.contains("Usage: perennial topics plan|apply [--option value]..."))
+        #expect(help.contains("  --kafka.*\n"))
+        #expect(help.contains("  --topics.replication.factor\n"))
+        #expect(!help.contains("--api.token"))
+    }
+}
+
+@Suite struct `The table of settings` {
+    @Test func `in the README is the one of the code`() throws {
+        let readme = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../README.md").standardized
+        let text = try String(contentsOf: readme, encoding: .utf8)
+        let first = try #require(text.range(of: SettingsHelp.firstMarker))
+        let last = try #require(text.range(of: SettingsHelp.lastMarker))
+        #expect(
+            String(text[first.lowerBound..<last.upperBound]) == run(["help", "settings", "--format", "markdown"]).data,
+            """
+            README.md and the code differ. Put what `swift run perennial help settings --format markdown` prints in the place \
+            of the table between the markers.
+            """)
+    }
+
+    @Test func `has every setting, for people and for the README`() {
+        let text = run(["help", "settings"]).data
+        let markdown = run(["help", "settings", "--format=markdown"]).data
+        for key in SettingTable.definitions.map(\.key) + ["kafka.*"] {
+            #expect(text.contains("\n\(key) ("))
+            #expect(markdown.contains("\n| `\(key)` |"))
+        }
+    }
+
+    @Test func `marks commands that are to come`() {
+        let table = SettingsHelp(commands: ["check"])
+        #expect(table.markdown.contains("| check; to come: topics |"))
+        #expect(!SettingsHelp(commands: CommandName.allCases.map(\.rawValue)).markdown.contains("to come"))
+    }
+}
