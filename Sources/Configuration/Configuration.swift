@@ -1,6 +1,7 @@
 // The whole configuration with types, after every check that needs no network.
 
 public import Contract
+public import Kafka
 import Platform
 public import Settings
 
@@ -12,8 +13,8 @@ public struct ConfigurationFaults: Error, CustomStringConvertible {
 }
 
 public struct Configuration: Sendable {
-    /// Properties for librdkafka, lower precedence first.
-    public let kafka: [PassThroughEntry]
+    /// What every client is made with.
+    public let kafka: ClientProperties
     public let topicPlan: TopicPlan
     public let environment: Contract.Environment
     /// Both, unless one was named.
@@ -88,21 +89,19 @@ public struct Configuration: Sendable {
 
     public var names: Names { Names(prefix: topicPlan.prefix, environment: environment) }
 
-    /// Reads every source. `refusal` gives the reason why a property of librdkafka may not be set, or nil.
+    /// Reads every source.
     ///
     /// Files that settings name are opened only if `command` reads the setting; `check` reads all.
     public static func load(
         _ command: CommandName, arguments: ParsedArguments, options: [CommandOption] = [],
-        environment: [(name: String, value: String)], refusal: (_ property: String) -> String? = { _ in nil }
+        environment: [(name: String, value: String)]
     ) throws(ConfigurationFaults) -> Configuration {
         let settings = ResolvedSettings(
             SettingTable.schema, arguments: arguments, options: options, environment: environment,
             command: command.rawValue)
         var faults = settings.faults
-        for property in settings.passThrough {
-            if let reason = refusal(property.name) {
-                faults.append(SettingFault(property.origin, "kafka property \(property.name) cannot be set: \(reason)"))
-            }
+        for entry in settings.passThrough {
+            faults += ClientProperties([entry.property]).faults().map { SettingFault(entry.origin, $0.description) }
         }
         let readsApps = SettingTable.apps.definition.readers.contains(command.rawValue)
         let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
@@ -114,7 +113,7 @@ public struct Configuration: Sendable {
 
     private init(_ settings: ResolvedSettings, apps: [App]) {
         typealias Table = SettingTable
-        kafka = settings.passThrough
+        kafka = ClientProperties(settings.passThrough.map(\.property))
         topicPlan = TopicPlan(
             prefix: settings.required(Table.topicPrefix), partitions: settings.required(Table.partitions),
             replicationFactor: settings.required(Table.replicationFactor),
@@ -142,5 +141,11 @@ public struct Configuration: Sendable {
         let leeway = SettingTable.entitlementsLeeway
         let isDefault = settings.origin(of: leeway.definition.key) == .builtIn
         return isDefault && environment == .sandbox ? .seconds(60) : .milliseconds(settings.required(leeway))
+    }
+}
+
+extension PassThroughEntry {
+    fileprivate var property: ClientProperties.Property {
+        ClientProperties.Property(kind: scope.flatMap(ClientKind.init(rawValue:)), name: name, value: value)
     }
 }

@@ -12,7 +12,7 @@ public final class Admin {
 
     public init(
         clientID: String, properties: ClientProperties, onEvent: @escaping ClientEventHandler = { _ in }
-    ) throws(ConfigurationFault) {
+    ) throws(PropertyFault) {
         context = ClientContext(events: onEvent)
         var conf = ClientConf()
         try conf.set("client.id", clientID)

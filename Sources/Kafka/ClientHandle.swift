@@ -14,13 +14,13 @@ struct ClientHandle: ~Copyable {
 
     init(
         _ type: rd_kafka_type_t, conf: borrowing ClientConf, context: ClientContext, label: String
-    ) throws(ConfigurationFault) {
+    ) throws(PropertyFault) {
         var message = [CChar](repeating: 0, count: 512)
         let copy = conf.duplicate()
         guard let raw = rd_kafka_new(type, copy, &message, message.count) else {
             // The library owns the configuration only when it made a client.
             rd_kafka_conf_destroy(copy)
-            throw ConfigurationFault(property: "*", reason: "the client cannot be made: \(text(of: message))")
+            throw PropertyFault(property: "*", reason: "the client cannot be made: \(text(of: message))")
         }
         self.raw = raw
         self.context = context

@@ -2,6 +2,7 @@
 
 internal import CRDKafka
 import Glibc
+internal import Platform
 
 /// The kind of client a property is for.
 public enum ClientKind: String, Sendable, CaseIterable {
@@ -36,6 +37,11 @@ public struct ClientProperties: Sendable {
 
     public init(bootstrapServers: String) {
         self.init([Property(name: "bootstrap.servers", value: bootstrapServers)])
+    }
+
+    /// Where clients begin to look for brokers; nil when nobody said.
+    public var bootstrapServers: String? {
+        properties.last { Self.canonical($0.name) == "bootstrap.servers" && !$0.value.isEmpty }?.value
     }
 
     /// What goes to clients of `kind`: general properties first, so that those for the kind win.
@@ -99,14 +105,14 @@ public struct ClientProperties: Sendable {
 }
 
 /// Wrong settings of a client: told before anything connects.
-public struct ConfigurationFault: Error, Equatable, CustomStringConvertible {
+public struct PropertyFault: Error, Equatable, CustomStringConvertible {
     public var property: String
     public var reason: String
     /// The nearest property that librdkafka knows, when the name is unknown.
     public var suggestion: String?
 
     public var description: String {
-        "kafka.\(property): \(reason)" + (suggestion.map { "; did you mean kafka.\($0)?" } ?? "")
+        "kafka.\(property) \(reason)" + (suggestion.map { "; the nearest is kafka.\($0)" } ?? "")
     }
 }
 
@@ -121,10 +127,10 @@ struct ClientConf: ~Copyable {
     deinit { rd_kafka_conf_destroy(raw) }
 
     /// What the user may not override is set by the layer only.
-    mutating func apply(_ properties: ClientProperties, to kind: ClientKind) throws(ConfigurationFault) {
+    mutating func apply(_ properties: ClientProperties, to kind: ClientKind) throws(PropertyFault) {
         for (name, value) in properties.values(for: kind) {
             if let reason = ClientProperties.refusal(of: name) {
-                throw ConfigurationFault(property: name, reason: "may not be set: \(reason)")
+                throw PropertyFault(property: name, reason: "cannot be set: \(reason)")
             }
             // Both kinds of property live in one configuration object; one that is for the other kind is ignored by
             // the library, so that `kafka.*` can go to every client.
@@ -133,25 +139,27 @@ struct ClientConf: ~Copyable {
         guard let backoff = Int(get("retry.backoff.ms") ?? ""),
             backoff >= ClientProperties.smallestRetryBackoffMilliseconds
         else {
-            throw ConfigurationFault(
+            throw PropertyFault(
                 property: "retry.backoff.ms",
                 reason: "must be at least \(ClientProperties.smallestRetryBackoffMilliseconds): a shorter pause hides "
                     + "that a request was sent twice")
         }
     }
 
-    mutating func set(_ name: String, _ value: String) throws(ConfigurationFault) {
+    mutating func set(_ name: String, _ value: String) throws(PropertyFault) {
         var message = [CChar](repeating: 0, count: 512)
         let result = rd_kafka_conf_set(raw, name, value, &message, message.count)
         switch result {
         case RD_KAFKA_CONF_OK: return
         case RD_KAFKA_CONF_UNKNOWN:
-            throw ConfigurationFault(
-                property: name, reason: "librdkafka \(LibraryVersion.text) has no such property",
+            throw PropertyFault(
+                property: name, reason: "is unknown to librdkafka \(Librdkafka.version)",
                 suggestion: nearest(to: name))
         default:
-            throw ConfigurationFault(
-                property: name, reason: isSecret(name) ? "librdkafka refuses the value" : text(of: message))
+            throw PropertyFault(
+                property: name,
+                reason: "has a wrong value"
+                    + (isSecret(name) ? "" : ": \(text(of: message))"))
         }
     }
 
@@ -175,9 +183,7 @@ struct ClientConf: ~Copyable {
         // One row a property: its name, then columns between bars.
         let names = String(cString: table).split(separator: "\n").filter { $0.contains("|") }
             .map { String($0.prefix { $0 != " " }) }
-        let distances = names.map { (name: $0, edits: editDistance($0, name)) }
-        let near = distances.filter { $0.edits <= max(2, name.utf8.count / 4) }
-        return near.min { $0.edits < $1.edits }?.name
+        return nearestName(to: name, among: names)
     }
 }
 
@@ -186,26 +192,10 @@ func text(of buffer: [CChar]) -> String {
     String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// The number of single-byte edits between two names (Levenshtein).
-private func editDistance(_ left: String, _ right: String) -> Int {
-    let right = Array(right.utf8)
-    var row = Array(0...right.count)
-    for (i, byte) in left.utf8.enumerated() {
-        var diagonal = row[0]
-        row[0] = i + 1
-        for j in right.indices {
-            let substitution = diagonal + (byte == right[j] ? 0 : 1)
-            diagonal = row[j + 1]
-            row[j + 1] = min(substitution, row[j] + 1, diagonal + 1)
-        }
-    }
-    return row[right.count]
-}
-
 extension ClientProperties {
     /// Says what is wrong without making a client: every property is tried on a configuration of the kinds it reaches.
-    public func faults() -> [ConfigurationFault] {
-        var faults: [ConfigurationFault] = []
+    public func faults() -> [PropertyFault] {
+        var faults: [PropertyFault] = []
         for kind in ClientKind.allCases {
             for property in properties where property.kind == nil || property.kind == kind {
                 var conf = ClientConf()
@@ -217,17 +207,5 @@ extension ClientProperties {
             }
         }
         return faults
-    }
-}
-
-/// The librdkafka in use.
-public enum LibraryVersion {
-    /// As the library itself says at run time.
-    public static var text: String { String(cString: rd_kafka_version_str()) }
-
-    /// The version whose headers this program was built with.
-    public static var compiled: String {
-        let number = UInt32(RD_KAFKA_VERSION)
-        return "\(number >> 24).\(number >> 16 & 0xff).\(number >> 8 & 0xff)"
     }
 }

@@ -72,7 +72,7 @@ public final class Consumer {
     /// Records below the expected position that the library gave again; see `place(of:)`.
     public private(set) var droppedRepeats = 0
 
-    public init(_ configuration: Configuration) throws(ConfigurationFault) {
+    public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
         var conf = ClientConf()
         try conf.set("client.id", configuration.clientID)

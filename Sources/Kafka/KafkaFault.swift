@@ -25,6 +25,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let unknownPartition = KafkaCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     public static let unknownTopicOrPartition = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     public static let topicAlreadyExists = KafkaCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+    public static let invalidReplicationFactor = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR)
     public static let tooLarge = KafkaCode(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// The record lies further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic allows.
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)

@@ -25,14 +25,14 @@ public final class MockCluster {
     private var host: ClientHandle
     private let cluster: OpaquePointer
 
-    public init(brokers: Int32 = 1) throws(ConfigurationFault) {
+    public init(brokers: Int32 = 1) throws(PropertyFault) {
         let context = ClientContext(events: { _ in })
         var conf = ClientConf()
         try conf.set("client.id", "mock")
         conf.install(context, for: RD_KAFKA_PRODUCER)
         host = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "mock cluster")
         guard let cluster = rd_kafka_mock_cluster_new(host.raw, brokers) else {
-            throw ConfigurationFault(property: "*", reason: "the mock cluster cannot be made")
+            throw PropertyFault(property: "*", reason: "the mock cluster cannot be made")
         }
         self.cluster = cluster
     }

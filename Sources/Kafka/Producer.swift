@@ -36,7 +36,7 @@ public final class Producer {
     /// - Parameter onDelivery: called inside `poll`, `flush` and `close`, once for each record that `send` took.
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
-    ) throws(ConfigurationFault) {
+    ) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
         context.onDelivery = onDelivery
         var conf = ClientConf()

@@ -14,7 +14,7 @@ struct ProducerCore: ~Copyable {
     private(set) var handle: ClientHandle
     private var topics: [OpaquePointer] = []
 
-    init(conf: borrowing ClientConf, context: ClientContext, label: String) throws(ConfigurationFault) {
+    init(conf: borrowing ClientConf, context: ClientContext, label: String) throws(PropertyFault) {
         handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: label)
     }
 

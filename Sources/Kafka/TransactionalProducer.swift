@@ -58,7 +58,7 @@ public final class TransactionalProducer {
     /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction carry a purge.
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }
-    ) throws(ConfigurationFault) {
+    ) throws(PropertyFault) {
         self.configuration = configuration
         self.onDelivery = onDelivery
         var conf = ClientConf()
@@ -82,7 +82,7 @@ public final class TransactionalProducer {
     private static func makeCore(
         _ configuration: Configuration, _ template: borrowing ClientConf,
         _ onDelivery: @escaping (DeliveryReport) -> Void
-    ) throws(ConfigurationFault) -> ProducerCore {
+    ) throws(PropertyFault) -> ProducerCore {
         let context = ClientContext(events: configuration.onEvent)
         context.onDelivery = onDelivery
         var conf = ClientConf(owning: template.duplicate())

@@ -1,5 +1,7 @@
 // What stands after the command: its own options, settings as flags, operands.
 
+import Platform
+
 /// An option that belongs to one command and is no setting.
 public struct CommandOption: Sendable {
     public let name: String

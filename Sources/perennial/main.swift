@@ -5,6 +5,6 @@ import Roles
 // Before anything can start a thread: threads inherit the mask, and one of them waits for signals.
 Signals.blockAll()
 
-let code = Program.standard().run(
+let code = Program.standard.run(
     Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: .standard)
 exit(code.rawValue)

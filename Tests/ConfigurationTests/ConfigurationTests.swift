@@ -1,5 +1,6 @@
 import Contract
 import Foundation
+import Kafka
 import Settings
 import Testing
 
@@ -7,17 +8,16 @@ import Testing
 
 private func load(
     _ command: CommandName = .check, _ arguments: [String] = [], _ environment: [(name: String, value: String)] = [],
-    refusal: (String) -> String? = { _ in nil }
 ) throws -> Configuration {
     try Configuration.load(
-        command, arguments: ParsedArguments(arguments, options: []), environment: environment, refusal: refusal)
+        command, arguments: ParsedArguments(arguments, options: []), environment: environment)
 }
 
 private func faults(
-    _ command: CommandName = .check, _ arguments: [String], refusal: (String) -> String? = { _ in nil }
+    _ command: CommandName = .check, _ arguments: [String]
 ) -> [String] {
     do {
-        _ = try load(command, arguments, refusal: refusal)
+        _ = try load(command, arguments)
         return []
     } catch {
         return (error as? ConfigurationFaults)?.faults.map(\.description) ?? ["\(error)"]
@@ -83,16 +83,13 @@ private func faults(
         #expect(variable.namedEnvironments == [.sandbox])
     }
 
-    @Test func `keeps properties of librdkafka in order, with scope and origin`() throws {
+    @Test func `hands properties of librdkafka on in order, with the kind of client`() throws {
         let configuration = try load(
             .check, ["--kafka.producer.linger.ms=1"], [(name: "PERENNIAL_KAFKA_BOOTSTRAP_SERVERS", value: "a:9092")])
         #expect(
-            configuration.kafka == [
-                PassThroughEntry(
-                    scope: nil, name: "bootstrap.servers", value: "a:9092",
-                    origin: .variable("PERENNIAL_KAFKA_BOOTSTRAP_SERVERS")),
-                PassThroughEntry(
-                    scope: "producer", name: "linger.ms", value: "1", origin: .flag("kafka.producer.linger.ms")),
+            configuration.kafka.properties == [
+                .init(name: "bootstrap.servers", value: "a:9092"),
+                .init(kind: .producer, name: "linger.ms", value: "1"),
             ])
     }
 
@@ -107,21 +104,25 @@ private func faults(
         #expect(faults(.topics, ["--apps", path]) == [])
     }
 
-    @Test func `refuses a property for the reason it is told`() {
-        let told = faults(.check, ["--kafka.consumer.isolation.level=read_uncommitted"]) { name in
-            name == "isolation.level" ? "workers read what is committed" : nil
-        }
-        #expect(
-            told == [
-                "flag --kafka.consumer.isolation.level: kafka property isolation.level cannot be set: workers read what is committed"
-            ])
+    @Test(arguments: [
+        ("--kafka.consumer.isolation.level=read_uncommitted", "kafka.isolation.level cannot be set: readers must see"),
+        ("--kafka.bootstrap.server=a:9092", "is unknown to librdkafka"),
+        ("--kafka.bootstrap.server=a:9092", "the nearest is kafka.bootstrap.servers"),
+        ("--kafka.linger.ms=soon", "kafka.linger.ms has a wrong value"),
+    ])
+    func `tells a wrong property of librdkafka with the place where it was given`(_ flag: String, _ words: String)
+        throws
+    {
+        let told = faults(.topics, [flag])
+        #expect(told.count == 1)
+        #expect(told.first?.hasPrefix("flag \(flag.prefix { $0 != "=" }): ") == true)
+        #expect(told.first?.contains(words) == true, "\(told)")
     }
 
     @Test func `reports everything that is wrong at once`() {
         let told = faults(
             .check,
-            ["--partitions=0", "--ingest.allow=17.0.0.1/8", "--apps=/nonexistent", "--unknown=1", "--kafka.a=b"]
-        ) { _ in "no" }
+            ["--partitions=0", "--ingest.allow=17.0.0.1/8", "--apps=/nonexistent", "--unknown=1", "--kafka.a=b"])
         #expect(told.count == 5)
         #expect(told.contains("apps: cannot read /nonexistent: No such file or directory"))
     }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Roles
 
-private func version(_ library: LibraryVersion?, _ arguments: [String] = []) -> (data: String, messages: [String]) {
+private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {
     let recorder = Recorder()
-    let program = Program.standard(librdkafka: { library })
+    let program = Program(commands: [.version(of: [library, .openSSL, .rocksDB])])
     #expect(program.run(["version"] + arguments, environment: [], output: recorder.output) == .done)
     return (recorder.data, recorder.messages)
 }
@@ -37,7 +37,7 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     }
 
     @Test func `reads the versions of the libraries in this process`() throws {
-        for library in [LibraryVersion.openSSL, .rocksDB] {
+        for library in [LibraryVersion.librdkafka, .openSSL, .rocksDB] {
             #expect(VersionNumber(library.running) == VersionNumber(library.headers), "built and run on one machine")
         }
     }

@@ -48,18 +48,3 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         #expect(file("one\n= two\na = 1\na = 2\nthree").faults.count == 4)
     }
 }
-
-@Suite struct `The nearest name` {
-    @Test(arguments: [
-        ("", "abc", 3), ("abc", "abc", 0), ("abc", "acb", 1), ("abc", "ab", 1), ("kitten", "sitting", 3),
-        ("ca", "abc", 3),
-    ])
-    func `takes the fewest slips of a finger`(_ from: String, _ to: String, _ distance: Int) {
-        #expect(editDistance(Array(from.utf8), Array(to.utf8)) == distance)
-        #expect(editDistance(Array(to.utf8), Array(from.utf8)) == distance)
-    }
-
-    @Test func `is found even for a name of a megabyte`() {
-        #expect(nearestName(to: String(repeating: "x", count: 1 << 20), among: ["a", "b"]) == "a")
-    }
-}

@@ -1,17 +1,15 @@
 // From arguments to an exit code.
 
 import Configuration
+import Platform
 import Settings
 
 public struct Program: Sendable {
     /// In the order of help.
     public let commands: [Command]
-    private let refusal: @Sendable (String) -> String?
 
-    /// `refusal` gives the reason why a property of librdkafka may not be set, or nil.
-    public init(commands: [Command], refusal: @escaping @Sendable (_ property: String) -> String? = { _ in nil }) {
+    public init(commands: [Command]) {
         self.commands = commands
-        self.refusal = refusal
     }
 
     public func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
@@ -55,8 +53,7 @@ public struct Program: Sendable {
         case .configured(let run):
             do throws(ConfigurationFaults) {
                 let configuration = try Configuration.load(
-                    command.name, arguments: parsed, options: command.options, environment: environment,
-                    refusal: refusal)
+                    command.name, arguments: parsed, options: command.options, environment: environment)
                 if faults.isEmpty { return run(invocation, configuration) }
             } catch {
                 faults += error.faults

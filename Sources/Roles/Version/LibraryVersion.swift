@@ -2,18 +2,23 @@
 
 import COpenSSL
 import CRocksDBVersion
+import Kafka
 
-public struct LibraryVersion: Sendable, Hashable {
-    public let name: String
+struct LibraryVersion: Sendable, Hashable {
+    let name: String
     /// Of the library in the process.
-    public let running: String
+    let running: String
     /// Of the headers this program was built with.
-    public let headers: String
+    let headers: String
 
-    public init(name: String, running: String, headers: String) {
+    init(name: String, running: String, headers: String) {
         self.name = name
         self.running = running
         self.headers = headers
+    }
+
+    static var librdkafka: LibraryVersion {
+        LibraryVersion(name: "librdkafka", running: Librdkafka.version, headers: Librdkafka.headerVersion)
     }
 
     static var openSSL: LibraryVersion {

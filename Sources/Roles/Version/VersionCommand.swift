@@ -5,15 +5,14 @@ import JSON
 import Settings
 
 extension Command {
-    /// `librdkafka` tells the version of a library that only the Kafka module sees; nil: not known.
-    static func version(librdkafka: @escaping @Sendable () -> LibraryVersion?) -> Command {
+    /// Tests give libraries of other versions.
+    static func version(of libraries: [LibraryVersion] = [.librdkafka, .openSSL, .rocksDB]) -> Command {
         Command(
             .version, "Shows the versions of Perennial and its libraries, and warns of their known faults.",
             options: [CommandOption("format", value: "text|json", effect: "For people, or for programs.")],
             details: "Warnings go to standard error; the exit code is 0 all the same.",
             action: .plain { invocation in
                 guard let format = invocation.choice("format", of: ["text", "json"]) else { return .wrongUsage }
-                let libraries = [librdkafka(), .openSSL, .rocksDB].compactMap(\.self)
                 let warnings = libraries.flatMap(\.warnings)
                 invocation.output.data(format == "json" ? json(libraries, warnings) : text(libraries))
                 for warning in warnings { invocation.output.message("warning: \(warning)") }

@@ -70,7 +70,7 @@ func runAll(_ arguments: [String]) async throws -> Bool {
     }
     printMessage("filling \(read) with \(records) records of \(valueBytes) bytes")
     _ = try await measure("produce-c", bootstrap, read)
-    printData("Kafka layer against the same loop in C over librdkafka \(LibraryVersion.text)")
+    printData("Kafka layer against the same loop in C over librdkafka \(Librdkafka.version)")
     printData("CPU microseconds per record (getrusage of the process), median [min-max] of \(rounds) alternating runs")
     printData("")
     let produceMet = try await compare("produce", bootstrap, written)

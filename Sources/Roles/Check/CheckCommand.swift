@@ -1,0 +1,66 @@
+// `perennial check`: would it work?
+
+import Configuration
+import Contract
+import Kafka
+import Platform
+import Settings
+
+extension Command {
+    static let check = Command(
+        .check, "Reads the whole configuration, connects to Kafka, and says what is wrong.",
+        details: """
+            Answers within 10 s, one line a finding. Exit code 0: all is well; 1: something is not, such as a broker that does
+            not answer; 2: the configuration is wrong.
+            """,
+        action: .configured { invocation, configuration in
+            CheckRun(configuration: configuration, output: invocation.output).run()
+        })
+}
+
+struct CheckRun {
+    /// The promise is 10 s; the rest is for starting and ending.
+    private static let limit: Duration = .seconds(8)
+
+    let configuration: Configuration
+    let output: Output
+
+    func run() -> ExitCode {
+        let deadline = Deadline(after: Self.limit)
+        output.data("ok      settings")
+        for warning in [LibraryVersion.librdkafka, .openSSL, .rocksDB].flatMap(\.warnings) {
+            output.message("warning: \(warning)")
+        }
+        do throws(ClusterAccess.Unreachable) {
+            let access = try ClusterAccess.connect(configuration, as: "check", by: deadline)
+            defer { access.close() }
+            output.data(
+                "ok      kafka  \(access.cluster.brokers.count) brokers"
+                    + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
+            return topics(access, by: deadline)
+        } catch {
+            for cause in error.causes { output.data("wrong   kafka  \(cause)") }
+            return error.isWrongUsage ? .wrongUsage : .no
+        }
+    }
+
+    private func topics(_ access: ClusterAccess, by deadline: Deadline) -> ExitCode {
+        let planned = configuration.namedEnvironments.flatMap { configuration.topicPlan.topics(in: $0) }
+        do throws(KafkaFault) {
+            let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            let missing = findings.count { if case .missing = $0 { true } else { false } }
+            if missing > 0 {
+                output.data("wrong   topics  \(missing) of \(planned.count) are missing: run perennial topics apply")
+            }
+            for finding in findings {
+                if case .missing = finding { continue }
+                output.data(finding.line)
+            }
+            if findings.isEmpty { output.data("ok      topics  \(planned.count)") }
+            return findings.isEmpty ? .done : .no
+        } catch {
+            output.data("wrong   topics  \(error)")
+            return .no
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// How a tool reaches Kafka, and what it says when it does not.
+
+import Configuration
+import Kafka
+import Platform
+
+/// A connected administration client, for one call of a tool.
+struct ClusterAccess {
+    /// Why there is no answer from Kafka, one cause a line, each with what to do.
+    struct Unreachable: Error {
+        let causes: [String]
+        /// The configuration itself is wrong, whatever Kafka would say.
+        let isWrongUsage: Bool
+    }
+
+    let admin: Admin
+    let cluster: Admin.Cluster
+
+    /// Connects and describes the cluster. Returns early when waiting cannot help.
+    static func connect(_ configuration: Configuration, as tool: String, by deadline: Deadline) throws(Unreachable)
+        -> ClusterAccess
+    {
+        guard let servers = configuration.kafka.bootstrapServers else {
+            throw Unreachable(
+                causes: [
+                    "kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by commas"
+                ],
+                isWrongUsage: true)
+        }
+        let admin: Admin
+        do throws(PropertyFault) {
+            admin = try Admin(clientID: "perennial-\(tool)", properties: configuration.kafka)
+        } catch {
+            throw Unreachable(causes: [error.description], isWrongUsage: true)
+        }
+        while true {
+            do throws(KafkaFault) {
+                // Short steps, so that a refusal is seen when it comes.
+                let step = min(deadline.remaining, .milliseconds(500))
+                return ClusterAccess(admin: admin, cluster: try admin.cluster(by: Deadline(after: step)))
+            } catch {
+                let faults = admin.recentFaults
+                if deadline.hasPassed || error.remedy == .stopProcess || faults.contains(where: isFinal) {
+                    admin.close(by: Deadline(after: .seconds(1)))
+                    throw Unreachable(causes: explain(faults, last: error, servers: servers), isWrongUsage: false)
+                }
+            }
+        }
+    }
+
+    func close() {
+        admin.close(by: Deadline(after: .seconds(2)))
+    }
+
+    /// Brokers come back; a refused password does not change.
+    private static func isFinal(_ fault: (code: KafkaCode, detail: String)) -> Bool {
+        fault.code == .authentication || fault.code == .tls
+    }
+
+    /// Plain words for what the library noticed, causes before consequences.
+    static func explain(
+        _ faults: [(code: KafkaCode, detail: String)], last: KafkaFault, servers: String
+    ) -> [String] {
+        let causes = faults.filter { $0.code != .allBrokersDown }.map { fault in
+            switch fault.code {
+            case .authentication:
+                "Kafka refuses the credentials: check kafka.sasl.username, kafka.sasl.password and kafka.sasl.mechanisms"
+                    + " (\(fault.detail))"
+            case .tls:
+                "TLS fails: check kafka.ssl.ca.location, and kafka.security.protocol (\(fault.detail))"
+            case .resolve:
+                "the name of a broker is not known: check kafka.bootstrap.servers=\(servers) (\(fault.detail))"
+            case .transport:
+                "no connection: check that Kafka runs at kafka.bootstrap.servers=\(servers), that the port is open from "
+                    + "here, and kafka.security.protocol (\(fault.detail))"
+            default:
+                "\(fault.code.explanation) (\(fault.detail))"
+            }
+        }
+        if !causes.isEmpty { return causes }
+        return [
+            "no broker of kafka.bootstrap.servers=\(servers) answers: check the addresses, and that nothing between here and "
+                + "there drops packets (\(last.detail))"
+        ]
+    }
+}

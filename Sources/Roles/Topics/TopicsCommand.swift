@@ -1,0 +1,113 @@
+// `perennial topics plan|apply`: every topic of the contract, created and checked.
+
+import Configuration
+import Contract
+import Kafka
+import Platform
+import Settings
+
+extension Command {
+    static let topics = Command(
+        .topics, "Creates every topic with its settings, or shows what that would do.", operands: "plan|apply",
+        operandCount: 1...1,
+        details: """
+            plan shows what is to be done and changes nothing: exit code 1 when something is, or is wrong.
+            apply creates missing topics and corrects settings: exit code 1 when something stays wrong, each named.
+            Neither ever deletes a topic, changes its number of partitions or moves its replicas.
+            Topics of both environments, unless --environment names one.
+            """,
+        action: .configured { invocation, configuration in
+            let verb = invocation.operands[0]
+            guard verb == "plan" || verb == "apply" else {
+                invocation.output.message("perennial topics: plan or apply, not \(quoted(verb))")
+                return .wrongUsage
+            }
+            // The whole command ends within 30 s, whatever the cluster does.
+            let deadline = Deadline(after: .seconds(28))
+            do throws(ClusterAccess.Unreachable) {
+                let access = try ClusterAccess.connect(configuration, as: "topics", by: Deadline(after: .seconds(10)))
+                defer { access.close() }
+                return TopicsRun(
+                    access: access, configuration: configuration, output: invocation.output, deadline: deadline
+                )
+                .run(applies: verb == "apply")
+            } catch {
+                for cause in error.causes { invocation.output.message("perennial topics: \(cause)") }
+                return error.isWrongUsage ? .wrongUsage : .gaveUp
+            }
+        })
+}
+
+/// One call of the command on a cluster that answers.
+struct TopicsRun {
+    let access: ClusterAccess
+    let configuration: Configuration
+    let output: Output
+    let deadline: Deadline
+
+    private var planned: [PlannedTopic] {
+        configuration.namedEnvironments.flatMap { configuration.topicPlan.topics(in: $0) }
+    }
+
+    func run(applies: Bool) -> ExitCode {
+        do throws(KafkaFault) {
+            let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            for finding in findings { output.data(finding.line) }
+            if findings.isEmpty {
+                output.data("ok      \(planned.count) topics are as they should be")
+                return .done
+            }
+            return applies ? try apply(findings) : .no
+        } catch {
+            output.message("perennial topics: \(error)")
+            return .gaveUp
+        }
+    }
+
+    private func apply(_ findings: [TopicFinding]) throws(KafkaFault) -> ExitCode {
+        try create(findings.compactMap { if case .missing(let topic) = $0 { topic } else { nil } })
+        for case .differentSettings(let topic, let changes) in findings {
+            do throws(KafkaFault) {
+                try access.admin.change(changes.map { ($0.name, $0.wanted) }, of: topic.name, by: deadline)
+            } catch {
+                output.message("perennial topics: \(error)")
+            }
+        }
+        // What counts is what the cluster has now. Brokers take over a moment after the controller has agreed.
+        var left = findings
+        let patience = Deadline(after: min(.seconds(5), deadline.remaining))
+        repeat {
+            left = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            if left.allSatisfy(\.isForPeople) { break }
+            pause(for: .milliseconds(100))
+        } while !patience.hasPassed
+        for finding in left where !finding.isForPeople {
+            output.message("perennial topics: still to do: \(finding.line)")
+        }
+        if left.isEmpty { output.data("ok      \(planned.count) topics are as they should be") }
+        return left.isEmpty ? .done : .no
+    }
+
+    private func create(_ topics: [PlannedTopic]) throws(KafkaFault) {
+        if topics.isEmpty { return }
+        output.message("creating \(topics.count) topics...")
+        let requests = topics.map { topic in
+            Admin.NewTopic(
+                name: topic.name, partitions: Int32(topic.partitions),
+                replicationFactor: Int32(topic.replicationFactor),
+                settings: topic.settings.map { ($0.name, $0.value) })
+        }
+        let outcomes = try access.admin.create(requests, by: deadline)
+        for topic in topics {
+            guard let fault = outcomes[topic.name] ?? nil else { continue }
+            output.message("perennial topics: \(fault)\(advice(fault, topic))")
+        }
+    }
+
+    private func advice(_ fault: KafkaFault, _ topic: PlannedTopic) -> String {
+        guard fault.code == .invalidReplicationFactor else { return "" }
+        return
+            "; \(topic.replicationFactor) replicas need as many brokers, and \(access.cluster.brokers.count) answer: for a "
+            + "single broker set topics.replication.factor=1 and topics.min.insync.replicas=1"
+    }
+}
