@@ -34,8 +34,6 @@ final class Connection: Sendable {
         /// nil: closed, and the number may belong to somebody else already.
         var socket: Int32?
         var phase: Phase
-        /// Counts requests, so that a late answer cannot reach the next one.
-        var exchange: UInt64 = 0
         var target = ""
         /// nil until the head is there.
         var request: HTTPRequest?
@@ -147,7 +145,7 @@ final class Connection: Sendable {
         enum Step {
             case close
             case send(HTTPResponse)
-            case ask(HTTPRequest, exchange: UInt64)
+            case ask(HTTPRequest)
         }
         let step: Step = state.withLock { state in
             switch state.phase {
@@ -159,14 +157,14 @@ final class Connection: Sendable {
                 request.body = state.body
                 state.body = []
                 state.phase = .held(isSuspended: false)
-                return .ask(request, exchange: state.exchange)
+                return .ask(request)
             default: return .close
             }
         }
         switch step {
         case .close: return .NO
         case .send(let response): return send(response)
-        case .ask(let request, let exchange): return ask(request, exchange: exchange)
+        case .ask(let request): return ask(request)
         }
     }
 
@@ -175,9 +173,9 @@ final class Connection: Sendable {
         return .unavailable("too many requests are waiting", retryAfterSeconds: core.configuration.retryAfterSeconds)
     }
 
-    private func ask(_ request: HTTPRequest, exchange: UInt64) -> MHD_Result {
+    private func ask(_ request: HTTPRequest) -> MHD_Result {
         // The responder is not kept here: when the handler lets go of it, it answers for itself.
-        core.handler.handle(request, Responder(self, exchange: exchange))
+        core.handler.handle(request, Responder(self))
         let answer: HTTPResponse? = state.withLock { state in
             guard case .held = state.phase else {
                 if case .answered(let response) = state.phase { return response }
@@ -230,7 +228,6 @@ final class Connection: Sendable {
                 core.metrics.count(status: status)
                 core.metrics.count(status == 431 || status == 414 ? .headTooLarge : .malformed)
             }
-            state.exchange += 1
             state.target = ""
             state.request = nil
             state.refusal = nil
@@ -253,9 +250,11 @@ final class Connection: Sendable {
 
     // MARK: From any thread
 
-    func answer(_ response: HTTPResponse, exchange: UInt64) -> Bool {
+    /// False when nothing waits for an answer. It cannot reach another request than the one meant: the next one does not
+    /// begin before this one is answered, each responder answers once, and after `giveUp` the connection closes.
+    func answer(_ response: HTTPResponse) -> Bool {
         state.withLock { state in
-            guard state.exchange == exchange, case .held(let isSuspended) = state.phase else { return false }
+            guard case .held(let isSuspended) = state.phase else { return false }
             state.phase = .answered(response)
             core.freeSlot()
             // Under the lock, so that the end of the server, which takes it too, comes before or after, not between.
@@ -264,9 +263,9 @@ final class Connection: Sendable {
         }
     }
 
-    func answerDropped(exchange: UInt64) {
+    func answerDropped() {
         let path = state.withLock { $0.request?.path ?? "" }
-        guard answer(.text(500, "internal error"), exchange: exchange) else { return }
+        guard answer(.text(500, "internal error")) else { return }
         core.metrics.count(.unanswered)
         core.logger.error(
             "a request was dropped without an answer and got 500; this is a defect of the handler",
@@ -275,10 +274,9 @@ final class Connection: Sendable {
 
     /// The deadline of the stop has passed: what is held is answered for the handler.
     func giveUp() {
-        let exchange = state.withLock { $0.exchange }
         let response = HTTPResponse.unavailable(
             "shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
-        if answer(response, exchange: exchange) { core.metrics.count(.stopped) }
+        if answer(response) { core.metrics.count(.stopped) }
     }
 
     func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?) {

@@ -16,22 +16,20 @@ public protocol HTTPHandler: Sendable {
 /// that waits for ever is worse than one that knows.
 public final class Responder: Sendable {
     private let connection: Connection
-    private let exchange: UInt64
     private let isUsed = Atomic(false)
 
-    init(_ connection: Connection, exchange: UInt64) {
+    init(_ connection: Connection) {
         self.connection = connection
-        self.exchange = exchange
     }
 
     deinit {
-        if !isUsed.load(ordering: .acquiring) { connection.answerDropped(exchange: exchange) }
+        if !isUsed.load(ordering: .acquiring) { connection.answerDropped() }
     }
 
     /// false: somebody else was first (another answer, or the end of the server). Never blocks.
     @discardableResult
     public func respond(_ response: HTTPResponse) -> Bool {
         guard !isUsed.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        return connection.answer(response, exchange: exchange)
+        return connection.answer(response)
     }
 }

@@ -1,7 +1,5 @@
 // What a handler gets and what it gives.
 
-import Glibc
-
 /// Header fields in the order of the wire. Names are looked up without regard to case.
 public struct HTTPHeaders: Sendable, Equatable {
     public struct Field: Sendable, Equatable {
@@ -30,34 +28,6 @@ public struct HTTPHeaders: Sendable, Equatable {
 func equalsIgnoringCase(_ left: String, _ right: String) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
     return left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
-}
-
-/// An address of a peer; IPv4 that came mapped into IPv6 is shown as what it is.
-public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// 4 or 16 bytes, in network order.
-    public let bytes: [UInt8]
-
-    init?(_ address: UnsafePointer<sockaddr>) {
-        switch Int32(address.pointee.sa_family) {
-        case AF_INET:
-            bytes = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in.self, capacity: 1) { pointer in
-                withUnsafeBytes(of: pointer.pointee.sin_addr) { Array($0) }
-            }
-        case AF_INET6:
-            let all = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { pointer in
-                withUnsafeBytes(of: pointer.pointee.sin6_addr) { Array($0) }
-            }
-            let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
-            bytes = all.starts(with: mapped) ? Array(all.suffix(4)) : all
-        default: return nil
-        }
-    }
-
-    public var description: String {
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
 }
 
 public struct HTTPRequest: Sendable {

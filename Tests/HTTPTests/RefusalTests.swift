@@ -14,6 +14,8 @@ import Testing
         ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: gzip, chunked\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400),
         ("POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("DELETE / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 5\r\n", 400),
         ("GET / HTTP/1.1\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
     ]
