@@ -68,11 +68,14 @@ struct Broker: Sendable {
                 .partitions.count
             admin.close(by: Deadline(after: patience))
             try consumer.assign(
-                Dictionary(uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
+                Dictionary(
+                    uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
             var copies: [Copy] = []
             let deadline = Deadline(after: patience)
             while !consumer.isAtEnd {
-                if deadline.hasPassed { throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end") }
+                if deadline.hasPassed {
+                    throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end")
+                }
                 if let record = try consumer.poll(.milliseconds(100)) { copies.append(Copy(record)) }
             }
             return copies

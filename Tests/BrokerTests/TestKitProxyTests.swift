@@ -172,6 +172,7 @@ extension `The test kit` {
                 let hold = proxy.hold(.endTxn, client: .cut)
                 await #expect(throws: (any Error).self) { try await ask(proxy, .endTxn) }
                 try await hold.waitUntilHeld()
+                try await waitUntil("the broker has taken the connection") { broker.connectionCount == 1 }
                 broker.cutAll()
                 try await waitUntil("the loss is known") { hold.request == nil }
                 await #expect { try await hold.release() } throws: { "\($0)".contains("closed the connection") }

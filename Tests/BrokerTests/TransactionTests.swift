@@ -91,7 +91,10 @@ extension RealBroker {
             try await fill(broker, input, partitions: 1, count: 10)
             let worker = try ChildProcess(
                 productPath("transform-worker"),
-                ["--bootstrap", broker.bootstrap, "--group", topic, "--input", input, "--output", topic, "--leave-open", "yes"])
+                [
+                    "--bootstrap", broker.bootstrap, "--group", topic, "--input", input, "--output", topic,
+                    "--leave-open", "yes",
+                ])
             try await waitUntil("the worker has an open transaction", within: patience) {
                 worker.standardOutput.contains("open")
             }
