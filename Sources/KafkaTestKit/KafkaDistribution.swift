@@ -67,11 +67,11 @@ public struct BrokerSource: Sendable, Equatable {
     public var canStartBrokers: Bool { distribution != nil }
 
     public static let skipLine =
-        "skipped, there is no Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), "
+        "there is no Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), "
         + "or KAFKA_BOOTSTRAP_SERVERS to host:port of a running one"
 
     public static let privateSkipLine =
-        "skipped, no Kafka can be started: set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17)"
+        "no Kafka can be started: set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17)"
 
     /// Throws the skip line when there is none.
     public func requireDistribution() throws -> KafkaDistribution {

@@ -39,6 +39,9 @@ final class FakeBroker: Sendable {
         for worker in state.withLock({ $0.workers }) { try await worker.join() }
     }
 
+    /// Connections that have been accepted; one that only waits for it cannot be cut.
+    var connectionCount: Int { state.withLock { $0.workers.count } }
+
     /// Ends every connection, and takes no more.
     func cutAll() { state.withLock { $0.isClosing = true } }
 

@@ -49,8 +49,13 @@ extension `The test kit` {
         }
 
         @Test func `gives it default signals, though ours are blocked`() async throws {
+            // Only this thread's mask and one disposition: the test process's streams and other threads stay as they are.
+            let before = signal(SIGPIPE, SIG_IGN)
+            defer { signal(SIGPIPE, before) }
             let child = try await onOwnThread("blocked") {
-                Signals.blockAll()
+                var all = sigset_t()
+                sigfillset(&all)
+                pthread_sigmask(SIG_SETMASK, &all, nil)
                 return try ChildProcess("grep", ["-E", "SigBlk|SigIgn", "/proc/self/status"])
             }
             _ = try await child.wait()
@@ -70,7 +75,8 @@ extension `The test kit` {
         }
 
         @Test func `shows output while it runs, stops it, lets it go on, kills it`() async throws {
-            let child = try ChildProcess("sh", ["-c", "echo ready; while :; do sleep 0.05; done"])
+            // One process: a shell that is stopped while it starts another one waits for that in state D.
+            let child = try ChildProcess("sh", ["-c", "echo ready; exec sleep 67"])
             try await child.waitUntilPrinted("ready")
             child.suspend()
             try await waitUntil("it stands still") { state(of: child.processID) == "T" }
