@@ -78,7 +78,11 @@ let tests: [Target] = [
             "Configuration", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
         ]),
     .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Log", "Settings"]),
-    .testTarget(name: "RolesTests", dependencies: ["Configuration", "KafkaTestKit", "Roles", "Settings", "perennial"]),
+    .testTarget(
+        name: "RolesTests",
+        dependencies: [
+            "Configuration", "Contract", "Kafka", "KafkaTestKit", "Platform", "Roles", "Settings", "perennial",
+        ]),
     .testTarget(name: "HouseTests"),
 ]
 

@@ -57,9 +57,11 @@ final class ClientContext {
     func noteError(_ code: KafkaCode, _ detail: String) {
         signs.wrappingAdd(1, ordering: .relaxed)
         faults.withLock { faults in
-            if faults.contains(where: { $0.code == code && $0.detail == detail }) { return }
+            // The same trouble comes again and again with another "(after 3ms in state CONNECT, 2 identical ...)".
+            let cause = detail.firstRange(of: " (after ").map { String(detail[..<$0.lowerBound]) } ?? detail
+            if faults.contains(where: { $0.code == code && $0.detail == cause }) { return }
             if faults.count == 8 { faults.removeFirst() }
-            faults.append((code, detail))
+            faults.append((code, cause))
         }
         events(.error(code, detail: detail))
     }

@@ -132,6 +132,7 @@ struct ClientConf: ~Copyable {
             if let reason = ClientProperties.refusal(of: name) {
                 throw PropertyFault(property: name, reason: "cannot be set: \(reason)")
             }
+            if let reason = unreadableFile(name, value) { throw PropertyFault(property: name, reason: reason) }
             // Both kinds of property live in one configuration object; one that is for the other kind is ignored by
             // the library, so that `kafka.*` can go to every client.
             try set(name, value)
@@ -172,6 +173,13 @@ struct ClientConf: ~Copyable {
     }
 
     func duplicate() -> OpaquePointer { rd_kafka_conf_dup(raw) }
+
+    /// The library opens its files when a client is made, and then says "system lib".
+    private func unreadableFile(_ name: String, _ value: String) -> String? {
+        let isPath = name.hasPrefix("ssl.") && name.hasSuffix(".location") || name == "sasl.kerberos.keytab"
+        guard isPath, value != "probe", access(value, R_OK) != 0 else { return nil }
+        return "names \(value), which cannot be read: \(SystemFailure.last(name).reason)"
+    }
 
     private func isSecret(_ name: String) -> Bool {
         ["password", "secret", "token", "pem", "key"].contains { name.contains($0) }

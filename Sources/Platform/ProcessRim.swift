@@ -46,6 +46,18 @@ public enum Signals {
         perennial_block_signals()
     }
 
+    /// For programs without anything to drain: the first SIGINT or SIGTERM ends the process at once with this code.
+    ///
+    /// Takes the place of `wait`, which then nobody may call.
+    public static func endProcess(with code: Int32) {
+        WorkerThread.start("signals") {
+            while true {
+                let signal = wait(for: .seconds(3600))
+                if signal == .interrupt || signal == .terminate { _exit(code) }
+            }
+        }
+    }
+
     /// Waits for a signal that `blockAll` holds back. nil when none came in time. One thread of the process calls this.
     public static func wait(for duration: Duration) -> Signal? {
         Signal(rawValue: perennial_wait_for_signal(Int64(duration.timeoutMilliseconds)))

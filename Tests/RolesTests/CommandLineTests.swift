@@ -20,7 +20,7 @@ final class Recorder: Sendable {
 }
 
 private func run(
-    _ arguments: [String], program: Program = .standard(), environment: [(name: String, value: String)] = []
+    _ arguments: [String], program: Program = .standard, environment: [(name: String, value: String)] = []
 ) -> (code: ExitCode, data: String, messages: [String]) {
     let recorder = Recorder()
     let code = program.run(arguments, environment: environment, output: recorder.output)

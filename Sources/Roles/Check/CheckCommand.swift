@@ -35,7 +35,7 @@ struct CheckRun {
             let access = try ClusterAccess.connect(configuration, as: "check", by: deadline)
             defer { access.close() }
             output.data(
-                "ok      kafka  \(access.cluster.brokers.count) brokers"
+                "ok      kafka  brokers: \(access.cluster.brokers.count)"
                     + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
             return topics(access, by: deadline)
         } catch {

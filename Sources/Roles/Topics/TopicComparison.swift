@@ -13,6 +13,14 @@ enum TopicFinding: Equatable {
     /// Cannot be mended here: replicas are moved by the operator's own tools.
     case wrongReplication(PlannedTopic, has: Int)
 
+    var topic: PlannedTopic {
+        switch self {
+        case .missing(let topic), .differentSettings(let topic, _), .wrongPartitions(let topic, _),
+            .wrongReplication(let topic, _):
+            topic
+        }
+    }
+
     /// `apply` leaves it alone.
     var isForPeople: Bool {
         switch self {
@@ -50,10 +58,10 @@ struct SettingChange: Equatable, CustomStringConvertible {
 
 /// A topic as the cluster has it.
 struct ExistingTopic {
-    let partitions: Int
+    var partitions: Int
     /// Of the partition that has the fewest.
-    let replicas: Int
-    let settings: [String: String]
+    var replicas: Int
+    var settings: [String: String]
 }
 
 enum TopicComparison {

@@ -65,20 +65,13 @@ struct TopicsRun {
     }
 
     private func apply(_ findings: [TopicFinding]) throws(KafkaFault) -> ExitCode {
-        try create(findings.compactMap { if case .missing(let topic) = $0 { topic } else { nil } })
-        for case .differentSettings(let topic, let changes) in findings {
-            do throws(KafkaFault) {
-                try access.admin.change(changes.map { ($0.name, $0.wanted) }, of: topic.name, by: deadline)
-            } catch {
-                output.message("perennial topics: \(error)")
-            }
-        }
+        let refused = try create(findings) + change(findings)
         // What counts is what the cluster has now. Brokers take over a moment after the controller has agreed.
-        var left = findings
         let patience = Deadline(after: min(.seconds(5), deadline.remaining))
+        var left: [TopicFinding]
         repeat {
             left = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
-            if left.allSatisfy(\.isForPeople) { break }
+            if left.allSatisfy({ $0.isForPeople || refused.contains($0.topic.name) }) { break }
             pause(for: .milliseconds(100))
         } while !patience.hasPassed
         for finding in left where !finding.isForPeople {
@@ -88,8 +81,10 @@ struct TopicsRun {
         return left.isEmpty ? .done : .no
     }
 
-    private func create(_ topics: [PlannedTopic]) throws(KafkaFault) {
-        if topics.isEmpty { return }
+    /// The names of those that the cluster refuses, each told with its reason.
+    private func create(_ findings: [TopicFinding]) throws(KafkaFault) -> [String] {
+        let topics = findings.compactMap { if case .missing(let topic) = $0 { topic } else { nil } }
+        if topics.isEmpty { return [] }
         output.message("creating \(topics.count) topics...")
         let requests = topics.map { topic in
             Admin.NewTopic(
@@ -98,10 +93,24 @@ struct TopicsRun {
                 settings: topic.settings.map { ($0.name, $0.value) })
         }
         let outcomes = try access.admin.create(requests, by: deadline)
-        for topic in topics {
-            guard let fault = outcomes[topic.name] ?? nil else { continue }
+        return topics.filter { topic in
+            guard let fault = outcomes[topic.name] ?? nil else { return false }
             output.message("perennial topics: \(fault)\(advice(fault, topic))")
+            return true
+        }.map(\.name)
+    }
+
+    private func change(_ findings: [TopicFinding]) -> [String] {
+        var refused: [String] = []
+        for case .differentSettings(let topic, let changes) in findings {
+            do throws(KafkaFault) {
+                try access.admin.change(changes.map { ($0.name, $0.wanted) }, of: topic.name, by: deadline)
+            } catch {
+                output.message("perennial topics: \(error)")
+                refused.append(topic.name)
+            }
         }
+        return refused
     }
 
     private func advice(_ fault: KafkaFault, _ topic: PlannedTopic) -> String {

@@ -1,0 +1,201 @@
+import Contract
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+extension RealBroker {
+    /// The built program against a Kafka of its own, judged by Kafka's own tools.
+    @Suite(
+        .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
+    )
+    struct `The program` {
+        private static let credentials = KafkaOptions.Credentials(user: "perennial", password: "right")
+        private static let starting = Task {
+            var options = KafkaOptions()
+            options.credentials = credentials
+            return try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
+        }
+
+        /// Runs `perennial` with settings for one broker.
+        private func perennial(_ arguments: [String], servers: String? = nil) async throws -> ProgramResult {
+            let cluster = try await Self.starting.value
+            return try await run(
+                productPath("perennial"),
+                arguments + [
+                    "--kafka.bootstrap.servers", servers ?? cluster.bootstrapServers, "--topics.replication.factor",
+                    "1",
+                    "--topics.min.insync.replicas", "1",
+                ], environment: .inherited())
+        }
+
+        @Test func `creates every topic of the contract with its settings, and a second run changes nothing`()
+            async throws
+        {
+            let cluster = try await Self.starting.value
+            let settings = ["--topic.prefix", "whole"]
+            let before = try await perennial(["topics", "plan"] + settings)
+            #expect(before.code == 1)
+            #expect(before.standardOutput.split(separator: "\n").count == 2 * contractTopics.count)
+            #expect(before.standardOutput.split(separator: "\n").allSatisfy { $0.hasPrefix("create  whole.") })
+            #expect(try await !cluster.tool("kafka-topics.sh", ["--list"]).contains("whole."), "plan changes nothing")
+
+            let applied = try await perennial(["topics", "apply"] + settings)
+            #expect(applied.code == 0, "\(applied.standardError)")
+            let described = try await cluster.tool("kafka-topics.sh", ["--describe"])
+            let configured = try await cluster.tool(
+                "kafka-configs.sh", ["--describe", "--entity-type", "topics", "--all"])
+            let configurations = topicConfigurations(configured)
+            for environment in ["production", "sandbox"] {
+                for topic in contractTopics {
+                    let name = "whole.\(environment).\(topic.name)"
+                    let line = described.split(separator: "\n").first { $0.hasPrefix("Topic: \(name)\t") }
+                    #expect(line?.contains("PartitionCount: 12\t") == true, "\(name): \(line ?? "missing")")
+                    let has = try #require(configurations[name], "\(name) has no configuration")
+                    for (key, value) in topic.settings { #expect(has[key] == value, "\(name) \(key)") }
+                    #expect(has["min.insync.replicas"] == "1")
+                }
+            }
+            let again = try await perennial(["topics", "apply"] + settings)
+            #expect(again.code == 0)
+            #expect(again.standardOutput == "ok      \(2 * contractTopics.count) topics are as they should be\n")
+            #expect(
+                try await cluster.tool("kafka-configs.sh", ["--describe", "--entity-type", "topics", "--all"])
+                    == configured)
+            #expect(try await perennial(["topics", "plan"] + settings).code == 0)
+        }
+
+        @Test func `reports a wrong number of partitions and leaves it alone`() async throws {
+            let cluster = try await Self.starting.value
+            let name = "count.sandbox.notifications"
+            try await cluster.tool("kafka-topics.sh", ["--create", "--topic", name, "--partitions", "7"])
+            let settings = ["--topic.prefix", "count", "--environment", "sandbox"]
+            for verb in ["apply", "plan", "apply"] {
+                let outcome = try await perennial(["topics", verb] + settings)
+                #expect(outcome.code == 1)
+                #expect(
+                    outcome.standardOutput.contains("wrong   \(name)  has 7 partitions"), "\(outcome.standardOutput)")
+            }
+            let described = try await cluster.tool("kafka-topics.sh", ["--describe", "--topic", name])
+            #expect(described.contains("PartitionCount: 7\t"))
+            // The other topics, and its settings, were seen to all the same.
+            let settled = try await cluster.tool(
+                "kafka-configs.sh", ["--describe", "--entity-type", "topics", "--entity-name", name])
+            #expect(settled.contains("message.timestamp.after.max.ms=60000"))
+            #expect(try await cluster.tool("kafka-topics.sh", ["--list"]).contains("count.sandbox.entitlements"))
+            #expect(try await !cluster.tool("kafka-topics.sh", ["--list"]).contains("count.production."))
+        }
+
+        @Test func `corrects a setting and leaves the operator's own alone`() async throws {
+            let cluster = try await Self.starting.value
+            let settings = ["--topic.prefix", "drift", "--environment", "sandbox"]
+            #expect(try await perennial(["topics", "apply"] + settings).code == 0)
+            let name = "drift.sandbox.signed"
+            func configure(_ change: String) async throws {
+                try await cluster.tool(
+                    "kafka-configs.sh",
+                    ["--alter", "--entity-type", "topics", "--entity-name", name, "--add-config", change])
+            }
+            try await configure("retention.ms=60000")
+            try await configure("flush.messages=12345")
+            let plan = try await perennial(["topics", "plan"] + settings)
+            #expect(plan.code == 1)
+            #expect(plan.standardOutput == "change  \(name)  retention.ms 60000 -> 34560000000\n")
+            #expect(try await perennial(["topics", "apply"] + settings).code == 0)
+            let after = topicConfigurations(
+                try await cluster.tool(
+                    "kafka-configs.sh", ["--describe", "--entity-type", "topics", "--entity-name", name, "--all"]))
+            #expect(after[name]?["retention.ms"] == "34560000000")
+            #expect(after[name]?["flush.messages"] == "12345")
+            #expect(after[name]?["compression.type"] == "zstd")
+        }
+
+        @Test func `says how many brokers so many replicas need`() async throws {
+            let cluster = try await Self.starting.value
+            let outcome = try await run(
+                productPath("perennial"),
+                ["topics", "apply", "--topic.prefix", "wide", "--kafka.bootstrap.servers", cluster.bootstrapServers])
+            #expect(outcome.code == 1)
+            #expect(outcome.standardError.contains("3 replicas need as many brokers, and 1 answer"))
+            #expect(try await !cluster.tool("kafka-topics.sh", ["--list"]).contains("wide."))
+        }
+
+        @Test func `checks a whole installation`() async throws {
+            let settings = ["--topic.prefix", "checked"]
+            let before = try await perennial(["check"] + settings)
+            #expect(before.code == 1)
+            #expect(before.standardOutput.contains("are missing: run perennial topics apply"))
+            #expect(try await perennial(["topics", "apply"] + settings).code == 0)
+            let after = try await perennial(["check"] + settings)
+            #expect(after.code == 0, "\(after.standardOutput)")
+            #expect(after.standardOutput.hasPrefix("ok      settings\nok      kafka  brokers: 1, cluster "))
+        }
+
+        @Test func `signs in with the right password, and names a wrong one within ten seconds`() async throws {
+            let cluster = try await Self.starting.value
+            let servers = try #require(cluster.saslServers)
+            let scratch = try ScratchDirectory("password")
+            func check(_ password: String) async throws -> (ProgramResult, Duration) {
+                let path = try scratch.write(password + "\n", to: "password")
+                let start = ContinuousClock.now
+                let outcome = try await perennial(
+                    [
+                        "check", "--topic.prefix", "signed-in", "--kafka.security.protocol", "sasl_plaintext",
+                        "--kafka.sasl.mechanisms", "PLAIN", "--kafka.sasl.username", Self.credentials.user,
+                        "--kafka.sasl.password", "file:\(path)",
+                    ], servers: servers)
+                return (outcome, start.duration(to: .now))
+            }
+            let (right, _) = try await check(Self.credentials.password)
+            #expect(right.standardOutput.contains("ok      kafka  brokers: 1"), "\(right.standardOutput)")
+            let (wrong, taken) = try await check("wrong-secret")
+            #expect(wrong.code == 1)
+            #expect(wrong.standardOutput.contains("Kafka refuses the credentials: check kafka.sasl.username"))
+            #expect(!(wrong.standardOutput + wrong.standardError).contains("wrong-secret"))
+            #expect(taken < .seconds(10))
+        }
+    }
+}
+
+/// What contract.md says of each topic, written down a second time.
+private let contractTopics: [(name: String, settings: [(String, String)])] = {
+    let day: Int64 = 86_400_000
+    func kept(_ days: Int64) -> (String, String) { ("retention.ms", String(days * day)) }
+    let delete = ("cleanup.policy", "delete")
+    let compact = ("cleanup.policy", "compact")
+    let appendTime = ("message.timestamp.type", "LogAppendTime")
+    var topics: [(name: String, settings: [(String, String)])] = [
+        (
+            "notifications",
+            [
+                delete, ("retention.ms", "-1"), ("message.timestamp.type", "CreateTime"),
+                ("message.timestamp.after.max.ms", "60000"),
+            ]
+        ),
+        ("signed", [delete, kept(400), ("compression.type", "zstd")]),
+        ("rejected", [delete, kept(90), appendTime]),
+        ("entitlements", [compact]), ("entitlement-events", [delete, kept(400)]), ("accounts", [compact]),
+        ("churn-cells", [compact]), ("churn-events", [delete, kept(400)]),
+        ("usage", [delete, kept(400)]), ("consumption", [delete, kept(400)]),
+    ]
+    for worker in ["entitlements", "churn", "consumption"] {
+        topics.append(("\(worker).changelog", [compact]))
+        topics.append(("\(worker).dead-letters", [delete, kept(90), appendTime]))
+    }
+    return topics
+}()
+
+/// Name → setting → value, from what `kafka-configs.sh --describe --all` prints.
+private func topicConfigurations(_ text: String) -> [String: [String: String]] {
+    var all: [String: [String: String]] = [:]
+    var name = ""
+    for line in text.split(separator: "\n") {
+        if line.hasPrefix("All configs for topic ") || line.hasPrefix("Dynamic configs for topic ") {
+            name = String(line.split(separator: " ")[4])
+        } else if let pair = line.split(separator: " ").first, let equals = pair.firstIndex(of: "=") {
+            all[name, default: [:]][String(pair[..<equals])] = String(pair[pair.index(after: equals)...])
+        }
+    }
+    return all
+}

@@ -1,0 +1,120 @@
+import Contract
+import Kafka
+import KafkaTestKit
+import Platform
+import Testing
+
+@testable import Roles
+
+@Suite struct `A tool that does not reach Kafka` {
+    private func explain(_ faults: [(code: KafkaCode, detail: String)]) -> [String] {
+        ClusterAccess.explain(
+            faults, last: KafkaFault(.retrySameCall, .timedOut, operation: "describe the cluster"),
+            servers: "kafka:9092")
+    }
+
+    @Test(arguments: [
+        (KafkaCode.authentication, "check kafka.sasl.username, kafka.sasl.password"),
+        (.tls, "check kafka.ssl.ca.location"), (.resolve, "check kafka.bootstrap.servers=kafka:9092"),
+        (.transport, "check that Kafka runs at kafka.bootstrap.servers=kafka:9092"),
+    ])
+    func `says what to look at`(code: KafkaCode, words: String) {
+        let causes = explain([(code, "in the library's words"), (.allBrokersDown, "1/1 brokers are down")])
+        #expect(causes.count == 1)
+        #expect(causes[0].contains(words))
+        #expect(causes[0].contains("in the library's words"))
+    }
+
+    @Test func `says so when nothing at all was heard`() {
+        #expect(explain([]).first?.hasPrefix("no broker of kafka.bootstrap.servers=kafka:9092 answers") == true)
+    }
+
+    private func perennial(_ arguments: [String]) async throws -> (ProgramResult, Duration) {
+        let start = ContinuousClock.now
+        let outcome = try await run(productPath("perennial"), arguments, environment: .only([:]))
+        return (outcome, start.duration(to: .now))
+    }
+
+    /// Port 1 of loopback: nobody listens there.
+    @Test(arguments: [
+        (["check"], 1, "wrong   kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
+    ])
+    func `ends in time with the exit code of the contract`(command: [String], code: Int, words: String) async throws {
+        let (outcome, taken) = try await perennial(command + ["--kafka.bootstrap.servers", "127.0.0.1:1"])
+        #expect(outcome.code == Int32(code))
+        #expect((outcome.standardOutput + outcome.standardError).contains(words))
+        #expect((outcome.standardOutput + outcome.standardError).contains("Connection refused"))
+        // check promises ten seconds, everything else thirty.
+        #expect(taken < .seconds(command == ["check"] ? 10 : 30))
+    }
+
+    @Test(arguments: [
+        (["check"], "kafka.bootstrap.servers is not set: name one or more brokers"),
+        (["topics", "plan"], "kafka.bootstrap.servers is not set: name one or more brokers"),
+        (["topics"], "usage: perennial topics plan|apply"),
+        (["topics", "drop"], "plan or apply, not \"drop\""),
+        (["check", "--kafka.sasl.password", "file:/nonexistent/secret"], "/nonexistent/secret"),
+        (["check", "--config", "/nonexistent.conf"], "/nonexistent.conf"),
+        (["check", "--partitions", "many"], "flag --partitions"),
+        (["check", "--kafka.isolation.level", "read_uncommitted"], "kafka.isolation.level cannot be set"),
+        (
+            [
+                "check", "--kafka.bootstrap.servers", "a:1", "--kafka.ssl.ca.location", "/nonexistent.pem",
+                "--kafka.security.protocol", "ssl",
+            ], "/nonexistent.pem"
+        ),
+    ])
+    func `for a wrong configuration exits 2 before it connects`(arguments: [String], words: String) async throws {
+        let (outcome, taken) = try await perennial(arguments)
+        #expect(outcome.code == 2)
+        #expect((outcome.standardOutput + outcome.standardError).contains(words), "\(outcome)")
+        #expect(taken < .seconds(5))
+    }
+
+    @Test func `ends at a signal`() async throws {
+        let tool = try ChildProcess(
+            productPath("perennial"), ["topics", "plan", "--kafka.bootstrap.servers", "127.0.0.1:1"],
+            environment: .only([:]))
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(try await tool.terminate(within: .seconds(2)) == .exited(code: 3))
+    }
+}
+
+@Suite struct `What topics are compared by` {
+    private let planned = TopicPlan(
+        prefix: TopicPrefix("appstore")!, partitions: 12, replicationFactor: 3, minimumInSyncReplicas: 2
+    ).topics(in: .sandbox)
+
+    private func existing(_ change: (inout ExistingTopic) -> Void = { _ in }) -> [String: ExistingTopic] {
+        var all: [String: ExistingTopic] = [:]
+        for topic in planned {
+            all[topic.name] = ExistingTopic(
+                partitions: topic.partitions, replicas: topic.replicationFactor,
+                settings: Dictionary(uniqueKeysWithValues: topic.settings.map { ($0.name, $0.value) }))
+        }
+        change(&all[planned[0].name]!)
+        return all
+    }
+
+    @Test func `a cluster that has everything gives no findings`() {
+        #expect(TopicComparison.findings(planned, existing()).isEmpty)
+    }
+
+    @Test func `an empty cluster misses everything, in the order of the plan`() {
+        #expect(TopicComparison.findings(planned, [:]) == planned.map { .missing($0) })
+    }
+
+    @Test func `a setting that the broker does not know is named`() {
+        let findings = TopicComparison.findings(
+            planned, existing { $0.settings["message.timestamp.after.max.ms"] = nil })
+        #expect(findings.count == 1)
+        #expect(findings.first?.line.contains("message.timestamp.after.max.ms unknown to this broker -> 60000") == true)
+    }
+
+    @Test func `partitions and replicas that differ are for people`() {
+        let findings = TopicComparison.findings(
+            planned, existing { ($0.partitions, $0.replicas) = (3, 1) })
+        #expect(findings == [.wrongPartitions(planned[0], has: 3), .wrongReplication(planned[0], has: 1)])
+        #expect(findings.allSatisfy { $0.isForPeople })
+    }
+}
