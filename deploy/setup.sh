@@ -9,7 +9,9 @@ readonly list=deploy/debian-packages.txt
 readonly policy=/usr/sbin/policy-rc.d
 
 fail() {
-    printf 'setup: %s\n' "$@" >&2
+    printf 'setup: %s\n' "$1" >&2
+    shift
+    if [ $# -gt 0 ]; then printf '%s\n' "$@" >&2; fi
     exit 1
 }
 
@@ -41,6 +43,7 @@ missing_packages() {
 # installed no service may start, and the new one is not started at boot either.
 install_as_root() {
     export DEBIAN_FRONTEND=noninteractive
+    echo "setup: installing $*" >&2
     if [ ! -e "$policy" ]; then
         trap 'rm -f "$policy"' EXIT
         printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -68,7 +71,6 @@ fi
 
 mapfile -t missing < <(missing_packages)
 [ "${#missing[@]}" -gt 0 ] || exit 0
-echo "setup: installing ${missing[*]}" >&2
 if [ "$(id -u)" = 0 ]; then
     install_as_root "${missing[@]}"
 elif sudo -n true 2>/dev/null; then

@@ -67,6 +67,26 @@ private let soon: Duration = .seconds(20)
         #expect(context.signs.load(ordering: .relaxed) == 1)
     }
 
+    @Test func `takes a refused transaction back at once, and not when its time is over`() async throws {
+        try await withCluster { cluster, properties in
+            var options = TransactionalProducer.Configuration(transactionalID: "g.0-0", properties: properties)
+            options.transactionTimeout = .seconds(10)
+            let producer = try TransactionalProducer(options)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try producer.start(by: Deadline(after: soon))
+            cluster.fail(.transactionOffsetCommit, with: [.illegalGeneration])
+            try producer.begin()
+            let start = ContinuousClock.now
+            #expect(throws: KafkaFault.self) {
+                try producer.sendOffsets([TopicPartition("left", 0): NextOffset(1)], of: consumer.groupMetadata())
+            }
+            #expect(start.duration(to: .now) < .seconds(5))
+            try producer.abort()
+            producer.close(by: Deadline(after: soon))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     // MARK: Reading
 
     @Test func `drops and counts records below the position`() async throws {

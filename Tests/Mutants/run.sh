@@ -14,8 +14,8 @@
 #     --- find                            (the lines below must stand in the file exactly once, indentation included)
 #     --- replace                         (may be empty)
 #
-# All work happens in a copy of the tree, which keeps its build: the checkout is never touched, and a mutant costs an
-# incremental build.
+# All work happens in a copy of the tree, which keeps its build: the checkout is never touched and may change meanwhile, and a
+# mutant costs an incremental build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -70,12 +70,12 @@ filters() {
 run_tests() {
     local options
     mapfile -d '' options < <(filters "$@")
-    (cd "$copy" && timeout -k 10 "$((limit * $#))" swift test --skip-build --no-parallel "${options[@]}") >"$log" 2>&1
+    timeout -k 10 "$((limit * $#))" swift test --skip-build --no-parallel "${options[@]}" >"$log" 2>&1
 }
 
 says() { grep -qF "$1 Test \"$(field "$2" test | cut -d/ -f2-)\"" "$log"; }
 
-build() { (cd "$copy" && swift build --build-tests) >"$log" 2>&1; }
+build() { swift build --build-tests >"$log" 2>&1; }
 
 # Sets verdict.
 try_mutant() {
@@ -84,7 +84,8 @@ try_mutant() {
     read_mutant "$1"
     source=$'\n'$(<"$file")$'\n'
     source=${source/"$find"/"$replacement"}
-    printf '%s' "${source:1}" >"$copy/$file"
+    cp "$file" original
+    printf '%s' "${source:1}" >"$file"
     if ! build; then
         verdict="DOES NOT BUILD"
     elif run_tests "$1"; then
@@ -95,7 +96,7 @@ try_mutant() {
         # A crash or a hang is no failed expectation: nothing shows that it is this claim that broke.
         verdict="ENDED OTHERWISE"
     fi
-    cat "$file" >"$copy/$file"
+    cat original >"$file"
 }
 
 mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant" | sort)
@@ -116,6 +117,7 @@ log=$copy/log
 rm -rf "$copy/"{Package.swift,Sources,Tests}
 cp -a Package.swift Sources Tests "$copy/"
 rm -rf "$copy/Tests/Benchmarks"
+cd "$copy"
 echo "mutants: building the copy, and running the tests without mutants" >&2
 build || { cat "$log" >&2; fail "the copy does not build"; }
 run_tests "${chosen[@]}" || { grep -aE '✘|error:' "$log" >&2; fail "a test fails without any mutant, see $log"; }
