@@ -186,6 +186,29 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a close that runs out of time calls the hooks on no other thread`() async throws {
+        try await withCluster { cluster in
+            let hooks = RecordingHooks()
+            weak var client: Canary?
+            do {
+                let canary = Canary()
+                client = canary
+                var options = Consumer.Configuration(
+                    clientID: "c", groupID: "g", properties: .init(bootstrapServers: cluster.bootstrapServers))
+                options.onEvent = { _ in withExtendedLifetime(canary) {} }
+                let consumer = try Consumer(options)
+                try consumer.subscribe(to: ["in"], hooks: hooks)
+                _ = try consumer.read(until: { !consumer.assignment.isEmpty })
+                consumer.close(by: Deadline(after: .zero))
+            }
+            // The client goes on ending beside us.
+            let deadline = Deadline(after: soon)
+            while client != nil && !deadline.hasPassed { pause(for: .milliseconds(10)) }
+            #expect(client == nil, "the client never ended")
+            #expect(hooks.heard == [.assigned((0..<4).map { TopicPartition("in", $0) })])
+        }
+    }
+
     // MARK: Transactions as far as the mock goes: the calls, their order, and injected errors
 
     private func withTransactions(
@@ -326,6 +349,9 @@ private let soon: Duration = .seconds(20)
 }
 
 // MARK: Helpers
+
+/// Says by its end that everything which held it is gone.
+private final class Canary: Sendable {}
 
 private struct Seen: Equatable {
     var key: [UInt8]?
