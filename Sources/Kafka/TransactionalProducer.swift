@@ -46,6 +46,8 @@ public final class TransactionalProducer {
     public private(set) var replacements = 0
     /// Why the producer is replaced at the next `begin`; nil when it is not suspect.
     public private(set) var suspicion: String?
+    /// Why the client was made anew that has not started yet, because no broker answered in time.
+    private var unfinishedReplacement: String?
 
     private let configuration: Configuration
     private let conf: ClientConf
@@ -102,6 +104,7 @@ public final class TransactionalProducer {
             rd_kafka_init_transactions(raw, timeout)
         }
         // What went wrong before is over: no transaction of this client can have a late request from then.
+        core.poll(.zero)
         signsAtBegin = signs
         state = .idle
     }
@@ -173,8 +176,13 @@ public final class TransactionalProducer {
 
     /// Opens a transaction, by a new producer if this one is suspect; a replacement waits for the broker until `deadline`.
     ///
-    /// Without a replacement nothing is sent and nothing blocks.
+    /// Without a replacement nothing is sent and nothing blocks. `retrySameCall`: no broker answered; the next `begin` goes on
+    /// with the replacement.
     public func begin(by deadline: Deadline = Deadline(after: .seconds(30))) throws(KafkaFault) {
+        if let reason = unfinishedReplacement, state == .new {
+            try start(by: deadline)
+            replaced(because: reason)
+        }
         precondition(state == .idle, "a transaction begins after start, and after the one before has ended")
         core.poll(.zero)  // hear of what went wrong after the last transaction returned
         noticeSigns()
@@ -272,7 +280,13 @@ public final class TransactionalProducer {
 
     private func replace(by deadline: Deadline) throws(KafkaFault) {
         let reason = suspicion ?? ""
+        unfinishedReplacement = reason
         try rebuild(by: deadline)
+        replaced(because: reason)
+    }
+
+    private func replaced(because reason: String) {
+        unfinishedReplacement = nil
         replacements += 1
         configuration.onEvent(.producerReplaced(reason: reason))
     }

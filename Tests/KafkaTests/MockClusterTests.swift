@@ -295,6 +295,27 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a replacement that finds no broker is tried again by the same call`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14), KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+            cluster.takeDown()
+            do throws(KafkaFault) {
+                try producer.begin(by: Deadline(after: .seconds(1)))
+                Issue.record("a producer was replaced without a broker")
+            } catch {
+                #expect(error.remedy == .retrySameCall)
+            }
+            cluster.bringUp()
+            try producer.begin(by: Deadline(after: soon))
+            #expect(producer.replacements >= 1)
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+        }
+    }
+
     @Test func `a right that is missing stops the process`() async throws {
         try await withTransactions { cluster, producer, topic, consumer in
             cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 30)])
