@@ -125,12 +125,12 @@ public final class TransactionalProducer {
         try start(by: deadline)
     }
 
-    /// Ends the client; an open transaction is aborted first. False when it was not gone by the deadline.
+    /// Ends the client; an open transaction is aborted first, as far as the deadline allows. False when it was not gone by then.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         if state == .inTransaction {
             // A failure leaves the transaction to the successor or to its time-out; nothing of it becomes visible.
-            do { try abort() } catch {
+            do { try abort(by: Deadline(after: min(deadline.remaining, configuration.transactionTimeout))) } catch {
                 core.handle.context.tell(.log(.warning, facility: "CLOSE", message: "\(error)"))
             }
         }
@@ -232,8 +232,11 @@ public final class TransactionalProducer {
 
     /// Takes everything since `begin` back. The caller rewinds its consumer to where the transaction began.
     public func abort() throws(KafkaFault) {
+        try abort(by: Deadline(after: configuration.transactionTimeout))
+    }
+
+    private func abort(by deadline: Deadline) throws(KafkaFault) {
         precondition(state == .inTransaction, "there is no transaction to abort")
-        let deadline = Deadline(after: configuration.transactionTimeout)
         try timed("abort") { () throws(KafkaFault) in
             try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_abort_transaction(raw, timeout)

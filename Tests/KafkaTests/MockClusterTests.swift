@@ -316,6 +316,18 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a producer closed in a transaction without a broker is gone by the deadline`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
+            cluster.takeDown()
+            let start = ContinuousClock.now
+            producer.close(by: Deadline(after: .seconds(1)))
+            #expect(start.duration(to: .now) < .seconds(5))
+        }
+    }
+
     @Test func `a right that is missing stops the process`() async throws {
         try await withTransactions { cluster, producer, topic, consumer in
             cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 30)])
