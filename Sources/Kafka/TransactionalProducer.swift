@@ -237,6 +237,9 @@ public final class TransactionalProducer {
 
     private func abort(by deadline: Deadline) throws(KafkaFault) {
         precondition(state == .inTransaction, "there is no transaction to abort")
+        // An abort that overtakes the partitions' registration, as right after a commit whose markers are still being
+        // written, ends a transaction the broker does not know: a fatal error. Bounded, since a leader may be gone.
+        try flush(by: Deadline(after: min(deadline.remaining, .seconds(1))))
         try timed("abort") { () throws(KafkaFault) in
             try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_abort_transaction(raw, timeout)

@@ -116,6 +116,25 @@ extension RealBroker {
             #expect(try await broker.read(topic).isEmpty)
         }
 
+        @Test func `that are aborted with records under way leave the next one whole`() async throws {
+            let broker = try await Broker.shared()
+            let topic = try await broker.makeTopic("under-way")
+            try await blocking {
+                let producer = try TransactionalProducer.ready("\(topic).0-0", broker.properties)
+                let output = try producer.topic(topic)
+                for round in 0..<5 {
+                    try producer.begin()
+                    for _ in 0..<5_000 { try producer.send("aborted", to: output) }
+                    try producer.abort()
+                    try producer.begin()
+                    try producer.send("\(round)", to: output)
+                    try producer.commit()
+                }
+                producer.close(by: Deadline(after: patience))
+            }
+            #expect(try await broker.read(topic).map(\.text) == (0..<5).map { "\($0)" })
+        }
+
         @Test func `of a member that the group has left behind are refused`() async throws {
             let broker = try await Broker.shared()
             let topic = try await broker.makeTopic("generation")
