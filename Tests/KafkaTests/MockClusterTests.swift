@@ -295,6 +295,23 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a slow pause between retries does not hide that offsets were sent twice`() async throws {
+        try await withCluster { cluster in
+            var properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            properties.set("retry.backoff.ms", "2000")
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
+            try producer.start(by: Deadline(after: soon))
+            cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
+            #expect(producer.suspicion != nil)
+            try producer.commit()
+            producer.close(by: Deadline(after: soon))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `a replacement that finds no broker is tried again by the same call`() async throws {
         try await withTransactions { cluster, producer, topic, _ in
             cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14), KafkaCode(rawValue: 14)])
