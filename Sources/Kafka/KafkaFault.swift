@@ -20,6 +20,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let tls = KafkaCode(RD_KAFKA_RESP_ERR__SSL)
     public static let fenced = KafkaCode(RD_KAFKA_RESP_ERR__FENCED)
     public static let fencedInstance = KafkaCode(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
+    static let wrongState = KafkaCode(RD_KAFKA_RESP_ERR__STATE)
     public static let purgedInQueue = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
     public static let purgedInFlight = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
     public static let unknownPartition = KafkaCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)

@@ -154,13 +154,20 @@ public final class TransactionalProducer {
     }
 
     /// Hands one record to the open transaction; its bytes are copied. Does not block. `queueFull`: `poll`, then again.
+    /// `abortTransaction`: it has failed meanwhile, as by a record that was not delivered.
     public func send(
         to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
     ) throws(KafkaFault) {
         precondition(state == .inTransaction, "records belong to a transaction")
-        try core.send(
-            topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp, token: token)
+        do throws(KafkaFault) {
+            try core.send(
+                topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
+                token: token)
+        } catch  where error.code == .wrongState {
+            // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
+            throw KafkaFault(.abortTransaction, error.code, operation: error.operation, detail: error.detail)
+        }
     }
 
     @discardableResult

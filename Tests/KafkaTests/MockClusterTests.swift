@@ -345,6 +345,27 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a record for a transaction that has failed asks for an abort`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.produce, with: [.invalidTimestamp])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
+            do throws(KafkaFault) {
+                // The report comes a moment before the library's transaction has failed.
+                for _ in 0..<500 {
+                    try producer.send(to: topic, partition: 0, key: nil, value: [2].span)
+                    pause(for: .milliseconds(10))
+                }
+                Issue.record("a transaction that cannot be committed took records")
+            } catch {
+                #expect(error.remedy == .abortTransaction)
+            }
+            try producer.abort()
+            #expect(producer.state == .idle)
+        }
+    }
+
     @Test func `a right that is missing stops the process`() async throws {
         try await withTransactions { cluster, producer, topic, consumer in
             cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 30)])
