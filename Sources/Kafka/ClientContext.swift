@@ -38,7 +38,8 @@ public struct DeliveryReport: Sendable {
 final class ClientContext {
     private let events: ClientEventHandler
     /// Counts signs of a request that may have been sent twice: time-outs, lost connections, whatever the error callback
-    /// reports. Only ever compared with an earlier reading.
+    /// reports; and records that were refused, after which 2.0.2 goes on with a sequence that the broker does not expect. Only
+    /// ever compared with an earlier reading.
     let signs = Atomic<UInt64>(0)
     private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
 
@@ -114,12 +115,14 @@ private func onStatistics(
 private func onDelivery(
     handle: OpaquePointer?, message: UnsafePointer<rd_kafka_message_t>?, opaque: UnsafeMutableRawPointer?
 ) {
-    guard let message, let report = ClientContext.from(opaque).onDelivery else { return }
-    report(
+    guard let message else { return }
+    let context = ClientContext.from(opaque)
+    let failure = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)
+    if let failure, !failure.isPurge { context.signs.wrappingAdd(1, ordering: .relaxed) }
+    context.onDelivery?(
         DeliveryReport(
             token: UInt(bitPattern: message.pointee._private), partition: message.pointee.partition,
-            offset: message.pointee.offset,
-            failure: message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)))
+            offset: message.pointee.offset, failure: failure))
 }
 
 private func onRebalance(

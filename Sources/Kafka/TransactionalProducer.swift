@@ -274,7 +274,7 @@ public final class TransactionalProducer {
 
     private func noticeSigns() {
         if suspicion == nil && signs != signsAtBegin {
-            suspicion = "a request timed out or a connection was lost"
+            suspicion = "a request timed out, a connection was lost, or a record was refused"
         }
     }
 
