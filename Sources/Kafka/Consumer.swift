@@ -251,7 +251,13 @@ public final class Consumer {
             guard let place = find(message.pointee.rkt, message.pointee.partition) else { return }
             // Beyond the markers of transactions, which take offsets but are never given as records.
             let end = NextOffset(message.pointee.offset)
-            readings[place].next = max(readings[place].next ?? end, end)
+            if let next = readings[place].next, end < next {
+                // The library has gone to the beginning by itself, and what it read there was below the position.
+                throw KafkaFault(
+                    .stopProcess, .offsetOutOfRange, operation: "read \(readings[place].partition)",
+                    detail: "the position \(next) lies beyond the end, \(end): was the topic created again?")
+            }
+            readings[place].next = end
             readings[place].isAtEnd = true
         case RD_KAFKA_RESP_ERR__FATAL:
             throw handle.fatalFault

@@ -30,6 +30,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let tooLarge = KafkaCode(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// The record lies further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic allows.
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
+    public static let offsetOutOfRange = KafkaCode(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     public static let invalidTransactionState = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TXN_STATE)
     public static let nonEmptyGroup = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)

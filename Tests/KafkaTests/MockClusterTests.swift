@@ -209,6 +209,24 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a position beyond the end is told, not taken for the end`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 1, records: 5, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([TopicPartition("in", 0): NextOffset(100)])
+            do throws(KafkaFault) {
+                let deadline = Deadline(after: soon)
+                while !consumer.isAtEnd && !deadline.hasPassed { _ = try consumer.poll(.milliseconds(50)) }
+                Issue.record("five records were dropped in silence: \(consumer.droppedRepeats)")
+            } catch {
+                #expect(error.remedy == .stopProcess)
+                #expect(error.description.contains("in[0]"))
+            }
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     // MARK: Transactions as far as the mock goes: the calls, their order, and injected errors
 
     private func withTransactions(
