@@ -33,6 +33,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let offsetOutOfRange = KafkaCode(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     public static let invalidTransactionState = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TXN_STATE)
+    static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
     public static let nonEmptyGroup = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
     public static let invalidConfiguration = KafkaCode(RD_KAFKA_RESP_ERR__INVALID_ARG)
