@@ -303,7 +303,11 @@ public final class Consumer {
         try KafkaFault.check(
             paused ? rd_kafka_pause_partitions(raw, list.raw) : rd_kafka_resume_partitions(raw, list.raw),
             paused ? "pause partitions" : "resume partitions")
-        for place in places { readings[place].isPaused = paused }
+        for place in places {
+            readings[place].isPaused = paused
+            // What came meanwhile is fetched only now; the library tells the end again.
+            if !paused { readings[place].isAtEnd = false }
+        }
     }
 
     /// Goes back or forth; what was fetched before is dropped. Only partitions owned now; others are ignored.

@@ -146,6 +146,26 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a resumed partition is at its end only when it has said so again`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 1, records: 5, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let partition = TopicPartition("in", 0)
+            try consumer.assign([partition: NextOffset(0)])
+            _ = try consumer.read(until: { consumer.isAtEnd })
+            try consumer.pause([partition])
+            try fill("in", partitions: 1, records: 5, properties)
+            try consumer.resume([partition])
+            #expect(!consumer.isAtEnd)
+            #expect(try consumer.read(until: { consumer.isAtEnd }).count == 5)
+            try consumer.pause([partition])
+            try consumer.resume([partition])
+            #expect(try consumer.read(until: { consumer.isAtEnd }).isEmpty)
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `a drain takes what is there, at most the limit, and does not wait`() async throws {
         try await withCluster { cluster in
             let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
