@@ -128,6 +128,25 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    /// librdkafka 2.0.2 reads again from an older place when it resumes what was not paused.
+    @Test func `resumes only what was paused`() async throws {
+        try await withCluster { _, properties in
+            try fill("left", count: 50, properties)
+            let left = TopicPartition("left", 0)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([left: NextOffset(0)])
+            let deadline = Deadline(after: soon)
+            var seen = 0
+            while !consumer.isAtEnd && !deadline.hasPassed {
+                if try consumer.poll(.milliseconds(50)) != nil { seen += 1 }
+                try consumer.resume([left])
+            }
+            #expect(seen == 50)
+            #expect(consumer.droppedRepeats == 0)
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `commits nothing because a record was read`() async throws {
         try await withCluster { _, properties in
             try fill("left", count: 5, properties)
