@@ -64,12 +64,12 @@ let testSupport: [Target] = [
 
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
-    .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+    .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Platform", "Telemetry"]),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "Service", "service-probe"]),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
     .testTarget(
