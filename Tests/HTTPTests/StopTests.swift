@@ -79,6 +79,16 @@ import Testing
         #expect(try silent.readToEnd() == "")
     }
 
+    /// Two threads of libmicrohttpd once took the listening socket out of one epoll set at the same time, and aborted.
+    @Test func `is safe while connections come and go`() throws {
+        for _ in 0..<200 {
+            let server = try TestServer { $0.drainGrace = .zero }
+            let clients = try (0..<4).map { _ in try server.client() }
+            for client in clients { client.sendGet() }
+            #expect(server.stop())
+        }
+    }
+
     @Test func `frees the port for the next`() throws {
         let first = try TestServer()
         let address = first.server.address
