@@ -7,7 +7,6 @@
 //
 // Standard output tells the test what happens, a line each: "listens PORT", "reload", "stop WORKER".
 
-import HTTP
 import Platform
 import Service
 import Telemetry
