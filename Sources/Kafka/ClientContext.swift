@@ -42,11 +42,21 @@ final class ClientContext {
     let signs = Atomic<UInt64>(0)
     private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
 
-    var onDelivery: ((DeliveryReport) -> Void)?
+    private let onDelivery: (DeliveryReport) -> Void
     var onRebalance: ((rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Void)?
 
-    init(events: @escaping ClientEventHandler) {
+    init(events: @escaping ClientEventHandler, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }) {
         self.events = events
+        self.onDelivery = onDelivery
+    }
+
+    /// Once per record: nothing is retained on the way from the library to the owner's closure.
+    func deliver(_ message: UnsafePointer<rd_kafka_message_t>) {
+        onDelivery(
+            DeliveryReport(
+                token: UInt(bitPattern: message.pointee._private), partition: message.pointee.partition,
+                offset: message.pointee.offset,
+                failure: message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)))
     }
 
     func tell(_ event: ClientEvent) { events(event) }
@@ -114,12 +124,8 @@ private func onStatistics(
 private func onDelivery(
     handle: OpaquePointer?, message: UnsafePointer<rd_kafka_message_t>?, opaque: UnsafeMutableRawPointer?
 ) {
-    guard let message, let report = ClientContext.from(opaque).onDelivery else { return }
-    report(
-        DeliveryReport(
-            token: UInt(bitPattern: message.pointee._private), partition: message.pointee.partition,
-            offset: message.pointee.offset,
-            failure: message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)))
+    guard let message, let opaque else { return }
+    Unmanaged<ClientContext>.fromOpaque(opaque)._withUnsafeGuaranteedRef { $0.deliver(message) }
 }
 
 private func onRebalance(

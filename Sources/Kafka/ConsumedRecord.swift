@@ -9,16 +9,15 @@ public import Log
 /// what outlives the cycle, and keep no record.
 public struct ConsumedRecord: ~Copyable {
     private let message: UnsafeMutablePointer<rd_kafka_message_t>
-    /// Name of the topic; shared, not copied per record.
-    public let topic: String
 
-    init(owning message: UnsafeMutablePointer<rd_kafka_message_t>, topic: String) {
+    init(owning message: UnsafeMutablePointer<rd_kafka_message_t>) {
         self.message = message
-        self.topic = topic
     }
 
     deinit { rd_kafka_message_destroy(message) }
 
+    /// Made anew each time it is asked for.
+    public var topic: String { String(cString: rd_kafka_topic_name(message.pointee.rkt)) }
     public var partition: Int32 { message.pointee.partition }
     public var offset: Int64 { message.pointee.offset }
     public var topicPartition: TopicPartition { TopicPartition(topic, partition) }

@@ -40,6 +40,11 @@ public final class Consumer {
         public var readsUncommitted = false
         /// How long a silent member keeps its partitions; longer than a restart takes.
         public var sessionTimeout: Duration = .seconds(30)
+        /// Fetched ahead per partition. When this or `queuedKilobytes` is reached, librdkafka 2.0.2 pauses fetching for up to a
+        /// second: enough for live input, and far too little for a replay, which wants 500,000 and 512 MiB.
+        public var queuedRecords = 10_000
+        /// Fetched ahead by the whole client: every worker thread may hold this much (librdkafka's default is four times it).
+        public var queuedKilobytes = 16 * 1024
         public var onEvent: ClientEventHandler = { _ in }
 
         public init(clientID: String, groupID: String, instanceID: String? = nil, properties: ClientProperties) {
@@ -50,28 +55,12 @@ public final class Consumer {
         }
     }
 
-    /// What the layer knows of one owned partition.
-    private struct Reading {
-        var partition: TopicPartition
-        /// The library's handle of the topic, once a record has shown it: comparing it is cheaper than comparing names.
-        var handle: OpaquePointer?
-        var next: NextOffset?
-        var isPaused = false
-        /// The last event of the partition was its end.
-        var isAtEnd = false
-    }
-
     private let raw: OpaquePointer
     private var handle: ClientHandle
     private let context: ClientContext
     private var isClosed = false
-    private var readings: [Reading] = []
-    /// Records come in runs of one partition: the place of the last one is tried first.
-    private var lastReading = 0
+    private let readings = Readings()
     private weak var hooks: (any RebalanceHooks)?
-    /// Records below the expected position that the library gave again; see `place(of:)`.
-    public private(set) var droppedRepeats = 0
-
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
         var conf = ClientConf()
@@ -79,9 +68,8 @@ public final class Consumer {
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
         try conf.set("fetch.wait.max.ms", "50")
-        try conf.set("queued.min.messages", "10000")
-        // Per handle: every worker thread may hold this much (the default is four times as large).
-        try conf.set("queued.max.messages.kbytes", "16384")
+        try conf.set("queued.min.messages", String(configuration.queuedRecords))
+        try conf.set("queued.max.messages.kbytes", String(configuration.queuedKilobytes))
         try conf.set("socket.nagle.disable", "true")
         try conf.apply(configuration.properties, to: .consumer)
         try conf.set("group.id", configuration.groupID)
@@ -119,14 +107,15 @@ public final class Consumer {
 
     /// Reads these partitions from these positions, without a group: for restores and readers.
     public func assign(_ starts: [TopicPartition: NextOffset]) throws(KafkaFault) {
-        readings = starts.sorted { $0.key < $1.key }.map { Reading(partition: $0.key, next: $0.value) }
+        readings.reset(to: Array(starts.keys))
+        readings.place(at: starts)
         let list = TopicPartitionList(capacity: starts.count)
-        for reading in readings { list.append(reading.partition, offset: reading.next!.value) }
+        for (partition, start) in starts { list.append(partition, offset: start.value) }
         try KafkaFault.check(rd_kafka_assign(raw, list.raw), "assign partitions")
     }
 
     /// The partitions owned now, sorted.
-    public var assignment: [TopicPartition] { readings.map(\.partition).sorted() }
+    public var assignment: [TopicPartition] { readings.partitions }
 
     /// For `sendOffsets`; take it fresh each time, the generation changes with every rebalance.
     public func groupMetadata() throws(KafkaFault) -> GroupMetadata {
@@ -142,13 +131,13 @@ public final class Consumer {
         let partitions = list.partitions.sorted()
         var answer: rd_kafka_resp_err_t
         if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            readings = partitions.map { Reading(partition: $0) }
+            readings.reset(to: partitions)
             let plan = hooks?.assigned(partitions, by: self) ?? AssignmentPlan()
             for index in 0..<Int(list.pointee.cnt) {
                 guard let start = plan.starts[TopicPartition(list.pointee.elems[index])] else { continue }
                 list.pointee.elems[index].offset = start.value
             }
-            for index in readings.indices { readings[index].next = plan.starts[readings[index].partition] }
+            readings.place(at: plan.starts)
             answer = rd_kafka_assign(raw, list)
             if answer == RD_KAFKA_RESP_ERR_NO_ERROR && !plan.paused.isEmpty {
                 do { try pause(plan.paused.sorted()) } catch { answer = error.code.raw }
@@ -159,10 +148,9 @@ public final class Consumer {
             } else {
                 hooks?.revoked(partitions, by: self)
             }
-            readings = []
+            readings.reset(to: [])
             answer = rd_kafka_assign(raw, nil)
         }
-        lastReading = 0
         if answer != RD_KAFKA_RESP_ERR_NO_ERROR {
             let code = KafkaCode(answer)
             context.noteError(code, "the assignment could not be taken over: \(code.explanation)")
@@ -176,19 +164,28 @@ public final class Consumer {
     ///
     /// Call at least once a second, also when everything is paused.
     public func poll(_ timeout: Duration = .zero) throws(KafkaFault) -> ConsumedRecord? {
+        if timeout <= .zero { return try take(wait: 0) }
         let deadline = Deadline(after: timeout)
-        var wait = timeout.timeoutMilliseconds
+        repeat {
+            // An event ends the library's wait as well as a record does.
+            if let record = try take(wait: deadline.remaining.timeoutMilliseconds) { return record }
+        } while !deadline.hasPassed
+        return nil
+    }
+
+    /// The next record of those that are there; waits, at most once, only when nothing is. No clock is read here: with 500-byte
+    /// records one look at it costs a tenth of the whole loop.
+    private func take(wait: Int32) throws(KafkaFault) -> ConsumedRecord? {
+        var wait = wait
         while let message = rd_kafka_consumer_poll(raw, wait) {
+            wait = 0
             if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
-                if let place = place(of: message) {
-                    return ConsumedRecord(owning: message, topic: readings[place].partition.topic)
-                }
+                if readings.moveOn(past: message) { return ConsumedRecord(owning: message) }
                 rd_kafka_message_destroy(message)
             } else {
                 defer { rd_kafka_message_destroy(message) }
                 try hear(message)
             }
-            wait = wait == 0 ? 0 : deadline.remaining.timeoutMilliseconds
         }
         return nil
     }
@@ -200,47 +197,11 @@ public final class Consumer {
         limit: Int, _ body: (borrowing ConsumedRecord) throws(E) -> Void
     ) throws -> Int {
         var count = 0
-        while count < limit, let record = try poll(.zero) {
+        while count < limit, let record = try take(wait: 0) {
             count += 1
             try body(record)
         }
         return count
-    }
-
-    /// Where the message's partition stands in `readings`, its position moved past the message; nil when the message is not to
-    /// be seen: its partition is gone, or it lies below the position (2.0.2 fetches again from an older place when a partition
-    /// is resumed that was not paused).
-    private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> Int? {
-        let partition = message.pointee.partition
-        let topic = message.pointee.rkt
-        var place = lastReading
-        if place >= readings.count || readings[place].handle != topic
-            || readings[place].partition.partition != partition
-        {
-            guard let found = find(topic, partition) else { return nil }
-            place = found
-            lastReading = found
-        }
-        let offset = message.pointee.offset
-        if let next = readings[place].next, offset < next.value {
-            droppedRepeats += 1
-            return nil
-        }
-        readings[place].next = NextOffset(after: offset)
-        readings[place].isAtEnd = false
-        return place
-    }
-
-    private func find(_ topic: OpaquePointer?, _ partition: Int32) -> Int? {
-        if let known = readings.firstIndex(where: { $0.handle == topic && $0.partition.partition == partition }) {
-            return known
-        }
-        let name = String(cString: rd_kafka_topic_name(topic))
-        guard let place = readings.firstIndex(where: { $0.partition == TopicPartition(name, partition) }) else {
-            return nil
-        }
-        readings[place].handle = topic
-        return place
     }
 
     /// A message that is an event.
@@ -248,11 +209,7 @@ public final class Consumer {
         let code = KafkaCode(message.pointee.err)
         switch message.pointee.err {
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-            guard let place = find(message.pointee.rkt, message.pointee.partition) else { return }
-            // Beyond the markers of transactions, which take offsets but are never given as records.
-            let end = NextOffset(message.pointee.offset)
-            readings[place].next = max(readings[place].next ?? end, end)
-            readings[place].isAtEnd = true
+            readings.reachEnd(message)
         case RD_KAFKA_RESP_ERR__FATAL:
             throw handle.fatalFault
                 ?? KafkaFault(.rebuildClient, code, operation: "read", detail: code.explanation)
@@ -270,12 +227,15 @@ public final class Consumer {
     /// The next record to be given, of every owned partition that has shown one, its end, or was told where to start.
     public var positions: [TopicPartition: NextOffset] {
         var positions: [TopicPartition: NextOffset] = [:]
-        for reading in readings { positions[reading.partition] = reading.next }
+        for (partition, slot) in readings.all { positions[partition] = slot.next }
         return positions
     }
 
     /// Whether every partition that is not paused was last seen at its end (of committed records).
-    public var isAtEnd: Bool { readings.allSatisfy { $0.isPaused || $0.isAtEnd } }
+    public var isAtEnd: Bool { readings.all.allSatisfy { $0.slot.isPaused || $0.slot.isAtEnd } }
+
+    /// Records below the expected position that the library gave again, and that were not passed on.
+    public var droppedRepeats: Int { readings.droppedRepeats }
 
     /// No records of these partitions until `resume`. A paused partition stays paused only while it is owned.
     public func pause(_ partitions: [TopicPartition]) throws(KafkaFault) {
@@ -288,36 +248,31 @@ public final class Consumer {
     }
 
     private func setPaused(_ paused: Bool, _ partitions: [TopicPartition]) throws(KafkaFault) {
-        let places = readings.indices.filter {
-            readings[$0].isPaused != paused && partitions.contains(readings[$0].partition)
+        let changing = partitions.filter { partition in
+            readings[partition].map { $0.pointee.isPaused != paused } ?? false
         }
-        guard !places.isEmpty else { return }
-        let list = TopicPartitionList(capacity: places.count)
-        for place in places { list.append(readings[place].partition) }
+        guard !changing.isEmpty else { return }
+        let list = TopicPartitionList(capacity: changing.count)
+        for partition in changing { list.append(partition) }
         try KafkaFault.check(
             paused ? rd_kafka_pause_partitions(raw, list.raw) : rd_kafka_resume_partitions(raw, list.raw),
             paused ? "pause partitions" : "resume partitions")
-        for place in places { readings[place].isPaused = paused }
+        for partition in changing { readings[partition]?.pointee.isPaused = paused }
     }
 
     /// Goes back or forth; what was fetched before is dropped. Only partitions owned now; others are ignored.
     public func seek(to positions: [TopicPartition: NextOffset]) throws(KafkaFault) {
-        let places = readings.indices.filter { positions[readings[$0].partition] != nil }
-        guard !places.isEmpty else { return }
-        let list = TopicPartitionList(capacity: places.count)
-        for place in places {
-            list.append(readings[place].partition, offset: positions[readings[place].partition]!.value)
-        }
+        let owned = positions.filter { readings[$0.key] != nil }
+        guard !owned.isEmpty else { return }
+        let list = TopicPartitionList(capacity: owned.count)
+        for (partition, next) in owned { list.append(partition, offset: next.value) }
         // -1: until every partition has answered, which asks no broker. A time-out would be a thousand times too short in
         // 2.0.2.
         try KafkaFault.check(rd_kafka_seek_partitions(raw, list.raw, -1), "seek")
         try list.forEach { element throws(KafkaFault) in
             try KafkaFault.check(element.err, "seek in \(TopicPartition(element))")
         }
-        for place in places {
-            readings[place].next = positions[readings[place].partition]
-            readings[place].isAtEnd = false
-        }
+        readings.place(at: owned)
     }
 
     // MARK: Questions to the broker; all of them block

@@ -37,8 +37,7 @@ public final class Producer {
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) {
-        context = ClientContext(events: configuration.onEvent)
-        context.onDelivery = onDelivery
+        context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
         var conf = ClientConf()
         try conf.set("client.id", configuration.clientID)
         try conf.set("linger.ms", String(configuration.lingerMilliseconds))

@@ -83,8 +83,7 @@ public final class TransactionalProducer {
         _ configuration: Configuration, _ template: borrowing ClientConf,
         _ onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) -> ProducerCore {
-        let context = ClientContext(events: configuration.onEvent)
-        context.onDelivery = onDelivery
+        let context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
         var conf = ClientConf(owning: template.duplicate())
         conf.install(context, for: RD_KAFKA_PRODUCER)
         return try ProducerCore(

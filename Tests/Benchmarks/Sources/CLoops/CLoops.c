@@ -94,8 +94,8 @@ int64_t bench_consume(const char *bootstrap, const char *topic, int32_t partitio
     set(conf, "auto.offset.reset", "earliest");
     set(conf, "enable.partition.eof", "true");
     set(conf, "fetch.wait.max.ms", "50");
-    set(conf, "queued.min.messages", "10000");
-    set(conf, "queued.max.messages.kbytes", "16384");
+    set(conf, "queued.min.messages", "100000");
+    set(conf, "queued.max.messages.kbytes", "65536");
     set(conf, "socket.nagle.disable", "true");
     rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error);
     rd_kafka_poll_set_consumer(rk);
@@ -110,7 +110,7 @@ int64_t bench_consume(const char *bootstrap, const char *topic, int32_t partitio
     int idle = 0;
     while (seen < records && idle < 100) {
         rd_kafka_message_t *message = rd_kafka_consumer_poll(rk, 100);
-        if (!message) idle++;
+        idle = message ? 0 : idle + 1;
         while (message) {
             if (!message->err) {
                 next[message->partition] = message->offset + 1;

@@ -6,7 +6,7 @@ import Platform
 
 private let partitions: Int32 = 12
 /// Enough that starting a loop does not show: a run takes about a second.
-private let records: Int64 = 600_000
+private let records: Int64 = 1_500_000
 private let valueBytes = 500
 /// Alternating runs of each side; the median counts.
 private let rounds = 7

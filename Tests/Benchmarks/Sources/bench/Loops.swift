@@ -51,8 +51,11 @@ func produce(_ bootstrap: String, _ name: String, partitions: Int32, records: In
 }
 
 func consume(_ bootstrap: String, _ name: String, partitions: Int32, records: Int64) throws -> Int64 {
-    let consumer = try Consumer(
-        .init(clientID: "bench", groupID: "bench-swift", properties: ClientProperties(bootstrapServers: bootstrap)))
+    var options = Consumer.Configuration(
+        clientID: "bench", groupID: "bench-swift", properties: ClientProperties(bootstrapServers: bootstrap))
+    options.queuedRecords = 100_000
+    options.queuedKilobytes = 64 * 1024
+    let consumer = try Consumer(options)
     var starts: [TopicPartition: NextOffset] = [:]
     for partition in 0..<partitions { starts[TopicPartition(name, partition)] = NextOffset(0) }
     var sum: UInt64 = 0
@@ -70,6 +73,7 @@ func consume(_ bootstrap: String, _ name: String, partitions: Int32, records: In
             idle += 1
             continue
         }
+        idle = 0
         look(first)
         seen += 1 + Int64(try consumer.drain(limit: .max) { look($0) })
     }

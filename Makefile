@@ -1,0 +1,42 @@
+# Everything a developer runs. `.ci/run` runs the same targets, in order.
+
+# Undeclared imports fail: the arrows between modules are those of Package.swift.
+strict := --explicit-target-dependency-import-check error
+
+.PHONY: help setup build release test lint format bench mutants nightly clean
+.DEFAULT_GOAL := help
+
+help: ## shows this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## installs what a Debian 12 machine with a Swift toolchain lacks (deploy/debian-packages.txt)
+	@deploy/setup.sh
+
+build: setup ## builds the product and its tests; warnings are errors
+	swift build --build-tests $(strict)
+
+release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
+	swift build -c release --product perennial --static-swift-stdlib $(strict)
+
+# The tests on a broker measure time: they run alone, after the others. Each says so when there is no Kafka and it is skipped.
+test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+	swift test --skip-build --skip '^BrokerTests\.'
+	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
+
+lint: setup ## checks the format of all Swift files
+	swift format lint --strict --parallel --recursive Package.swift Sources Tests
+
+format: setup ## formats all Swift files
+	swift format --in-place --parallel --recursive Package.swift Sources Tests
+
+bench: setup ## measures against the same loops in C, on a real broker
+	swift run -c release --package-path Tests/Benchmarks bench
+
+mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
+	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
+
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants or bench
+	@PART='$(PART)' Tests/nightly.sh
+
+clean: ## removes what was built
+	rm -rf .build Tests/Benchmarks/.build

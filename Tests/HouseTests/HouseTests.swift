@@ -1,0 +1,144 @@
+import Foundation
+import Testing
+
+/// Rules about the tree itself that no compiler checks.
+@Suite struct `The tree` {
+    private let manifest: PackageManifest
+
+    init() throws { manifest = try PackageManifest() }
+
+    @Test func `has every target of Sources in exactly one layer`() throws {
+        let folders = try FileManager.default.contentsOfDirectory(
+            atPath: repository.appendingPathComponent("Sources").path
+        ).filter { !$0.hasPrefix(".") }
+        let layers = ["systemLibraries", "domain", "engine", "roles", "testSupport"]
+        for folder in folders {
+            let homes = layers.filter { layer in
+                manifest.targets(layer).contains { $0.name == folder && $0.path == nil }
+            }
+            #expect(homes.count == 1, "\(folder) is in \(homes)")
+        }
+        for layer in layers { #expect(!manifest.targets(layer).isEmpty, "Package.swift has no list \(layer)") }
+    }
+
+    @Test func `has arrows that only go down`() {
+        let domain = manifest.names("domain")
+        let engine = manifest.names("engine", "systemLibraries")
+        for target in manifest.targets("domain") {
+            #expect(domain.isSuperset(of: target.dependencies), "\(target.name) is domain: it may use domain only")
+        }
+        for target in manifest.targets("engine") {
+            #expect(
+                engine.isSuperset(of: target.dependencies),
+                "\(target.name) is engine: it knows nothing of subscriptions")
+        }
+        let testSupport = manifest.names("testSupport", "tests")
+        for target in manifest.targets("roles") {
+            #expect(testSupport.isDisjoint(with: target.dependencies), "\(target.name) is shipped, test support is not")
+        }
+    }
+
+    /// With this the arrows of Package.swift are those of the files, and Foundation comes in nowhere: it is slow to load, and
+    /// what it does with dates, numbers and text depends on the machine.
+    @Test func `has files that import only what their target declares`() throws {
+        let ofTheSystem: Set = ["Glibc", "Synchronization"]
+        for layer in ["domain", "engine", "roles", "testSupport"] {
+            for target in manifest.targets(layer) {
+                // The domain is pure: no clock, no threads, no I/O.
+                let allowed = Set(target.dependencies).union(layer == "domain" ? [] : ofTheSystem)
+                for file in try SourceFile.all(below: target.path ?? "Sources/\(target.name)") {
+                    for (_, module) in file.imports {
+                        #expect(allowed.contains(module), "\(file.path) imports \(module)")
+                    }
+                }
+            }
+        }
+    }
+
+    /// Who may speak to a library in C. Everyone else uses the wrapper.
+    private static let wrappers: [String: Set<String>] = [
+        "CRDKafka": ["Kafka"],
+        "CRocksDB": ["Roles"],
+        "CRocksDBVersion": ["Roles"],
+        "COpenSSL": ["Roles"],
+        "CMicroHTTPD": ["HTTP"],
+        "CSIMDJSON": ["JSON"],
+    ]
+
+    @Test func `keeps C libraries inside their wrappers`() throws {
+        for target in manifest.targets("systemLibraries") {
+            #expect(Self.wrappers[target.name] != nil, "\(target.name) has no wrapper yet: name it in this test")
+        }
+        for file in try SourceFile.all(below: "Sources") {
+            let target = String(file.path.split(separator: "/")[1])
+            for (access, module) in file.imports {
+                guard let users = Self.wrappers[module] else { continue }
+                #expect(users.contains(target), "\(file.path) imports \(module)")
+                #expect(access == "internal" || access == "private", "\(file.path) shows \(module) to its users")
+            }
+        }
+    }
+
+    @Test func `has no name of librdkafka in the public face of Kafka`() throws {
+        for file in try SourceFile.all(below: "Sources/Kafka") {
+            for line in file.lines where line.drop(while: { $0 == " " }).hasPrefix("public") {
+                // What stands behind belongs to the body.
+                let declaration = line.prefix { $0 != "{" && $0 != "=" }
+                #expect(!declaration.lowercased().contains("rd_kafka"), "\(file.path): \(line)")
+            }
+        }
+    }
+
+    @Test func `has nothing unexpected at its top`() throws {
+        let expected: Set = ["Package.swift", "Sources", "Tests", "deploy", "Makefile", "README.md", "LICENSE"]
+        let ignored = try String(contentsOf: repository.appendingPathComponent(".gitignore"), encoding: .utf8)
+        for name in try FileManager.default.contentsOfDirectory(atPath: repository.path) where !name.hasPrefix(".") {
+            #expect(expected.contains(name) || ignored.contains("/\(name)/\n"), "\(name) does not belong here")
+        }
+    }
+
+    @Test func `installs every library that Package.swift asks Debian for`() throws {
+        let list = try String(
+            contentsOf: repository.appendingPathComponent("deploy/debian-packages.txt"), encoding: .utf8)
+        let installed = Set(list.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
+        let asked = manifest.text.matches(of: #/\.apt\(\["([^"]+)"\]\)/#).map { String($0.1) }
+        #expect(!asked.isEmpty)
+        for package in asked { #expect(installed.contains(package), "\(package) is missing in debian-packages.txt") }
+    }
+
+    @Test func `has a list of mutants that fits the sources`() throws {
+        let verdict = try run(repository.appendingPathComponent("Tests/Mutants/run.sh").path, "--check")
+        #expect(verdict.code == 0, "\(verdict.words)")
+    }
+}
+
+@Suite struct `The program` {
+    /// Sonames change with the release of Debian: a program that was built elsewhere shows here, not at the first start.
+    @Test func `finds its shared libraries`() throws {
+        let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+            .appendingPathComponent("perennial")
+        let listing = try run("/usr/bin/ldd", program.path)
+        try #require(listing.code == 0, "\(listing.words)")
+        #expect(!listing.words.contains("not found"), "\(listing.words)")
+        for library in ["librdkafka", "libcrypto", "librocksdb", "libmicrohttpd", "libsimdjson"] {
+            let line = listing.words.split(separator: "\n").first { $0.contains("\(library).so") }
+            #expect(line?.contains(" => /") == true, "\(library) is not linked: \(listing.words)")
+        }
+    }
+}
+
+/// Runs a program to its end; what it said, on either way.
+private func run(_ program: String, _ arguments: String...) throws -> (code: Int32, words: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    // All mutants, whatever the environment of this run asks for.
+    process.environment = ProcessInfo.processInfo.environment.filter { !["GROUP", "ONE"].contains($0.key) }
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let words = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: words, as: UTF8.self))
+}

@@ -1,0 +1,148 @@
+import KafkaTestKit
+import Log
+import Platform
+import Synchronization
+import Testing
+
+@testable import Kafka
+
+private let soon: Duration = .seconds(20)
+
+/// Guarding lines, each shown alone: a second guard elsewhere must not hide that one is gone.
+@Suite(.serialized) struct `The commit path` {
+    private func withCluster(_ body: @escaping @Sendable (MockCluster, ClientProperties) throws -> Void) async throws {
+        try await blocking {
+            let cluster = try MockCluster()
+            defer { cluster.close() }
+            try cluster.createTopic("left", partitions: 3)
+            try cluster.createTopic("right", partitions: 3)
+            try body(cluster, ClientProperties(bootstrapServers: cluster.bootstrapServers))
+        }
+    }
+
+    private func fill(_ topic: String, count: Int, _ properties: ClientProperties) throws {
+        let producer = try Producer(.init(clientID: "fill", properties: properties)) { #expect($0.failure == nil) }
+        let target = try producer.topic(topic)
+        for _ in 0..<count { try producer.send(to: target, partition: 0, key: nil, value: [1].span) }
+        try producer.flush(by: Deadline(after: soon))
+        producer.close(by: Deadline(after: soon))
+    }
+
+    // MARK: Requests sent twice
+
+    @Test func `replaces a producer that lost a connection, though every call was quick`() async throws {
+        try await withCluster { cluster, properties in
+            let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
+            let topic = try producer.topic("left")
+            try producer.start(by: Deadline(after: soon))
+            try producer.begin()
+            cluster.takeDown()
+            cluster.bringUp()
+            let deadline = Deadline(after: soon)
+            while producer.recentFaults.isEmpty && !deadline.hasPassed { producer.poll(.milliseconds(10)) }
+            // Delivered over the new connection: from here on nothing is slow.
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            while producer.outstanding > 0 && !deadline.hasPassed { producer.poll(.milliseconds(10)) }
+            try producer.commit()
+            #expect(producer.suspicion == "a request timed out or a connection was lost")
+            try producer.begin()
+            #expect(producer.replacements == 1)
+            try producer.abort()
+            producer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test(arguments: ["REQTMOUT", "TIMEOUT", "FAIL", "ERROR", "DISCONN", "CONNERR"])
+    func `takes these log lines for signs of a request sent twice`(facility: String) {
+        let context = ClientContext(events: { _ in })
+        context.noteLog(6, facility, "of a broker")
+        #expect(context.signs.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `takes an error of a broker for such a sign, and an ordinary log line for none`() {
+        let context = ClientContext(events: { _ in })
+        context.noteLog(6, "INIT", "of the client")
+        #expect(context.signs.load(ordering: .relaxed) == 0)
+        context.noteError(.transport, "of a broker")
+        #expect(context.signs.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `takes a refused transaction back at once, and not when its time is over`() async throws {
+        try await withCluster { cluster, properties in
+            var options = TransactionalProducer.Configuration(transactionalID: "g.0-0", properties: properties)
+            options.transactionTimeout = .seconds(10)
+            let producer = try TransactionalProducer(options)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try producer.start(by: Deadline(after: soon))
+            cluster.fail(.transactionOffsetCommit, with: [.illegalGeneration])
+            try producer.begin()
+            let start = ContinuousClock.now
+            #expect(throws: KafkaFault.self) {
+                try producer.sendOffsets([TopicPartition("left", 0): NextOffset(1)], of: consumer.groupMetadata())
+            }
+            #expect(start.duration(to: .now) < .seconds(5))
+            try producer.abort()
+            producer.close(by: Deadline(after: soon))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    // MARK: Reading
+
+    @Test func `drops and counts records below the position`() async throws {
+        try await withCluster { _, properties in
+            try fill("left", count: 20, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            // Beyond the end: the library falls back to the beginning by itself.
+            try consumer.assign([TopicPartition("left", 0): NextOffset(1_000)])
+            let deadline = Deadline(after: soon)
+            while consumer.droppedRepeats < 20 && !deadline.hasPassed {
+                #expect(try consumer.poll(.milliseconds(50)) == nil)
+            }
+            #expect(consumer.droppedRepeats == 20)
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `commits nothing because a record was read`() async throws {
+        try await withCluster { _, properties in
+            try fill("left", count: 5, properties)
+            func member() throws -> Consumer {
+                try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            }
+            let first = try member()
+            try first.subscribe(to: ["left"])
+            let deadline = Deadline(after: soon)
+            var seen = 0
+            while seen < 5 && !deadline.hasPassed { if try first.poll(.milliseconds(50)) != nil { seen += 1 } }
+            #expect(seen == 5)
+            // Leaving is when a consumer with automatic commits makes its last one.
+            first.close(by: Deadline(after: soon))
+            let second = try member()
+            #expect(try second.committed([TopicPartition("left", 0)], by: Deadline(after: soon)).isEmpty)
+            second.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `gives equal partitions of two topics to one owner`() async throws {
+        try await withCluster { _, properties in
+            let members = try (0..<2).map {
+                try Consumer(.init(clientID: "c\($0)", groupID: "g", properties: properties))
+            }
+            for member in members { try member.subscribe(to: ["left", "right"]) }
+            let deadline = Deadline(after: soon)
+            while !deadline.hasPassed && members.contains(where: { $0.assignment.isEmpty || $0.assignment.count == 6 })
+            {
+                for member in members { _ = try member.poll(.milliseconds(20)) }
+            }
+            #expect(members.map(\.assignment.count).sorted() == [2, 4])
+            for member in members {
+                func numbers(_ topic: String) -> [Int32] {
+                    member.assignment.filter { $0.topic == topic }.map(\.partition)
+                }
+                #expect(numbers("left") == numbers("right"))
+            }
+            for member in members { member.close(by: Deadline(after: soon)) }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Removes each guarding line of a kept list, one at a time, and fails unless the named test fails: `make mutants`.
+#
+# GROUP=commit-path   only the mutants of this folder
+# ONE=flush           only the mutant of this name
+# --check             only looks whether the list still fits the sources
+#
+# A mutant is a file of one folder (its group):
+#
+#     why: what would go wrong without the line
+#     file: Sources/Kafka/Consumer.swift
+#     test: KafkaTests/the claim, as the test's name says it
+#     needs: kafka                        (only when the test is skipped without one)
+#     --- find                            (the lines below must stand in the file exactly once, indentation included)
+#     --- replace                         (may be empty)
+#
+# All work happens in a copy of the tree, which keeps its build: the checkout is never touched and may change meanwhile, and a
+# mutant costs an incremental build.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly copy="${MUTANTS_COPY:-$PWD/.build/mutants}"
+# A test that hangs on a mutant is stopped after this many seconds; the slowest one takes a minute on a busy machine.
+readonly limit=300
+# Bytes: much faster to search, and the same on every machine.
+LC_ALL=C
+
+fail() {
+    printf 'mutants: %s\n' "$@" >&2
+    exit 1
+}
+
+field() { sed -n "s/^$2: //p" "$1" | head -n 1; }
+
+# Sets find and replacement: whole lines, with the line break before them.
+read_mutant() {
+    local text
+    text=$(<"$1")
+    [[ $text == *$'\n--- find\n'*$'\n--- replace'* ]] || fail "$1 has no '--- find' and '--- replace'"
+    find=${text#*$'\n--- find\n'}
+    replacement=${find#*$'\n--- replace'}
+    replacement=${replacement#$'\n'}
+    find=$'\n'${find%%$'\n--- replace'*}$'\n'
+    replacement=$'\n'${replacement:+$replacement$'\n'}
+}
+
+check() {
+    local source rest
+    for key in why file test; do
+        [ -n "$(field "$1" $key)" ] || fail "$1 has no line '$key: ...'"
+    done
+    [ -f "$(field "$1" file)" ] || fail "the list is out of date: $1 names a file that is not there"
+    read_mutant "$1"
+    source=$'\n'$(<"$(field "$1" file)")$'\n'
+    [[ $source == *"$find"* ]] || fail "the list is out of date: the lines of $1 are not in $(field "$1" file)"
+    rest=${source/"$find"/$'\n'}
+    [[ $rest != *"$find"* ]] || fail "the list is out of date: the lines of $1 stand more than once in $(field "$1" file)"
+}
+
+# The tests of the files given, as --filter options. A filter is a regular expression, a claim is not.
+filters() {
+    local mutant test
+    for mutant in "$@"; do
+        test=$(field "$mutant" test)
+        printf '%s\0' --filter "^${test%%/*}\\..*/\`$(sed 's/[][\.*^$()+?{}|]/\\&/g' <<<"${test#*/}")\`\\("
+    done
+}
+
+# Runs the tests of these mutants; what they say goes to $log.
+run_tests() {
+    local options
+    mapfile -d '' options < <(filters "$@")
+    timeout -k 10 "$((limit * $#))" swift test --skip-build --no-parallel "${options[@]}" >"$log" 2>&1
+}
+
+says() { grep -qF "$1 Test \"$(field "$2" test | cut -d/ -f2-)\"" "$log"; }
+
+build() { swift build --build-tests >"$log" 2>&1; }
+
+# Sets verdict.
+try_mutant() {
+    local file source
+    file=$(field "$1" file)
+    read_mutant "$1"
+    source=$'\n'$(<"$file")$'\n'
+    source=${source/"$find"/"$replacement"}
+    cp "$file" original
+    printf '%s' "${source:1}" >"$file"
+    if ! build; then
+        verdict="DOES NOT BUILD"
+    elif run_tests "$1"; then
+        verdict=SURVIVED
+    elif says ✘ "$1"; then
+        verdict=killed
+    else
+        # A crash or a hang is no failed expectation: nothing shows that it is this claim that broke.
+        verdict="ENDED OTHERWISE"
+    fi
+    cat original >"$file"
+}
+
+mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant" | sort)
+[ "${#mutants[@]}" -gt 0 ] || fail "no mutant is called '${ONE:-}' in group '${GROUP:-any}'; there are:" $(cd Tests/Mutants && find . -name '*.mutant' | sort)
+for mutant in "${mutants[@]}"; do check "$mutant"; done
+if [ "${1:-}" = --check ]; then exit 0; fi
+
+chosen=()
+for mutant in "${mutants[@]}"; do
+    if [ "$(field "$mutant" needs)" = kafka ] && [ -z "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ]; then continue; fi
+    chosen+=("$mutant")
+done
+skipped=$((${#mutants[@]} - ${#chosen[@]}))
+[ "${#chosen[@]}" -gt 0 ] || fail "all $skipped need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+
+mkdir -p "$copy/Tests"
+log=$copy/log
+rm -rf "$copy/"{Package.swift,Sources,Tests}
+cp -a Package.swift Sources Tests "$copy/"
+rm -rf "$copy/Tests/Benchmarks"
+cd "$copy"
+echo "mutants: building the copy, and running the tests without mutants" >&2
+build || { cat "$log" >&2; fail "the copy does not build"; }
+run_tests "${chosen[@]}" || { grep -aE '✘|error:' "$log" >&2; fail "a test fails without any mutant, see $log"; }
+for mutant in "${chosen[@]}"; do
+    says ✔ "$mutant" || fail "the list is out of date: no test ran and passed that $mutant calls '$(field "$mutant" test)'"
+done
+
+killed=0
+for mutant in "${chosen[@]}"; do
+    SECONDS=0
+    try_mutant "$mutant"
+    name=${mutant#Tests/Mutants/}
+    printf '%-15s %3d s  %-42s %s\n' "$verdict" "$SECONDS" "${name%.mutant}" "$(field "$mutant" test)"
+    if [ "$verdict" = killed ]; then killed=$((killed + 1)); else cp "$log" "$copy/$(basename "$mutant").log"; fi
+done
+[ "$skipped" = 0 ] || echo "$skipped skipped: they need a Kafka; set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+echo "$killed of ${#chosen[@]} killed"
+[ "$killed" = "${#chosen[@]}" ] || fail "a mutant that is not killed is a promise without a test; logs are in $copy"
