@@ -38,14 +38,11 @@ let engine: [Target] = [
 
 let roles: [Target] = [
     .target(
-        name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Log", "Platform", "Settings", "Telemetry"]),
+        name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry"]),
     .target(
         name: "Roles",
         dependencies: [
-            "COpenSSL", "CRocksDB", "CRocksDBVersion", "CPlatform", "Configuration", "Contract", "HTTP", "JSON",
-            "Kafka", "Log",
-            "Platform",
-            "Service", "Settings", "Telemetry",
+            "COpenSSL", "CRocksDBVersion", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Platform", "Settings",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -58,26 +55,27 @@ let testSupport: [Target] = [
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
     .executableTarget(
-        name: "service-probe", dependencies: ["HTTP", "Platform", "Service", "Telemetry"],
+        name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
 ]
 
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
-    .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+    .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Platform", "Telemetry"]),
-    .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "Service", "service-probe"]),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "service-probe"]),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "Configuration", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
+            "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
         ]),
-    .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Log", "Settings"]),
+    .testTarget(
+        name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
     .testTarget(
         name: "RolesTests",
         dependencies: [

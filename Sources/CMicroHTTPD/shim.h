@@ -39,8 +39,10 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context);
     // A pool of one is refused by the library; without the option there is one thread.
     if (settings->threads > 1) PERENNIAL_OPTION(MHD_OPTION_THREAD_POOL_SIZE, settings->threads, NULL);
-    // MHD_USE_ITC is what lets MHD_quiesce_daemon work with epoll.
-    unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    // Not epoll: there MHD_quiesce_daemon and the daemon's own thread may both take the listening socket out of the epoll
+    // set, and the one that comes second aborts the process (seen with 0.9.75). With poll a thread looks at each of its
+    // connections when one of them has something; they are few. MHD_USE_ITC wakes the threads for MHD_quiesce_daemon.
+    unsigned int flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (settings->certificate) {
         flags |= MHD_USE_TLS;
         PERENNIAL_OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, settings->certificate);

@@ -18,28 +18,28 @@ void perennial_line_buffer_standard_streams(void) {
     setvbuf(stderr, NULL, _IOLBF, 0);
 }
 
-void perennial_block_signals(void) {
-    sigset_t all;
-    sigfillset(&all);
-    // Faults must reach the thread that made them; blocking them would be undefined.
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, SIGTRAP);
-    sigdelset(&all, SIGABRT);
-    pthread_sigmask(SIG_SETMASK, &all, NULL);
+static sigset_t signals_we_take(void) {
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGHUP);
+    return taken;
+}
+
+void perennial_hold_back_signals(void) {
+    sigset_t taken = signals_we_take();
+    // No others: nobody would ever take them. SIGQUIT shows where a process hangs, SIGTSTP is for the one at the terminal,
+    // SIGCHLD for libraries that start programs, and faults must reach the thread that made them.
+    pthread_sigmask(SIG_BLOCK, &taken, NULL);
+    // A reader that goes away is an error of the write, not the end of the process.
     signal(SIGPIPE, SIG_IGN);
 }
 
 int perennial_wait_for_signal(int64_t timeout_ms) {
-    sigset_t waited;
-    sigemptyset(&waited);
-    sigaddset(&waited, SIGINT);
-    sigaddset(&waited, SIGTERM);
-    sigaddset(&waited, SIGHUP);
+    sigset_t taken = signals_we_take();
     struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = (timeout_ms % 1000) * 1000000};
-    int number = sigtimedwait(&waited, NULL, &timeout);
+    int number = sigtimedwait(&taken, NULL, &timeout);
     return number > 0 ? number : 0;
 }
 

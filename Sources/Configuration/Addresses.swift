@@ -1,52 +1,7 @@
 // Addresses to listen on, and ranges of addresses to let in.
 
-import Glibc
+public import Platform
 public import Settings
-
-/// An IPv4 or IPv6 address. An IPv4 address that came mapped into IPv6 is the IPv4 address.
-public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// 4 or 16 bytes, in the order of the network.
-    public let bytes: [UInt8]
-
-    public init?(_ text: some StringProtocol) {
-        let text = String(text)
-        let isIPv6 = text.utf8.contains(UInt8(ascii: ":"))
-        var bytes = [UInt8](repeating: 0, count: isIPv6 ? 16 : 4)
-        guard inet_pton(isIPv6 ? AF_INET6 : AF_INET, text, &bytes) == 1 else { return nil }
-        let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
-        self.bytes = bytes.starts(with: mapped) ? Array(bytes.dropFirst(mapped.count)) : bytes
-    }
-
-    public var isLoopback: Bool { bytes.count == 4 ? bytes[0] == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1] }
-
-    public var description: String {
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else {
-            return "?"
-        }
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
-}
-
-public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    public let address: IPAddress
-    /// 0: any that is free.
-    public let port: UInt16
-
-    public init?(_ text: String) {
-        guard let colon = text.lastIndex(of: ":"), let port = decimal(text[text.index(after: colon)...], upTo: 65_535)
-        else { return nil }
-        var host = text[..<colon]
-        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        if isBracketed { host = host.dropFirst().dropLast() }
-        // Without brackets the last part of an IPv6 address would pass for a port.
-        guard isBracketed == host.contains(":"), let address = IPAddress(host) else { return nil }
-        self.address = address
-        self.port = UInt16(port)
-    }
-
-    public var description: String { address.bytes.count == 4 ? "\(address):\(port)" : "[\(address)]:\(port)" }
-}
 
 /// Addresses that agree in their first bits.
 public struct AddressRange: Sendable, Hashable {
@@ -84,12 +39,6 @@ public enum AllowedAddresses: Sendable, Hashable {
         case .ranges(let ranges): ranges.contains { $0.contains(address) }
         }
     }
-}
-
-/// Digits only: `Int` would take a sign as well.
-private func decimal(_ text: some StringProtocol, upTo limit: Int) -> Int? {
-    guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    return Int(text).flatMap { $0 <= limit ? $0 : nil }
 }
 
 extension SettingKind where Value == ListenAddress {

@@ -2,8 +2,9 @@
 
 public import Contract
 public import Kafka
-import Platform
+public import Platform
 public import Settings
+public import Telemetry
 
 /// Everything that is wrong, at once.
 public struct ConfigurationFaults: Error, CustomStringConvertible {

@@ -1,5 +1,6 @@
 // Settings that are each right and do not go together.
 
+import Platform
 import Settings
 
 /// Only for commands that read them: a role's own settings may be set where its process runs and nowhere else.

@@ -4,8 +4,6 @@ import Contract
 import Settings
 
 public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
-public enum LogFormat: String, Sendable, CaseIterable { case json, text }
-public enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, warning, error }
 
 /// The number of a replica, stable over restarts.
 public enum WorkerSlot: Sendable, Hashable {

@@ -2,6 +2,7 @@
 
 import Contract
 public import Settings
+import Telemetry
 
 public enum SettingTable {
     // MARK: Topics

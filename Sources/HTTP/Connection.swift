@@ -3,6 +3,7 @@
 import CMicroHTTPD
 import CPlatform
 import Glibc
+import Platform
 import Synchronization
 import Telemetry
 

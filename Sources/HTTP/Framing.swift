@@ -1,6 +1,8 @@
 // How the head says where the body ends. Two readings of one request are how requests are smuggled past a proxy, so
 // whatever can be read in two ways is refused; libmicrohttpd takes most of it, even in strict mode.
 
+import Platform
+
 struct Framing: Equatable {
     var declaredBytes: Int?
     var isChunked = false
@@ -26,10 +28,7 @@ struct Framing: Equatable {
         guard lengths.count <= 1 else { throw .lengths }
         guard lengths.isEmpty || encodings.isEmpty else { throw .both }
         if let length = lengths.first {
-            guard !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let bytes = Int(length)
-            else {
-                throw .length
-            }
+            guard let bytes = decimal(length) else { throw .length }
             declaredBytes = bytes
         }
         if let encoding = encodings.first {

@@ -1,4 +1,4 @@
-// The HTTP server: libmicrohttpd with epoll and a few threads, and the strictness that it leaves to its user.
+// The HTTP server: libmicrohttpd with a few threads, and the strictness that it leaves to its user.
 
 import CMicroHTTPD
 import Glibc

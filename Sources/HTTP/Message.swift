@@ -1,5 +1,7 @@
 // What a handler gets and what it gives.
 
+public import Platform
+
 /// Header fields in the order of the wire. Names are looked up without regard to case.
 public struct HTTPHeaders: Sendable, Equatable {
     public struct Field: Sendable, Equatable {

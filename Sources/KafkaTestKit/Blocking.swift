@@ -4,8 +4,8 @@ import Platform
 
 /// Runs blocking calls on a thread of their own. The test's task goes with them, so that an expectation that
 /// fails there is the test's.
-public func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await withTaskExecutorPreference(OwnThread.shared) { try body() }
+public func blocking<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
+    try await withTaskExecutorPreference(OwnThread.shared) { try await body() }
 }
 
 private final class OwnThread: TaskExecutor {

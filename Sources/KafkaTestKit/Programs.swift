@@ -9,6 +9,9 @@ public struct ProgramResult: Sendable {
     public let standardOutput: String
     public let standardError: String
 
+    /// What it wrote on either way, when it does not matter which.
+    public var words: String { standardOutput + standardError }
+
     /// The exit code; for a killed program 128 plus the signal, as shells say it.
     public var code: Int32 {
         switch ending {
@@ -20,10 +23,11 @@ public struct ProgramResult: Sendable {
 
 /// Runs a program to its end. It is killed and `NotInTime` is thrown when that takes longer than `timeout`.
 public func run(
-    _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(), stdin: String = "",
-    timeout: Duration = .seconds(60)
+    _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(),
+    workingDirectory: String? = nil, stdin: String = "", timeout: Duration = .seconds(60)
 ) async throws -> ProgramResult {
-    let child = try ChildProcess(program, arguments, environment: environment, input: stdin)
+    let child = try ChildProcess(
+        program, arguments, environment: environment, workingDirectory: workingDirectory, input: stdin)
     let ending = try await child.wait(within: timeout)
     return ProgramResult(
         ending: ending, standardOutput: child.standardOutput, standardError: child.standardError)

@@ -13,17 +13,32 @@ public func environmentVariables() -> [(name: String, value: String)] {
 }
 
 /// Writes every byte, whatever the size of the pipe; gives up quietly when nobody reads any more.
-public func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+///
+/// A descriptor that does not block (whoever shares a terminal or pipe may have made it so, for all) is waited for. After
+/// `stallLimit` without room for a byte its reader is taken for dead: a logger must not hold up its process for ever.
+public func writeAll(_ bytes: [UInt8], to descriptor: Int32, stallLimit: Duration = .seconds(10)) {
     var written = 0
     bytes.withUnsafeBytes { buffer in
         while written < buffer.count {
             let count = write(descriptor, buffer.baseAddress! + written, buffer.count - written)
-            if count < 0 {
-                if errno == EINTR { continue }
+            if count >= 0 {
+                written += count
+            } else if errno == EAGAIN {
+                guard waitForRoom(in: descriptor, until: Deadline(after: stallLimit)) else { return }
+            } else if errno != EINTR {
                 return
             }
-            written += count
         }
+    }
+}
+
+/// false: the deadline passed first. Of an error on the descriptor the next `write` tells.
+private func waitForRoom(in descriptor: Int32, until deadline: Deadline) -> Bool {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    while true {
+        let count = poll(&wanted, 1, deadline.remaining.timeoutMilliseconds)
+        if count > 0 || (count < 0 && errno != EINTR) { return true }
+        if deadline.hasPassed { return false }
     }
 }
 
@@ -40,25 +55,26 @@ public enum Signal: Int32, Sendable {
 }
 
 public enum Signals {
-    /// Call first thing in `main`, before any thread or library call: threads inherit the mask.
-    public static func blockAll() {
+    /// Holds back SIGINT, SIGTERM and SIGHUP for `wait`, and ignores SIGPIPE. Call first thing in `main`, before any thread
+    /// or library call: threads inherit the mask.
+    public static func holdBack() {
         perennial_line_buffer_standard_streams()
-        perennial_block_signals()
+        perennial_hold_back_signals()
     }
 
     /// For programs without anything to drain: the first SIGINT or SIGTERM ends the process at once with this code.
     ///
     /// Takes the place of `wait`, which then nobody may call.
-    public static func endProcess(with code: Int32) {
+    public static func endProcessAtFirst(with code: ExitCode) {
         WorkerThread.start("signals") {
             while true {
                 let signal = wait(for: .seconds(3600))
-                if signal == .interrupt || signal == .terminate { _exit(code) }
+                if signal == .interrupt || signal == .terminate { endProcess(code) }
             }
         }
     }
 
-    /// Waits for a signal that `blockAll` holds back. nil when none came in time. One thread of the process calls this.
+    /// Waits for a signal that `holdBack` keeps. nil when none came in time. One thread of the process calls this.
     public static func wait(for duration: Duration) -> Signal? {
         Signal(rawValue: perennial_wait_for_signal(Int64(duration.timeoutMilliseconds)))
     }

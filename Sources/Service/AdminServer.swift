@@ -1,6 +1,6 @@
 // What operators and their tools ask a process.
 
-public import HTTP
+import HTTP
 public import Platform
 import Synchronization
 public import Telemetry

@@ -1,24 +1,8 @@
 // How a long-running process lives and ends.
 
-import Glibc
-import Platform
+public import Platform
 import Synchronization
 public import Telemetry
-
-/// How a process ends; scripts and supervisors read it.
-public enum ExitCode {
-    public static let done: Int32 = 0
-    /// The answer is no.
-    public static let no: Int32 = 1
-    /// Wrong usage or configuration.
-    public static let usage: Int32 = 2
-    /// Gave up at run time.
-    public static let gaveUp: Int32 = 3
-}
-
-/// Ends the process without running what C libraries have registered for the end: their threads may still be running, and
-/// a crash in there would replace the exit code.
-public func endProcess(_ code: Int32) -> Never { _exit(code) }
 
 /// Starts parts in order, keeps them running, stops them in reverse.
 ///
@@ -28,7 +12,7 @@ public func endProcess(_ code: Int32) -> Never { _exit(code) }
 /// - The deadline passes: what did not stop is logged; exit code 3.
 /// - SIGHUP calls the reload hook, on a thread of its own.
 ///
-/// `Signals.blockAll` must have been called first thing in `main`.
+/// `Signals.holdBack` must have been called first thing in `main`.
 public final class Service: Sendable {
     public struct Configuration: Sendable {
         /// From the signal to the end of the process; below the 30 s after which Kubernetes and systemd setups kill.
@@ -73,8 +57,8 @@ public final class Service: Sendable {
     }
 
     /// Runs the service to its end and returns the exit code. Blocks; call it on the main thread, once. With a code other
-    /// than 0 parts may still be running: leave with `endProcess`.
-    public func run() -> Int32 {
+    /// than `done` parts may still be running: leave with `endProcess`.
+    public func run() -> ExitCode {
         WorkerThread.start("service") { self.live() }
         // A signal is noticed at once; the rest within this time.
         let interval = Duration.milliseconds(50)
@@ -82,12 +66,12 @@ public final class Service: Sendable {
             if let signal = Signals.wait(for: interval) { take(signal) }
             if let deadline = state.withLock({ $0.processDeadline }), deadline.hasPassed, !ended.isOpen {
                 reportUnstopped()
-                return ExitCode.gaveUp
+                return .gaveUp
             }
         }
         let hasFailed = state.withLock { $0.hasFailed }
         logger.info("stopped", ["clean": .bool(!hasFailed)])
-        return hasFailed ? ExitCode.gaveUp : ExitCode.done
+        return hasFailed ? .gaveUp : .done
     }
 
     private func take(_ signal: Signal) {
@@ -98,7 +82,7 @@ public final class Service: Sendable {
         }
         guard count == 1 else {
             logger.error("second signal: ending at once", ["signal": .integer(signal.rawValue)])
-            endProcess(ExitCode.gaveUp)
+            endProcess(.gaveUp)
         }
         logger.info("signal: stopping; a second one ends at once", ["signal": .integer(signal.rawValue)])
         requestStop()

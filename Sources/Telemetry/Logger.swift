@@ -32,14 +32,15 @@ extension LogValue {
 }
 
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
-    case debug, info, warning, error
+    case trace, debug, info, warning, error
 
     private var rank: Int {
         switch self {
-        case .debug: 0
-        case .info: 1
-        case .warning: 2
-        case .error: 3
+        case .trace: 0
+        case .debug: 1
+        case .info: 2
+        case .warning: 3
+        case .error: 4
         }
     }
 
@@ -78,6 +79,10 @@ public final class Logger: Sendable {
         self.format = format
         self.now = now
         self.sink = Mutex(sink)
+    }
+
+    public func trace(_ message: @autoclosure () -> String, _ fields: KeyValuePairs<String, LogValue> = [:]) {
+        log(.trace, message(), fields)
     }
 
     public func debug(_ message: @autoclosure () -> String, _ fields: KeyValuePairs<String, LogValue> = [:]) {

@@ -1,13 +1,12 @@
-import Glibc
 import Platform
 import Roles
 
 // Before anything can start a thread: threads inherit the mask, and one of them waits for signals.
-Signals.blockAll()
+Signals.holdBack()
 
 // Every command so far is a tool, and gives up what it is doing.
-Signals.endProcess(with: ExitCode.gaveUp.rawValue)
+Signals.endProcessAtFirst(with: .gaveUp)
 
 let code = Program.standard.run(
     Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: .standard)
-exit(code.rawValue)
+endProcess(code)

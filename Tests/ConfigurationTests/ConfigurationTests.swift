@@ -1,6 +1,7 @@
 import Contract
 import Foundation
 import Kafka
+import Platform
 import Settings
 import Testing
 
@@ -187,7 +188,7 @@ private func faults(
     }
 }
 
-@Suite struct `Addresses` {
+@Suite struct `Ranges of addresses` {
     @Test func `are compared by their bits`() throws {
         let apple = try AddressRange("17.0.0.0/8")
         for (address, isInside) in [
@@ -200,15 +201,6 @@ private func faults(
         #expect(!odd.contains(try #require(IPAddress("2001:db8:7fff::1"))))
         #expect(try AddressRange("0.0.0.0/0").contains(try #require(IPAddress("255.1.1.1"))))
         #expect(AllowedAddresses.any.contains(try #require(IPAddress("::1"))))
-    }
-
-    @Test func `are written as they are read`() {
-        for text in ["127.0.0.1:80", "[::1]:0", "[2001:db8::1]:8443"] {
-            #expect(ListenAddress(text)?.description == text)
-        }
-        #expect(ListenAddress("127.0.0.2:80")?.address.isLoopback == true)
-        #expect(ListenAddress("[::ffff:127.0.0.1]:80")?.address.isLoopback == true)
-        #expect(ListenAddress("0.0.0.0:80")?.address.isLoopback == false)
     }
 }
 

@@ -3,30 +3,15 @@ import Platform
 import Synchronization
 import Testing
 
-/// Keeps what it is given until the test answers.
-final class Holder: HTTPHandler {
-    private let held = Mutex<[(request: HTTPRequest, responder: Responder)]>([])
-
-    var count: Int { held.withLock { $0.count } }
-    func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
-    func handle(_ request: HTTPRequest, _ responder: Responder) { held.withLock { $0.append((request, responder)) } }
-    func take() -> [(request: HTTPRequest, responder: Responder)] {
-        held.withLock { held in
-            defer { held = [] }
-            return held
-        }
-    }
-}
-
-@Suite struct `An answer` {
+@Suite(.ownThreads) struct `An answer` {
     @Test func `may come later from another thread`() async throws {
         let holder = Holder()
         let server = try TestServer(holder)
         defer { server.stop() }
         let clients = try (0..<20).map { _ in try server.client() }
         for round in 0..<20 {
-            for index in clients.indices { clients[index].send("GET /\(index)-\(round) HTTP/1.1\r\nHost: t\r\n\r\n") }
-            #expect(eventually { holder.count == clients.count })
+            for index in clients.indices { clients[index].sendGet("/\(index)-\(round)") }
+            try await holder.waitUntilHolds(clients.count)
             #expect(server.metric(#"perennial_http_requests_in_flight{server="test"}"#) == 20)
             let held = holder.take()
             let answering = WorkerThread.start("answers") {
@@ -76,45 +61,37 @@ final class Holder: HTTPHandler {
         #expect(server.log.text.contains(#""path":"/forgets""#))
     }
 
-    @Test func `that is forgotten later is 500 too`() throws {
-        let holder = Holder()
-        let server = try TestServer(holder)
+    @Test func `that is forgotten later is 500 too`() async throws {
+        let (holder, server, client) = try await heldRequest()
         defer { server.stop() }
-        let client = try server.client()
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
-        #expect(eventually { holder.count == 1 })
         _ = holder.take()
         #expect(try client.answer().status == 500)
     }
 
-    @Test func `is given once; the second does not reach the next request`() throws {
-        let holder = Holder()
-        let server = try TestServer(holder)
+    @Test func `is given once; the second does not reach the next request`() async throws {
+        let (holder, server, client) = try await heldRequest()
         defer { server.stop() }
-        let client = try server.client()
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
-        #expect(eventually { holder.count == 1 })
         let first = holder.take()[0].responder
         #expect(first.respond(.text(200, "first")))
         #expect(try client.answer().text == "first\n")
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
-        #expect(eventually { holder.count == 1 })
+        client.sendGet()
+        try await holder.waitUntilHolds(1)
         #expect(!first.respond(.text(200, "late")))
         #expect(holder.take()[0].responder.respond(.text(200, "second")))
         #expect(try client.answer().text == "second\n")
     }
 
-    @Test func `to a client that has gone hurts nobody`() throws {
+    @Test func `to a client that has gone hurts nobody`() async throws {
         let holder = Holder()
         let server = try TestServer(holder)
         defer { server.stop() }
         do {
             let client = try server.client()
-            client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
-            #expect(eventually { holder.count == 1 })
+            client.sendGet()
+            try await holder.waitUntilHolds(1)
         }
         for (_, responder) in holder.take() { responder.respond(.text(200, "hello?")) }
-        #expect(eventually { server.metric(#"perennial_http_connections{server="test"}"#) == 0 })
+        try await server.waitUntilConnections(0)
     }
 
     @Test func `with a header that HTTP cannot carry is 500`() throws {
@@ -131,20 +108,20 @@ final class Holder: HTTPHandler {
         #expect(server.refused("unanswered") == 1)
     }
 
-    @Test func `is 503 with Retry-After when too many wait, and the server recovers`() throws {
+    @Test func `is 503 with Retry-After when too many wait, and the server recovers`() async throws {
         let holder = Holder()
         let server = try TestServer(holder) { $0.maxInFlight = 2 }
         defer { server.stop() }
         let clients = try (0..<3).map { _ in try server.client() }
-        for client in clients[..<2] { client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n") }
-        #expect(eventually { holder.count == 2 })
+        for client in clients[..<2] { client.sendGet() }
+        try await holder.waitUntilHolds(2)
         let refused = try clients[2].get("/")
         #expect(refused.status == 503 && refused.has("Retry-After: 60"))
         #expect(server.refused("overloaded") == 1)
         for (_, responder) in holder.take() { responder.respond(.text(200, "x")) }
         for client in clients[..<2] { #expect(try client.answer().status == 200) }
-        clients[2].send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
-        #expect(eventually { holder.count == 1 })
+        clients[2].sendGet()
+        try await holder.waitUntilHolds(1)
         holder.take()[0].responder.respond(.text(200, "x"))
         #expect(try clients[2].answer().status == 200)
     }

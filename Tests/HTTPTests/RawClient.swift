@@ -53,6 +53,9 @@ final class RawClient {
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
+    /// Sends a request and does not wait for the answer.
+    func sendGet(_ path: String = "/") { send("GET \(path) HTTP/1.1\r\nHost: t\r\n\r\n") }
+
     func get(_ path: String, _ extra: String = "") throws -> Answer {
         send("GET \(path) HTTP/1.1\r\nHost: test\r\n\(extra)\r\n")
         return try answer()

@@ -1,8 +1,9 @@
 import HTTP
+import KafkaTestKit
 import Platform
 import Testing
 
-@Suite struct `An HTTP server under abuse` {
+@Suite(.ownThreads) struct `An HTTP server under abuse` {
     /// Head without its end, and the status it deserves.
     static let doubtful: [(head: String, status: Int)] = [
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
@@ -21,16 +22,18 @@ import Testing
     ]
 
     @Test(arguments: doubtful)
-    func `refuses a head that can be read in two ways, and closes`(_ head: String, _ status: Int) throws {
+    func `refuses a head that can be read in two ways, and closes`(_ head: String, _ status: Int) async throws {
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
         client.send(head + "\r\n")
         #expect(try client.answer().status == status)
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        client.sendGet()
         #expect(try !client.readToEnd().contains("hello"))
         #expect(server.answered("4xx") == 1)
-        #expect(eventually { (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1 })
+        try await waitUntil("the refusal is counted") {
+            (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1
+        }
     }
 
     @Test(arguments: [
@@ -49,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: [17 << 10, 40 << 10, 100 << 10, 1 << 20])
-    func `refuses a large head`(_ bytes: Int) throws {
+    func `refuses a large head`(_ bytes: Int) async throws {
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
@@ -57,7 +60,7 @@ import Testing
         let said = try client.readToEnd()
         // Of a head that is much too large the client may see no more than the end of the connection.
         #expect(said.hasPrefix("HTTP/1.1 431") || (bytes > 64 << 10 && said.isEmpty), "\(said)")
-        #expect(eventually { server.refused("head_too_large") == 1 })
+        try await server.waitUntilRefused("head_too_large")
     }
 
     @Test func `takes a head of just under its limit`() throws {
@@ -66,14 +69,14 @@ import Testing
         #expect(try server.client().get("/", "X-Large: \(String(repeating: "x", count: 16_000))\r\n").status == 200)
     }
 
-    @Test func `refuses a long target`() throws {
+    @Test func `refuses a long target`() async throws {
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
         client.send("GET /\(String(repeating: "x", count: 60 << 10)) HTTP/1.1\r\nHost: t\r\n\r\n")
         let said = try client.readToEnd()
         #expect(said.hasPrefix("HTTP/1.1 414") || said.hasPrefix("HTTP/1.1 431") || said.isEmpty, "\(said)")
-        #expect(eventually { server.refused("unreadable") == 1 })
+        try await server.waitUntilRefused("unreadable")
     }
 
     @Test func `refuses a body that is declared too large before it comes`() throws {
@@ -175,14 +178,14 @@ import Testing
         #expect(server.refused("timed_out") == 0)
     }
 
-    @Test func `cuts a client that does not take its answer`() throws {
+    @Test func `cuts a client that does not take its answer`() async throws {
         var router = Router()
         router.get("/large") { _ in HTTPResponse(status: 200, body: [UInt8](repeating: 0, count: 64 << 20)) }
         let server = try TestServer(router) { $0.sendDeadline = .milliseconds(300) }
         defer { server.stop() }
         let client = try server.client()
         client.send("GET /large HTTP/1.1\r\nHost: t\r\n\r\n")
-        #expect(eventually { server.refused("timed_out") == 1 })
-        #expect(eventually { server.metric(#"perennial_http_connections{server="test"}"#) == 0 })
+        try await server.waitUntilRefused("timed_out")
+        try await server.waitUntilConnections(0)
     }
 }

@@ -1,7 +1,7 @@
 import HTTP
 import Testing
 
-@Suite struct `An HTTP server` {
+@Suite(.ownThreads) struct `An HTTP server` {
     @Test func `answers one request after the other on a connection`() throws {
         let server = try TestServer()
         defer { server.stop() }
@@ -117,7 +117,7 @@ import Testing
     }
 }
 
-@Suite struct `A router` {
+@Suite(.ownThreads) struct `A router` {
     private func answer(_ router: Router, _ target: String) throws -> RawClient.Answer {
         let server = try TestServer(router)
         defer { server.stop() }

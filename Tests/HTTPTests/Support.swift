@@ -1,8 +1,24 @@
-import Foundation
 import HTTP
+import KafkaTestKit
 import Platform
 import Synchronization
 import Telemetry
+import Testing
+
+/// These tests block in calls of a socket. On the few threads of the pool they would hold up all others, which measure time.
+struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
+    let isRecursive = true
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await withoutActuallyEscaping(function) { function in try await blocking(function) }
+    }
+}
+
+extension Trait where Self == OwnThreads {
+    static var ownThreads: OwnThreads { OwnThreads() }
+}
 
 /// A server on a free port of the loopback, and what it counted and logged. Stop it before the test ends.
 final class TestServer: Sendable {
@@ -19,7 +35,7 @@ final class TestServer: Sendable {
     init(_ handler: any HTTPHandler = echo, adjust: (inout HTTPServer.Configuration) -> Void = { _ in }) throws {
         let log = Log()
         self.log = log
-        var configuration = HTTPServer.Configuration(name: "test", address: try ListenAddress("127.0.0.1:0"))
+        var configuration = HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!)
         // Tests that stop a server with idle clients do not wait a second for them.
         configuration.drainGrace = .milliseconds(100)
         adjust(&configuration)
@@ -43,6 +59,14 @@ final class TestServer: Sendable {
     func refused(_ cause: String) -> Double? {
         metric(#"perennial_http_refused_total{server="test",cause="\#(cause)"}"#)
     }
+    func waitUntilRefused(_ cause: String) async throws {
+        try await waitUntil("one request is refused as \(cause)") { refused(cause) == 1 }
+    }
+    func waitUntilConnections(_ count: Double) async throws {
+        try await waitUntil("there are \(count) connections") {
+            metric(#"perennial_http_connections{server="test"}"#) == count
+        }
+    }
     func answered(_ code: String) -> Double? {
         metric(#"perennial_http_requests_total{server="test",code="\#(code)"}"#)
     }
@@ -64,29 +88,31 @@ var echo: Router {
     return router
 }
 
-/// Waits until `condition` holds; false when it does not within ten seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    let deadline = Deadline(after: .seconds(10))
-    while !condition() {
-        if deadline.hasPassed { return false }
-        pause(for: .milliseconds(5))
+/// Keeps what it is given until the test answers.
+final class Holder: HTTPHandler {
+    private let held = Mutex<[(request: HTTPRequest, responder: Responder)]>([])
+
+    var count: Int { held.withLock { $0.count } }
+    func waitUntilHolds(_ count: Int) async throws {
+        try await waitUntil("the handler holds \(count) requests") { self.count == count }
     }
-    return true
+
+    func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
+    func handle(_ request: HTTPRequest, _ responder: Responder) { held.withLock { $0.append((request, responder)) } }
+    func take() -> [(request: HTTPRequest, responder: Responder)] {
+        held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+    }
 }
 
-/// Runs a program to its end; what it wrote to both streams.
-func run(_ path: String, _ arguments: [String], input: String = "") throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    let (stdin, stdout) = (Pipe(), Pipe())
-    process.standardInput = stdin
-    process.standardOutput = stdout
-    process.standardError = stdout
-    try process.run()
-    stdin.fileHandleForWriting.write(Data(input.utf8))
-    try stdin.fileHandleForWriting.close()
-    let output = String(decoding: stdout.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, output)
+/// A server whose handler holds the request of a client.
+func heldRequest() async throws -> (holder: Holder, server: TestServer, client: RawClient) {
+    let holder = Holder()
+    let server = try TestServer(holder)
+    let client = try server.client()
+    client.sendGet()
+    try await holder.waitUntilHolds(1)
+    return (holder, server, client)
 }

@@ -1,67 +1,60 @@
-import Foundation
 import HTTP
+import KafkaTestKit
+import Platform
 import Testing
 
-@Suite struct `An HTTP server with TLS` {
+@Suite(.ownThreads) struct `An HTTP server with TLS` {
     /// A certificate of its own for this run.
-    static let identity: HTTPServer.Identity? = {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-tests-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let certificate = folder.appendingPathComponent("certificate.pem").path
-            let key = folder.appendingPathComponent("key.pem").path
-            let made = try run(
-                "/usr/bin/openssl",
-                [
-                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
-                    "-out",
-                    certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
-                ])
-            guard made.status == 0 else { return nil }
-            return HTTPServer.Identity(
-                certificate: [UInt8](try Data(contentsOf: URL(fileURLWithPath: certificate))),
-                key: [UInt8](try Data(contentsOf: URL(fileURLWithPath: key))))
-        } catch {
-            return nil
-        }
-    }()
+    private static let identity = Task {
+        let folder = try ScratchDirectory("http-tests")
+        let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
+        let made = try await openssl([
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+            "-out", certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
+        ])
+        try #require(made.code == 0, "\(made.words)")
+        return HTTPServer.Identity(certificate: try readFile(certificate), key: try readFile(key))
+    }
 
-    private func withServer(_ body: (TestServer) throws -> Void) throws {
-        let identity = try #require(Self.identity, "openssl (Debian package openssl) must be installed")
+    /// Of the Debian package openssl.
+    private static func openssl(_ arguments: [String], input: String = "") async throws -> ProgramResult {
+        try await run("openssl", arguments, stdin: input)
+    }
+
+    private func withServer(_ body: (TestServer) async throws -> Void) async throws {
+        let identity = try await Self.identity.value
         let server = try TestServer { $0.identity = identity }
         defer { server.stop() }
-        try body(server)
+        try await body(server)
     }
 
-    private func request(_ server: TestServer, _ version: String, _ request: String) throws -> String {
+    private func request(_ server: TestServer, _ version: String, _ request: String) async throws -> String {
         // Level 0, so that the client itself has nothing against old versions.
-        try run(
-            "/usr/bin/openssl",
+        try await Self.openssl(
             ["s_client", "-connect", "127.0.0.1:\(server.port)", version, "-cipher", "ALL:@SECLEVEL=0", "-ign_eof"],
             input: request
-        ).output
+        ).words
     }
 
-    @Test(arguments: ["-tls1_2", "-tls1_3"]) func `speaks TLS 1.2 and 1.3`(_ version: String) throws {
-        try withServer { server in
-            let said = try request(
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func `speaks TLS 1.2 and 1.3`(_ version: String) async throws {
+        try await withServer { server in
+            let said = try await request(
                 server, version,
                 "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nConnection: close\r\n\r\n<abc>")
             #expect(said.contains("HTTP/1.1 200 OK") && said.contains("<abc>"), "\(said)")
         }
     }
 
-    @Test(arguments: ["-tls1", "-tls1_1"]) func `refuses older versions`(_ version: String) throws {
-        try withServer { server in
-            let said = try request(server, version, "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+    @Test(arguments: ["-tls1", "-tls1_1"]) func `refuses older versions`(_ version: String) async throws {
+        try await withServer { server in
+            let said = try await request(server, version, "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
             #expect(said.contains("Cipher is (NONE)") && said.contains("handshake has read 0 bytes"), "\(said)")
             #expect(!said.contains("and written 0 bytes"), "the client itself did not want to: \(said)")
         }
     }
 
-    @Test func `closes a client that speaks plaintext or drips its handshake`() throws {
-        let identity = try #require(Self.identity)
+    @Test func `closes a client that speaks plaintext or drips its handshake`() async throws {
+        let identity = try await Self.identity.value
         let server = try TestServer {
             $0.identity = identity
             $0.requestDeadline = .milliseconds(300)
@@ -76,8 +69,8 @@ import Testing
         #expect(server.refused("timed_out") == 1)
     }
 
-    @Test func `does not start with a certificate that is none, or a key of another one`() throws {
-        let identity = try #require(Self.identity)
+    @Test func `does not start with a certificate that is none, or a key of another one`() async throws {
+        let identity = try await Self.identity.value
         let nonsense = HTTPServer.Identity(certificate: Array("nonsense".utf8), key: identity.key)
         let swapped = HTTPServer.Identity(certificate: identity.certificate, key: identity.certificate)
         let torn = HTTPServer.Identity(certificate: identity.certificate, key: Array(identity.key.prefix(60)))

@@ -29,9 +29,9 @@ import Testing
         #expect(explain([]).first?.hasPrefix("no broker of kafka.bootstrap.servers=kafka:9092 answers") == true)
     }
 
-    private func perennial(_ arguments: [String]) async throws -> (ProgramResult, Duration) {
+    private func timed(_ arguments: [String]) async throws -> (ProgramResult, Duration) {
         let start = ContinuousClock.now
-        let outcome = try await run(productPath("perennial"), arguments, environment: .only([:]))
+        let outcome = try await perennial(arguments)
         return (outcome, start.duration(to: .now))
     }
 
@@ -40,10 +40,10 @@ import Testing
         (["check"], 1, "wrong   kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
     ])
     func `ends in time with the exit code of the contract`(command: [String], code: Int, words: String) async throws {
-        let (outcome, taken) = try await perennial(command + ["--kafka.bootstrap.servers", "127.0.0.1:1"])
+        let (outcome, taken) = try await timed(command + ["--kafka.bootstrap.servers", "127.0.0.1:1"])
         #expect(outcome.code == Int32(code))
-        #expect((outcome.standardOutput + outcome.standardError).contains(words))
-        #expect((outcome.standardOutput + outcome.standardError).contains("Connection refused"))
+        #expect(outcome.words.contains(words))
+        #expect(outcome.words.contains("Connection refused"))
         // check promises ten seconds, everything else thirty.
         #expect(taken < .seconds(command == ["check"] ? 10 : 30))
     }
@@ -65,9 +65,9 @@ import Testing
         ),
     ])
     func `for a wrong configuration exits 2 before it connects`(arguments: [String], words: String) async throws {
-        let (outcome, taken) = try await perennial(arguments)
+        let (outcome, taken) = try await timed(arguments)
         #expect(outcome.code == 2)
-        #expect((outcome.standardOutput + outcome.standardError).contains(words), "\(outcome)")
+        #expect(outcome.words.contains(words), "\(outcome)")
         #expect(taken < .seconds(5))
     }
 

@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Platform
 import Settings
 import Synchronization
 import Testing

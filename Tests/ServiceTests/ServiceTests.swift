@@ -1,80 +1,81 @@
 import Foundation
+import KafkaTestKit
 import Testing
 
 @Suite(.serialized) struct `A service` {
-    @Test func `is live at once, ready when every part has started, and says why it is not`() throws {
+    @Test func `is live at once, ready when every part has started, and says why it is not`() async throws {
         let probe = try ProbeProcess("stuck", stopDeadlineMilliseconds: 500)
-        let port = try probe.waitUntilListening()
-        #expect(try get(port, "/livez") == (200, #"{"status":"ok"}"#))
-        let ready = try get(port, "/readyz")
+        let port = try await probe.waitUntilListening()
+        #expect(try await get(port, "/livez") == (200, #"{"status":"ok"}"#))
+        let ready = try await get(port, "/readyz")
         #expect(ready.status == 503)
         #expect(ready.body == #"{"status":"unavailable","reasons":[{"condition":"service","reason":"starting"}]}"#)
         // And a part that never gets ready is no reason not to stop.
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 5) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""waited_for":"worker""#))
     }
 
-    @Test func `shows metrics that Prometheus' own checker accepts`() throws {
+    @Test func `shows metrics that Prometheus' own checker accepts`() async throws {
         let probe = try ProbeProcess("quick")
-        let port = try probe.waitUntilReady()
-        let metrics = try get(port, "/metrics")
+        let port = try await probe.waitUntilReady()
+        let metrics = try await get(port, "/metrics")
         #expect(metrics.status == 200)
         #expect(metrics.body.contains(#"perennial_build_info{version="0.0.0-probe"} 1"#))
         #expect(metrics.body.contains(#"perennial_http_requests_total{server="admin",code="2xx"}"#))
-        let verdict = try run("/usr/bin/promtool", ["check", "metrics"], input: metrics.body + "\n")
-        #expect(verdict.status == 0 && verdict.output == "", "\(verdict.output)")
-        #expect(try get(port, "/other").status == 404)
+        let verdict = try await run("promtool", ["check", "metrics"], stdin: metrics.body + "\n")
+        #expect(verdict.code == 0 && verdict.words == "", "\(verdict.words)")
+        #expect(try await get(port, "/other").status == 404)
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 5) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func `stops in reverse order at a signal and exits 0`(_ signal: Int32) throws {
+    func `stops in reverse order at a signal and exits 0`(_ signal: Int32) async throws {
         let probe = try ProbeProcess("quick")
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         probe.signal(signal)
-        #expect(probe.exitCode(within: 5) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
         #expect(probe.output.hasSuffix("stop worker\nstop announcement\n"))
     }
 
-    @Test func `is not ready but live while it stops`() throws {
+    @Test func `is not ready but live while it stops`() async throws {
         let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 4000)
-        let port = try probe.waitUntilReady()
+        let port = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(eventually { probe.output.contains("stop worker") })
-        let ready = try get(port, "/readyz")
+        try await probe.waitUntilPrinted("stop worker")
+        let ready = try await get(port, "/readyz")
         #expect(ready.status == 503 && ready.body.contains(#"{"condition":"service","reason":"stopping"}"#))
-        #expect(try get(port, "/livez").status == 200)
+        #expect(try await get(port, "/livez").status == 200)
     }
 
-    @Test func `waits for a part that takes its time`() throws {
+    @Test func `waits for a part that takes its time`() async throws {
         let probe = try ProbeProcess("slow")
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         let begin = ContinuousClock.now
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 8) == 0)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 0)
         #expect(begin.duration(to: .now) > .milliseconds(380))
     }
 
-    @Test func `exits 3 at its deadline and names the part that does not stop`() throws {
+    @Test func `exits 3 at its deadline and names the part that does not stop`() async throws {
         let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 700)
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         let begin = ContinuousClock.now
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 8) == 3)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 3)
         let took = begin.duration(to: .now)
         #expect(took > .milliseconds(680) && took < .seconds(4), "\(took)")
         #expect(probe.log.contains(#""waited_for":"worker","not_stopped":"worker, announcement, admin""#))
     }
 
-    @Test func `exits 3 at once at a second signal`() throws {
+    @Test func `exits 3 at once at a second signal`() async throws {
         let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 60_000)
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(eventually { probe.output.contains("stop worker") })
+        try await probe.waitUntilPrinted("stop worker")
         probe.signal(SIGINT)
-        #expect(probe.exitCode(within: 5) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains("second signal"))
     }
 
@@ -84,48 +85,50 @@ import Testing
     ])
     func `stops the others and exits 3 when a part fails, and says why`(
         _ behaviour: String, _ reason: String, _ order: String
-    ) throws {
+    ) async throws {
         let probe = try ProbeProcess(behaviour)
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         probe.signal(SIGHUP)
-        #expect(probe.exitCode(within: 5) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""reason":"\#(reason)""#), "\(probe.log)")
         #expect(probe.output.hasSuffix(order))
     }
 
-    @Test func `exits 3 when a part cannot start, and stops those that have`() throws {
+    @Test func `exits 3 when a part cannot start, and stops those that have`() async throws {
         let probe = try ProbeProcess("refuse")
-        #expect(probe.exitCode(within: 5) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""part":"worker","reason":"no store at /nowhere""#))
         #expect(probe.output.hasSuffix("stop announcement\n") && !probe.output.contains("stop worker"))
     }
 
-    @Test func `exits 3 when a part does not stop cleanly, after the others have`() throws {
+    @Test func `exits 3 when a part does not stop cleanly, after the others have`() async throws {
         let probe = try ProbeProcess("unclean")
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 5) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains("the last commit was refused"))
         #expect(probe.output.hasSuffix("stop announcement\n"))
     }
 
-    @Test func `reloads at SIGHUP and goes on`() throws {
+    @Test func `reloads at SIGHUP and goes on`() async throws {
         let probe = try ProbeProcess("quick")
-        let port = try probe.waitUntilReady()
+        let port = try await probe.waitUntilReady()
         for round in 1...3 {
             probe.signal(SIGHUP)
-            #expect(eventually { probe.output.split(separator: "\n").filter { $0 == "reload" }.count == round })
+            try await waitUntil("reload \(round)") {
+                probe.output.split(separator: "\n").count { $0 == "reload" } == round
+            }
         }
-        #expect(try get(port, "/metrics").body.contains("perennial_probe_reloads_total 3\n"))
+        #expect(try await get(port, "/metrics").body.contains("perennial_probe_reloads_total 3\n"))
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 5) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
-    @Test func `logs one JSON object a line`() throws {
+    @Test func `logs one JSON object a line`() async throws {
         let probe = try ProbeProcess("slow")
-        _ = try probe.waitUntilReady()
+        _ = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(probe.exitCode(within: 8) == 0)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 0)
         let lines = probe.log.split(separator: "\n")
         #expect(lines.count >= 4)
         for line in lines {

@@ -1,4 +1,3 @@
-import Foundation
 import Synchronization
 import Telemetry
 
@@ -15,23 +14,4 @@ final class Lines: Sendable {
             self.calls.withLock { $0.append(line) }
         }
     }
-}
-
-/// What Prometheus' own checker says about an exposition; `status` 0 and no words when it is content.
-/// Throws when promtool (Debian package `prometheus`) is not installed.
-func promtoolCheck(_ exposition: [UInt8]) throws -> (status: Int32, words: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/promtool")
-    process.arguments = ["check", "metrics"]
-    let input = Pipe()
-    let output = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    input.fileHandleForWriting.write(Data(exposition))
-    try input.fileHandleForWriting.close()
-    let words = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, words)
 }

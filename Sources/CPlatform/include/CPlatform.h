@@ -10,8 +10,8 @@
 /// Every output stream hands on whole lines, so that a killed process loses at most the line it was writing.
 void perennial_line_buffer_standard_streams(void);
 
-/// Blocks every signal that can be blocked for the calling thread and the threads it starts; ignores SIGPIPE.
-void perennial_block_signals(void);
+/// Blocks SIGINT, SIGTERM and SIGHUP for the calling thread and the threads it starts; ignores SIGPIPE.
+void perennial_hold_back_signals(void);
 
 /// Waits for one of SIGINT, SIGTERM, SIGHUP (blocked before) and returns its number; 0 when `timeout_ms` went by.
 int perennial_wait_for_signal(int64_t timeout_ms);

@@ -1,6 +1,7 @@
 // A command is a value in a table: help, the check of its arguments and the call all come from it.
 
 public import Configuration
+public import Platform
 public import Settings
 
 public struct Command: Sendable {

@@ -1,6 +1,7 @@
 // Help, made from the table of commands.
 
 import Configuration
+import Platform
 import Settings
 
 extension Program {

@@ -1,7 +1,7 @@
 // From arguments to an exit code.
 
 import Configuration
-import Platform
+public import Platform
 import Settings
 
 public struct Program: Sendable {

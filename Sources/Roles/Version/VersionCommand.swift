@@ -2,6 +2,7 @@
 
 import Configuration
 import JSON
+import Platform
 import Settings
 
 extension Command {

@@ -7,7 +7,6 @@
 //
 // Standard output tells the test what happens, a line each: "listens PORT", "reload", "stop WORKER".
 
-import HTTP
 import Platform
 import Service
 import Telemetry
@@ -50,15 +49,15 @@ final class Worker: ServicePart {
     }
 }
 
-func runProbe(_ arguments: [String]) -> Int32 {
+func runProbe(_ arguments: [String]) -> ExitCode {
     guard arguments.count == 3, let milliseconds = Int(arguments[2]) else {
         printMessage("usage: service-probe BEHAVIOUR STOP-DEADLINE-MS")
-        return ExitCode.usage
+        return .wrongUsage
     }
     let (health, metrics, logger) = (Health(), Metrics(), Logger(level: .debug))
     metrics.buildInfo(version: "0.0.0-probe")
     let reloads = metrics.counter("perennial_probe_reloads_total", help: "Reloads.")
-    guard let listen = try? ListenAddress("127.0.0.1:0") else { return ExitCode.usage }
+    guard let listen = ListenAddress("127.0.0.1:0") else { return .wrongUsage }
     let admin = AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
     let hangUp = Latch()
     var parts: [any ServicePart] = [admin, Announcement(admin), Worker(arguments[1], hangUp: hangUp)]

@@ -1,5 +1,4 @@
 import Platform
-import Service
 
-Signals.blockAll()
+Signals.holdBack()
 endProcess(runProbe(CommandLine.arguments))

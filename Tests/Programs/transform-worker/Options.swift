@@ -1,5 +1,3 @@
-import Glibc
-
 struct WorkerOptions: Sendable {
     var bootstrap = ""
     var group = ""
@@ -31,8 +29,4 @@ struct WorkerOptions: Sendable {
         }
         if bootstrap.isEmpty || group.isEmpty || inputs.isEmpty || output.isEmpty { return nil }
     }
-}
-
-func exitProcess(_ code: Int32) -> Never {
-    exit(code)
 }

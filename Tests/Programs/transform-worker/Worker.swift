@@ -4,7 +4,7 @@ import Platform
 import Synchronization
 
 /// Runs the worker on a thread of its own until a signal comes or it gives up; the exit code.
-func runUntilSignal(_ options: WorkerOptions) -> Int32 {
+func runUntilSignal(_ options: WorkerOptions) -> ExitCode {
     let stop = Stop()
     let thread = WorkerThread.start("worker") {
         // A fenced or broken client is rebuilt, as a worker of the product does; fenced again and again, it ends.
@@ -28,9 +28,9 @@ func runUntilSignal(_ options: WorkerOptions) -> Int32 {
     }
     if case .failure(let error) = thread.result {
         printMessage("worker: gave up: \(error)")
-        return 3
+        return .gaveUp
     }
-    return 0
+    return .done
 }
 
 final class Stop: Sendable {

@@ -3,9 +3,9 @@
 
 import Platform
 
-Signals.blockAll()
+Signals.holdBack()
 guard let options = WorkerOptions(arguments: Array(CommandLine.arguments.dropFirst())) else {
     printMessage("usage: transform-worker --bootstrap S --group G --slot N --input A,B --output T [--instance yes]")
-    exitProcess(2)
+    endProcess(.wrongUsage)
 }
-exitProcess(runUntilSignal(options))
+endProcess(runUntilSignal(options))

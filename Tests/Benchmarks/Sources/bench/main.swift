@@ -3,7 +3,7 @@
 import KafkaTestKit
 import Platform
 
-Signals.blockAll()
+Signals.holdBack()
 let arguments = Array(CommandLine.arguments.dropFirst())
 if arguments.first == "run" {
     runOne(Array(arguments.dropFirst()))
