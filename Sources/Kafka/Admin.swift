@@ -6,7 +6,6 @@ public import Platform
 
 /// A client for administration. Every call blocks until the broker has answered or the deadline has passed.
 public final class Admin {
-    private let raw: OpaquePointer
     private var handle: ClientHandle
     private let context: ClientContext
 
@@ -14,17 +13,13 @@ public final class Admin {
         clientID: String, properties: ClientProperties, onEvent: @escaping ClientEventHandler = { _ in }
     ) throws(PropertyFault) {
         context = ClientContext(events: onEvent)
-        var conf = ClientConf()
-        try conf.set("client.id", clientID)
-        try conf.set("allow.auto.create.topics", "false")
-        // A tool answers a person: do not wait half a minute for one dead bootstrap server.
-        try conf.set("socket.connection.setup.timeout.ms", "5000")
+        var conf = try ClientConf(clientID: clientID)
         try conf.apply(properties, to: .admin)
-        try conf.set("allow.auto.create.topics", "false")
         conf.install(context, for: RD_KAFKA_PRODUCER)
         handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "admin \(clientID)")
-        raw = handle.raw
     }
+
+    private var raw: OpaquePointer { handle.raw }
 
     /// The newest troubles with brokers, oldest first: why a call found no answer.
     public var recentFaults: [(code: KafkaCode, detail: String)] {
@@ -41,6 +36,8 @@ public final class Admin {
         public var id: String?
         public var brokers: [(id: Int32, address: String)]
         public var topics: [Topic]
+        /// Topics that are there but cannot be described, such as for want of a right.
+        public var hidden: [(name: String, fault: KafkaFault)]
     }
 
     public struct Topic: Sendable {
@@ -67,17 +64,23 @@ public final class Admin {
             let broker = metadata.brokers[index]
             return (broker.id, "\(String(cString: broker.host)):\(broker.port)")
         }
-        let topics = (0..<Int(metadata.topic_cnt)).compactMap { index -> Topic? in
+        var topics: [Topic] = []
+        var hidden: [(name: String, fault: KafkaFault)] = []
+        for index in 0..<Int(metadata.topic_cnt) {
             let topic = metadata.topics[index]
-            guard topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
-            return Topic(name: String(cString: topic.topic), partitions: partitions(of: topic))
+            let name = String(cString: topic.topic)
+            if let fault = fault(topic.err, nil, "describe topic \(name)") {
+                hidden.append((name, fault))
+            } else {
+                topics.append(Topic(name: name, partitions: partitions(of: topic)))
+            }
         }
         var id: String?
         if let text = rd_kafka_clusterid(raw, deadline.remaining.timeoutMilliseconds) {
             id = String(cString: text)
             rd_kafka_mem_free(raw, text)
         }
-        return Cluster(id: id, brokers: brokers, topics: topics.sorted { $0.name < $1.name })
+        return Cluster(id: id, brokers: brokers, topics: topics.sorted { $0.name < $1.name }, hidden: hidden)
     }
 
     private func partitions(of topic: rd_kafka_metadata_topic) -> [Partition] {
@@ -281,7 +284,8 @@ public final class Admin {
         let options = rd_kafka_AdminOptions_new(raw, operation)
         defer { rd_kafka_AdminOptions_destroy(options) }
         var message = [CChar](repeating: 0, count: 256)
-        let wait = max(1, deadline.remaining.timeoutMilliseconds)
+        // An hour is the most that the library takes.
+        let wait = min(3_600_000, max(1, deadline.remaining.timeoutMilliseconds))
         rd_kafka_AdminOptions_set_request_timeout(options, wait, &message, message.count)
         if validateOnly { rd_kafka_AdminOptions_set_validate_only(options, 1, &message, message.count) }
         if stableOnly { rd_kafka_error_destroy(rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)) }

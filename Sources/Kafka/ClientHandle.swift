@@ -7,7 +7,7 @@ import Synchronization
 
 /// Owns an `rd_kafka_t` together with the context its callbacks use. One thread.
 struct ClientHandle: ~Copyable {
-    let raw: OpaquePointer
+    private let client: OpaquePointer
     let context: ClientContext
     private let label: String
     private var isClosed = false
@@ -22,9 +22,15 @@ struct ClientHandle: ~Copyable {
             rd_kafka_conf_destroy(copy)
             throw PropertyFault(property: "*", reason: "the client cannot be made: \(text(of: message))")
         }
-        self.raw = raw
+        client = raw
         self.context = context
         self.label = label
+    }
+
+    /// The library's handle, which is freed by `close`.
+    var raw: OpaquePointer {
+        precondition(!isClosed, "a closed client is not used")
+        return client
     }
 
     // `rd_kafka_destroy` waits for everything still alive, so it must not hide in a deinit: an owner that was not closed

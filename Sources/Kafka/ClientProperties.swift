@@ -81,6 +81,8 @@ public struct ClientProperties: Sendable {
             "equal partition numbers of a worker's topics must have one owner, which only `range` gives",
         "group.id": "the group is named by topic.prefix, environment and worker, so that rights can be given to it",
         "group.instance.id": "the identity of a worker comes from worker.slot; set that instead",
+        "transaction.timeout.ms": "how long a dead worker may hold its readers back belongs to the worker",
+        "message.timeout.ms": "it follows from the time a transaction or a request may take",
         "transactional.id": "the identity of a worker comes from worker.slot; set that instead",
         "enable.idempotence": "without it a retry may write a record twice or out of order",
         "enable.gapless.guarantee": "it stops a producer for good where a transaction is only aborted",
@@ -120,7 +122,16 @@ public struct PropertyFault: Error, Equatable, CustomStringConvertible {
 struct ClientConf: ~Copyable {
     private(set) var raw: OpaquePointer
 
-    init() { raw = rd_kafka_conf_new() }
+    /// What every client is made with; the user's properties come on top.
+    init(clientID: String) throws(PropertyFault) {
+        raw = rd_kafka_conf_new()
+        try set("client.id", clientID)
+        // Nagle's algorithm adds the waits of delayed acknowledgements to every small request.
+        try set("socket.nagle.disable", "true")
+        // Instead of half a minute: looking for a coordinator waits behind one broker that does not answer.
+        try set("socket.connection.setup.timeout.ms", "5000")
+        try set("allow.auto.create.topics", "false")
+    }
 
     init(owning raw: OpaquePointer) { self.raw = raw }
 
@@ -206,8 +217,8 @@ extension ClientProperties {
         var faults: [PropertyFault] = []
         for kind in ClientKind.allCases {
             for property in properties where property.kind == nil || property.kind == kind {
-                var conf = ClientConf()
                 do {
+                    var conf = try ClientConf(clientID: "check")
                     try conf.apply(ClientProperties([property]), to: kind)
                 } catch  where !faults.contains(error) {
                     faults.append(error)

@@ -55,22 +55,24 @@ public final class Consumer {
         }
     }
 
-    private let raw: OpaquePointer
+    private let client: OpaquePointer
     private var handle: ClientHandle
     private let context: ClientContext
     private var isClosed = false
-    private let readings = Readings()
-    private weak var hooks: (any RebalanceHooks)?
+    /// Internal for tests, which make the library and it disagree.
+    let readings = Readings()
+    /// Kept alive until `close`.
+    private var hooks: (any RebalanceHooks)?
+    /// What went wrong in a callback, for the next `poll` to throw.
+    private var pendingFault: KafkaFault?
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
-        var conf = ClientConf()
-        try conf.set("client.id", configuration.clientID)
+        var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
         try conf.set("fetch.wait.max.ms", "50")
         try conf.set("queued.min.messages", String(configuration.queuedRecords))
         try conf.set("queued.max.messages.kbytes", String(configuration.queuedKilobytes))
-        try conf.set("socket.nagle.disable", "true")
         try conf.apply(configuration.properties, to: .consumer)
         try conf.set("group.id", configuration.groupID)
         if let instance = configuration.instanceID { try conf.set("group.instance.id", instance) }
@@ -80,24 +82,29 @@ public final class Consumer {
         // Gives partition p of all topics to one owner. Cooperative-sticky does not, and aborts the process in 2.0.2 when a
         // member is destroyed early.
         try conf.set("partition.assignment.strategy", "range")
-        // The library's default is the end, which would skip everything a new group has not seen.
-        try conf.set("auto.offset.reset", "earliest")
-        try conf.set("allow.auto.create.topics", "false")
+        // A position that does not exist any more is a fault, never a reason to jump: see `starts(of:)` and `hear`.
+        try conf.set("auto.offset.reset", "error")
         try conf.set("enable.partition.eof", "true")
         conf.install(context, for: RD_KAFKA_CONSUMER)
         let handle = try ClientHandle(
             RD_KAFKA_CONSUMER, conf: conf, context: context, label: "consumer \(configuration.clientID)")
-        raw = handle.raw
+        client = handle.raw
         self.handle = consume handle
         // One poll serves records and every callback.
-        rd_kafka_poll_set_consumer(raw)
+        rd_kafka_poll_set_consumer(client)
         context.onRebalance = { [unowned self] code, list in rebalance(code, list) }
+    }
+
+    /// The library's handle, which is freed by `close`.
+    private var raw: OpaquePointer {
+        precondition(!isClosed, "a closed consumer is not used")
+        return client
     }
 
     // MARK: Membership
 
-    /// Joins the group. Every member of a group subscribes to the same topics, and passes its hooks here; they are not kept
-    /// alive.
+    /// Joins the group. Every member of a group subscribes to the same topics, and passes its hooks here; they are kept
+    /// alive until `close`.
     public func subscribe(to topics: [String], hooks: (any RebalanceHooks)? = nil) throws(KafkaFault) {
         self.hooks = hooks
         let list = TopicPartitionList(capacity: topics.count)
@@ -129,32 +136,49 @@ public final class Consumer {
         _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
         let partitions = list.partitions.sorted()
-        var answer: rd_kafka_resp_err_t
-        if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            readings.reset(to: partitions)
-            let plan = hooks?.assigned(partitions, by: self) ?? AssignmentPlan()
-            for index in 0..<Int(list.pointee.cnt) {
-                guard let start = plan.starts[TopicPartition(list.pointee.elems[index])] else { continue }
-                list.pointee.elems[index].offset = start.value
-            }
-            readings.place(at: plan.starts)
-            answer = rd_kafka_assign(raw, list)
-            if answer == RD_KAFKA_RESP_ERR_NO_ERROR && !plan.paused.isEmpty {
-                do { try pause(plan.paused.sorted()) } catch { answer = error.code.raw }
-            }
-        } else {
-            if rd_kafka_assignment_lost(raw) != 0 {
-                hooks?.lost(partitions, by: self)
+        do throws(KafkaFault) {
+            if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+                try take(partitions, list)
             } else {
-                hooks?.revoked(partitions, by: self)
+                if rd_kafka_assignment_lost(raw) != 0 {
+                    hooks?.lost(partitions, by: self)
+                } else {
+                    hooks?.revoked(partitions, by: self)
+                }
+                readings.reset(to: [])
+                try KafkaFault.check(rd_kafka_assign(raw, nil), "give partitions back")
             }
+        } catch {
+            // An assignment is answered in any case, or the group waits for ever.
             readings.reset(to: [])
-            answer = rd_kafka_assign(raw, nil)
+            rd_kafka_assign(raw, nil)
+            pendingFault = error
         }
-        if answer != RD_KAFKA_RESP_ERR_NO_ERROR {
-            let code = KafkaCode(answer)
-            context.noteError(code, "the assignment could not be taken over: \(code.explanation)")
+    }
+
+    private func take(
+        _ partitions: [TopicPartition], _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+    ) throws(KafkaFault) {
+        readings.reset(to: partitions)
+        let plan = hooks?.assigned(partitions, by: self) ?? AssignmentPlan()
+        let starts = try plan.starts.merging(self.starts(of: partitions.filter { plan.starts[$0] == nil })) { $1 }
+        for index in 0..<Int(list.pointee.cnt) {
+            // A partition without a committed position starts at its beginning, said in so many words.
+            let start = starts[TopicPartition(list.pointee.elems[index])]
+            list.pointee.elems[index].offset = start?.value ?? Int64(RD_KAFKA_OFFSET_BEGINNING)
         }
+        readings.place(at: starts)
+        try KafkaFault.check(rd_kafka_assign(raw, list), "take partitions over")
+        try pause(plan.paused.sorted())
+    }
+
+    /// The group's committed positions. Waits for transactions that an earlier owner has left open: until they are settled, nobody
+    /// knows where to start.
+    private func starts(of partitions: [TopicPartition]) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        if partitions.isEmpty { return [:] }
+        // Longer than a dead owner's transaction lives (10 s, and as long again until the broker looks), shorter than the time
+        // after which the group takes a silent member for dead.
+        return try committed(partitions, by: Deadline(after: .seconds(45)))
     }
 
     // MARK: Reading
@@ -187,6 +211,7 @@ public final class Consumer {
                 try hear(message)
             }
         }
+        if let fault = pendingFault.take() { throw fault }
         return nil
     }
 
@@ -213,6 +238,14 @@ public final class Consumer {
         case RD_KAFKA_RESP_ERR__FATAL:
             throw handle.fatalFault
                 ?? KafkaFault(.rebuildClient, code, operation: "read", detail: code.explanation)
+        case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+            throw KafkaFault(
+                .stopProcess, .offsetOutOfRange,
+                operation:
+                    "read \(String(cString: rd_kafka_topic_name(message.pointee.rkt)))[\(message.pointee.partition)]",
+                detail:
+                    "there is no record at the position any more: retention has deleted records before they were read, or the "
+                    + "topic was created again")
         default:
             let detail = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? code.explanation
             if code.isAuthorisation {
@@ -231,8 +264,10 @@ public final class Consumer {
         return positions
     }
 
-    /// Whether every partition that is not paused was last seen at its end (of committed records).
-    public var isAtEnd: Bool { readings.all.allSatisfy { $0.slot.isPaused || $0.slot.isAtEnd } }
+    /// Whether every partition that is not paused was last seen at its end (of committed records). False without partitions.
+    public var isAtEnd: Bool {
+        !readings.partitions.isEmpty && readings.all.allSatisfy { $0.slot.isPaused || $0.slot.isAtEnd }
+    }
 
     /// Records below the expected position that the library gave again, and that were not passed on.
     public var droppedRepeats: Int { readings.droppedRepeats }
@@ -270,11 +305,22 @@ public final class Consumer {
         guard !owned.isEmpty else { return }
         let list = TopicPartitionList(capacity: owned.count)
         for (partition, next) in owned { list.append(partition, offset: next.value) }
-        // -1: until every partition has answered, which asks no broker. A time-out would be a thousand times too short in
-        // 2.0.2.
-        try KafkaFault.check(rd_kafka_seek_partitions(raw, list.raw, -1), "seek")
-        try list.forEach { element throws(KafkaFault) in
-            try KafkaFault.check(element.err, "seek in \(TopicPartition(element))")
+        // A partition just assigned takes no seek for a moment.
+        let deadline = Deadline(after: .seconds(5))
+        while true {
+            // -1: until every partition has answered, which asks no broker. A time-out would be a thousand times too short in
+            // 2.0.2.
+            try KafkaFault.check(rd_kafka_seek_partitions(raw, list.raw, -1), "seek")
+            var fault: KafkaFault?
+            list.forEach { element in
+                guard element.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+                let code = KafkaCode(element.err)
+                fault = KafkaFault(
+                    code.remedyOutsideTransactions, code, operation: "seek in \(TopicPartition(element))")
+            }
+            guard let fault else { break }
+            if fault.code != .wrongState || deadline.hasPassed { throw fault }
+            Platform.pause(for: .milliseconds(5))
         }
         readings.place(at: owned)
     }
@@ -340,7 +386,7 @@ public final class Consumer {
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
-        isClosed = true
+        let raw = client
         let queue = rd_kafka_queue_new(raw)
         if let failure = rd_kafka_consumer_close_queue(raw, queue) {
             context.tell(
@@ -353,6 +399,8 @@ public final class Consumer {
             }
         }
         rd_kafka_queue_destroy(queue)
+        isClosed = true
+        hooks = nil
         return handle.close(by: deadline)
     }
 }

@@ -27,8 +27,7 @@ public final class MockCluster {
 
     public init(brokers: Int32 = 1) throws(PropertyFault) {
         let context = ClientContext(events: { _ in })
-        var conf = ClientConf()
-        try conf.set("client.id", "mock")
+        var conf = try ClientConf(clientID: "mock")
         conf.install(context, for: RD_KAFKA_PRODUCER)
         host = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "mock cluster")
         guard let cluster = rd_kafka_mock_cluster_new(host.raw, brokers) else {

@@ -38,14 +38,12 @@ public final class Producer {
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
-        var conf = ClientConf()
-        try conf.set("client.id", configuration.clientID)
+        var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("linger.ms", String(configuration.lingerMilliseconds))
-        try conf.set("message.timeout.ms", String(configuration.deliveryTimeout.wholeMilliseconds))
         try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))
         try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
-        try conf.set("socket.nagle.disable", "true")
         try conf.apply(configuration.properties, to: .producer)
+        try conf.set("message.timeout.ms", String(configuration.deliveryTimeout.wholeMilliseconds))
         try conf.set("enable.idempotence", "true")
         try conf.set("acks", "all")
         conf.install(context, for: RD_KAFKA_PRODUCER)

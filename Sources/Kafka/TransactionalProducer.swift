@@ -55,7 +55,7 @@ public final class TransactionalProducer {
     private let retryBackoff: Duration
     private var core: ProducerCore
     private var topicNames: [String] = []
-    private var signsAtBegin: UInt64 = 0
+    private var signsSeen: UInt64 = 0
 
     /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction carry a purge.
     public init(
@@ -63,12 +63,13 @@ public final class TransactionalProducer {
     ) throws(PropertyFault) {
         self.configuration = configuration
         self.onDelivery = onDelivery
-        var conf = ClientConf()
-        let timeout = String(configuration.transactionTimeout.wholeMilliseconds)
-        try conf.set("client.id", configuration.transactionalID)
+        var conf = try ClientConf(clientID: configuration.transactionalID)
+        let milliseconds = configuration.transactionTimeout.wholeMilliseconds
+        let timeout = String(milliseconds)
         try conf.set("linger.ms", "0")
         try conf.set("retry.backoff.ms", "100")
-        try conf.set("socket.nagle.disable", "true")
+        // A request that was lost is sent again while its transaction still has time: twice at least.
+        try conf.set("socket.timeout.ms", String(milliseconds / 3))
         try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))
         try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
         try conf.apply(configuration.properties, to: .producer)
@@ -76,6 +77,12 @@ public final class TransactionalProducer {
         try conf.set("transaction.timeout.ms", timeout)
         // A record that outlives its transaction could only be aborted.
         try conf.set("message.timeout.ms", timeout)
+        guard let patience = Int64(conf.get("socket.timeout.ms") ?? ""), patience < milliseconds else {
+            throw PropertyFault(
+                property: "socket.timeout.ms",
+                reason:
+                    "must be below the \(milliseconds) ms of a transaction: a lost request would never be sent again")
+        }
         retryBackoff = .milliseconds(Int(conf.get("retry.backoff.ms") ?? "") ?? 100)
         core = try Self.makeCore(configuration, conf, onDelivery)
         self.conf = conf
@@ -104,7 +111,7 @@ public final class TransactionalProducer {
         }
         // What went wrong before is over: no transaction of this client can have a late request from then.
         core.poll(.zero)
-        signsAtBegin = signs
+        signsSeen = signs
         state = .idle
     }
 
@@ -159,13 +166,16 @@ public final class TransactionalProducer {
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
     ) throws(KafkaFault) {
         precondition(state == .inTransaction, "records belong to a transaction")
-        do throws(KafkaFault) {
-            try core.send(
-                topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
-                token: token)
-        } catch  where error.code == .wrongState {
-            // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
-            throw KafkaFault(.abortTransaction, error.code, operation: error.operation, detail: error.detail)
+        try failing { () throws(KafkaFault) in
+            do throws(KafkaFault) {
+                try core.send(
+                    topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
+                    token: token)
+            } catch {
+                if error.code != .wrongState { throw error }
+                // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
+                throw KafkaFault(.abortTransaction, error.code, operation: error.operation, detail: error.detail)
+            }
         }
     }
 
@@ -193,7 +203,6 @@ public final class TransactionalProducer {
         core.poll(.zero)  // hear of what went wrong after the last transaction returned
         noticeSigns()
         if suspicion != nil { try replace(by: deadline) }
-        signsAtBegin = signs
         try failing { () throws(KafkaFault) in
             try KafkaFault.check(rd_kafka_begin_transaction(core.handle.raw), "begin a transaction")
         }
@@ -272,7 +281,10 @@ public final class TransactionalProducer {
     private var signs: UInt64 { core.handle.context.signs.load(ordering: .relaxed) }
 
     private func noticeSigns() {
-        if suspicion == nil && signs != signsAtBegin {
+        // Read once: a sign that comes between two readings would be taken for an old one.
+        let now = signs
+        defer { signsSeen = now }
+        if suspicion == nil && now != signsSeen {
             suspicion = "a request timed out, a connection was lost, or a record was refused"
         }
     }
@@ -331,7 +343,7 @@ public final class TransactionalProducer {
         do {
             try body()
         } catch {
-            if error.remedy == .rebuildClient || error.remedy == .stopProcess { state = .failed }
+            if error.remedy == .rebuildClient { state = .failed }
             throw error
         }
     }

@@ -56,6 +56,7 @@ struct Broker: Sendable {
             let count = try admin.cluster(by: Deadline(after: patience)).topics.first { $0.name == topic }?
                 .partitions.count
             admin.close(by: Deadline(after: patience))
+            try #require((count ?? 0) > 0, "\(topic) is not there")
             try consumer.assign(
                 Dictionary(
                     uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))

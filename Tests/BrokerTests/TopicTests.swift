@@ -204,6 +204,31 @@ extension RealBroker {
             }
         }
 
+        @Test(.enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine)))
+        func `a position whose records are gone is told, not jumped over`() async throws {
+            let broker = try await Broker.shared()
+            let topic = try await broker.makeTopic("gone")
+            try await fill(broker, topic, partitions: 1, count: 10)
+            let scratch = try ScratchDirectory("gone")
+            let orders = try scratch.write(
+                #"{"version":1,"partitions":[{"topic":"\#(topic)","partition":0,"offset":5}]}"#, to: "orders.json")
+            try await SharedKafka.cluster()?.tool("kafka-delete-records.sh", ["--offset-json-file", orders])
+            try await blocking {
+                let consumer = try onlooker("gone", broker.properties)
+                defer { consumer.close(by: Deadline(after: patience)) }
+                try consumer.assign([TopicPartition(topic, 0): NextOffset(2)])
+                let fault = fault { () throws(KafkaFault) in
+                    let deadline = Deadline(after: patience)
+                    while !deadline.hasPassed { _ = try consumer.poll(.milliseconds(100)) }
+                }
+                #expect(fault?.remedy == .stopProcess)
+                #expect(fault?.code == .offsetOutOfRange)
+                try consumer.assign([TopicPartition(topic, 0): NextOffset(5)])
+                try consumer.poll(until: { consumer.isAtEnd })
+                #expect(consumer.positions == [TopicPartition(topic, 0): NextOffset(10)])
+            }
+        }
+
         @Test func `a cluster that does not answer says why within the deadline`() async throws {
             try await blocking {
                 let admin = try Admin(clientID: "test", properties: ClientProperties(bootstrapServers: "127.0.0.1:1"))

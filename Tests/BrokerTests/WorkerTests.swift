@@ -73,7 +73,9 @@ extension RealBroker {
             try await group.waitUntilShared(by: workers)
             try await fed
             try await group.waitUntilCopied(count: count)
-            for worker in workers { _ = try await worker.terminate(within: .seconds(30)) }
+            for worker in workers {
+                #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
+            }
             try await group.expectExactCopy(count: count)
         }
     }

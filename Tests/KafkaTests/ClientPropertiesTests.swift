@@ -26,7 +26,8 @@ import Testing
 
     @Test(arguments: [
         "enable.auto.commit", "enable.auto.offset.store", "isolation.level", "partition.assignment.strategy",
-        "transactional.id", "enable.idempotence", "group.id", "group.instance.id", "acks", "request.required.acks",
+        "transactional.id", "transaction.timeout.ms", "message.timeout.ms", "enable.idempotence", "group.id",
+        "group.instance.id", "acks", "request.required.acks",
         "auto.offset.reset", "allow.auto.create.topics", "log_level", "log.connection.close", "plugin.library.paths",
         "enable.partition.eof", "partitioner", "group.protocol",
     ])

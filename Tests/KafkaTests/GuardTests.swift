@@ -44,7 +44,7 @@ private let soon: Duration = .seconds(20)
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             while producer.outstanding > 0 && !deadline.hasPassed { producer.poll(.milliseconds(10)) }
             try producer.commit()
-            #expect(producer.suspicion == "a request timed out or a connection was lost")
+            #expect(producer.suspicion == "a request timed out, a connection was lost, or a record was refused")
             try producer.begin()
             #expect(producer.replacements == 1)
             try producer.abort()
@@ -115,20 +115,21 @@ private let soon: Duration = .seconds(20)
         try await withCluster { _, properties in
             try fill("left", count: 20, properties)
             let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
-            // Beyond the end: the library falls back to the beginning by itself.
-            try consumer.assign([TopicPartition("left", 0): NextOffset(1_000)])
+            let left = TopicPartition("left", 0)
+            try consumer.assign([left: NextOffset(0)])
+            // The library begins at 0 all the same, as 2.0.2 does after some resumes.
+            consumer.readings.place(at: [left: NextOffset(7)])
+            var offsets: [Int64] = []
             let deadline = Deadline(after: soon)
-            var isGiven = false
-            while !isGiven && consumer.droppedRepeats < 20 && !deadline.hasPassed {
-                isGiven = try consumer.poll(.milliseconds(50)) != nil
+            while !consumer.isAtEnd && !deadline.hasPassed {
+                if let record = try consumer.poll(.milliseconds(50)) { offsets.append(record.offset) }
             }
-            #expect(!isGiven)
-            #expect(consumer.droppedRepeats == 20)
+            #expect(offsets == Array(7..<20))
+            #expect(consumer.droppedRepeats == 7)
             consumer.close(by: Deadline(after: soon))
         }
     }
 
-    /// librdkafka 2.0.2 reads again from an older place when it resumes what was not paused.
     @Test func `resumes only what was paused`() async throws {
         try await withCluster { _, properties in
             try fill("left", count: 50, properties)
@@ -169,8 +170,13 @@ private let soon: Duration = .seconds(20)
 
     @Test func `gives equal partitions of two topics to one owner`() async throws {
         try await withCluster { _, properties in
-            let members = try (0..<2).map {
-                try Consumer(.init(clientID: "c\($0)", groupID: "g", properties: properties))
+            // The mock waits for a whole session, less a second, when a member comes after the first three seconds.
+            var properties = properties
+            properties.set("heartbeat.interval.ms", "500")
+            let members = try (0..<2).map { number in
+                var options = Consumer.Configuration(clientID: "c\(number)", groupID: "g", properties: properties)
+                options.sessionTimeout = .seconds(4)
+                return try Consumer(options)
             }
             for member in members { try member.subscribe(to: ["left", "right"]) }
             let deadline = Deadline(after: soon)

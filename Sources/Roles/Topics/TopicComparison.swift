@@ -85,7 +85,10 @@ extension ClusterAccess {
     /// The planned topics that exist.
     func existing(_ planned: [PlannedTopic], by deadline: Deadline) throws(KafkaFault) -> [String: ExistingTopic] {
         let names = Set(planned.map(\.name))
-        let described = try admin.cluster(by: deadline).topics.filter { names.contains($0.name) }
+        let cluster = try admin.cluster(by: deadline)
+        // A topic that cannot be described is there all the same: creating it is not what is missing.
+        if let hidden = cluster.hidden.first(where: { names.contains($0.name) }) { throw hidden.fault }
+        let described = cluster.topics.filter { names.contains($0.name) }
         let settings = try admin.settings(of: described.map(\.name), by: deadline)
         var existing: [String: ExistingTopic] = [:]
         for topic in described {
