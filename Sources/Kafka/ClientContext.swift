@@ -38,7 +38,8 @@ public struct DeliveryReport: Sendable {
 final class ClientContext {
     private let events: ClientEventHandler
     /// Counts signs of a request that may have been sent twice: time-outs, lost connections, whatever the error callback
-    /// reports. Only ever compared with an earlier reading.
+    /// reports; and records that were refused, after which 2.0.2 goes on with a sequence that the broker does not expect. Only
+    /// ever compared with an earlier reading.
     let signs = Atomic<UInt64>(0)
     private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
 
@@ -52,11 +53,12 @@ final class ClientContext {
 
     /// Once per record: nothing is retained on the way from the library to the owner's closure.
     func deliver(_ message: UnsafePointer<rd_kafka_message_t>) {
+        let failure = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)
+        if let failure, !failure.isPurge { signs.wrappingAdd(1, ordering: .relaxed) }
         onDelivery(
             DeliveryReport(
                 token: UInt(bitPattern: message.pointee._private), partition: message.pointee.partition,
-                offset: message.pointee.offset,
-                failure: message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)))
+                offset: message.pointee.offset, failure: failure))
     }
 
     func tell(_ event: ClientEvent) { events(event) }

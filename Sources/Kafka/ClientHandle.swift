@@ -69,7 +69,8 @@ private final class Doomed: @unchecked Sendable {
     }
 
     func destroy() {
-        rd_kafka_destroy(raw)
+        // A consumer has been closed by its owner, or had no time for it: its hooks must not be called on this thread.
+        rd_kafka_destroy_flags(raw, Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE))
         // Nothing of the library runs any more: the context may go.
         withExtendedLifetime(context) {}
     }

@@ -209,7 +209,7 @@ public final class Consumer {
         let code = KafkaCode(message.pointee.err)
         switch message.pointee.err {
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-            readings.reachEnd(message)
+            try readings.reachEnd(message)
         case RD_KAFKA_RESP_ERR__FATAL:
             throw handle.fatalFault
                 ?? KafkaFault(.rebuildClient, code, operation: "read", detail: code.explanation)
@@ -257,7 +257,11 @@ public final class Consumer {
         try KafkaFault.check(
             paused ? rd_kafka_pause_partitions(raw, list.raw) : rd_kafka_resume_partitions(raw, list.raw),
             paused ? "pause partitions" : "resume partitions")
-        for partition in changing { readings[partition]?.pointee.isPaused = paused }
+        for partition in changing {
+            readings[partition]?.pointee.isPaused = paused
+            // What came meanwhile is fetched only now; the library tells the end again.
+            if !paused { readings[partition]?.pointee.isAtEnd = false }
+        }
     }
 
     /// Goes back or forth; what was fetched before is dropped. Only partitions owned now; others are ignored.

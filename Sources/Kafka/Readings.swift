@@ -92,10 +92,16 @@ final class Readings {
 
     /// The end of a partition was reached, which lies beyond the markers of transactions: those take offsets but are never
     /// given as records.
-    func reachEnd(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
+    func reachEnd(_ message: UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaFault) {
         guard let slot = find(message) else { return }
         let end = NextOffset(message.pointee.offset)
-        slot.pointee.next = max(slot.pointee.next ?? end, end)
+        if let next = slot.pointee.next, end < next {
+            let partition = String(cString: rd_kafka_topic_name(message.pointee.rkt))
+            throw KafkaFault(
+                .stopProcess, .offsetOutOfRange, operation: "read \(partition)[\(slot.pointee.partition)]",
+                detail: "the position \(next) lies beyond the end, \(end): was the topic created again?")
+        }
+        slot.pointee.next = end
         slot.pointee.isAtEnd = true
     }
 

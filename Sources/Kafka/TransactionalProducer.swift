@@ -46,6 +46,8 @@ public final class TransactionalProducer {
     public private(set) var replacements = 0
     /// Why the producer is replaced at the next `begin`; nil when it is not suspect.
     public private(set) var suspicion: String?
+    /// Why the client was made anew that has not started yet, because no broker answered in time.
+    private var unfinishedReplacement: String?
 
     private let configuration: Configuration
     private let conf: ClientConf
@@ -101,6 +103,7 @@ public final class TransactionalProducer {
             rd_kafka_init_transactions(raw, timeout)
         }
         // What went wrong before is over: no transaction of this client can have a late request from then.
+        core.poll(.zero)
         signsAtBegin = signs
         state = .idle
     }
@@ -121,12 +124,12 @@ public final class TransactionalProducer {
         try start(by: deadline)
     }
 
-    /// Ends the client; an open transaction is aborted first. False when it was not gone by the deadline.
+    /// Ends the client; an open transaction is aborted first, as far as the deadline allows. False when it was not gone by then.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         if state == .inTransaction {
             // A failure leaves the transaction to the successor or to its time-out; nothing of it becomes visible.
-            do { try abort() } catch {
+            do { try abort(by: Deadline(after: min(deadline.remaining, configuration.transactionTimeout))) } catch {
                 core.handle.context.tell(.log(.warning, facility: "CLOSE", message: "\(error)"))
             }
         }
@@ -150,13 +153,20 @@ public final class TransactionalProducer {
     }
 
     /// Hands one record to the open transaction; its bytes are copied. Does not block. `queueFull`: `poll`, then again.
+    /// `abortTransaction`: it has failed meanwhile, as by a record that was not delivered.
     public func send(
         to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
     ) throws(KafkaFault) {
         precondition(state == .inTransaction, "records belong to a transaction")
-        try core.send(
-            topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp, token: token)
+        do throws(KafkaFault) {
+            try core.send(
+                topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
+                token: token)
+        } catch  where error.code == .wrongState {
+            // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
+            throw KafkaFault(.abortTransaction, error.code, operation: error.operation, detail: error.detail)
+        }
     }
 
     @discardableResult
@@ -172,8 +182,13 @@ public final class TransactionalProducer {
 
     /// Opens a transaction, by a new producer if this one is suspect; a replacement waits for the broker until `deadline`.
     ///
-    /// Without a replacement nothing is sent and nothing blocks.
+    /// Without a replacement nothing is sent and nothing blocks. `retrySameCall`: no broker answered; the next `begin` goes on
+    /// with the replacement.
     public func begin(by deadline: Deadline = Deadline(after: .seconds(30))) throws(KafkaFault) {
+        if let reason = unfinishedReplacement, state == .new {
+            try start(by: deadline)
+            replaced(because: reason)
+        }
         precondition(state == .idle, "a transaction begins after start, and after the one before has ended")
         core.poll(.zero)  // hear of what went wrong after the last transaction returned
         noticeSigns()
@@ -223,8 +238,14 @@ public final class TransactionalProducer {
 
     /// Takes everything since `begin` back. The caller rewinds its consumer to where the transaction began.
     public func abort() throws(KafkaFault) {
+        try abort(by: Deadline(after: configuration.transactionTimeout))
+    }
+
+    private func abort(by deadline: Deadline) throws(KafkaFault) {
         precondition(state == .inTransaction, "there is no transaction to abort")
-        let deadline = Deadline(after: configuration.transactionTimeout)
+        // An abort that overtakes the partitions' registration, as right after a commit whose markers are still being
+        // written, ends a transaction the broker does not know: a fatal error. Bounded, since a leader may be gone.
+        try flush(by: Deadline(after: min(deadline.remaining, .seconds(1))))
         try timed("abort") { () throws(KafkaFault) in
             try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_abort_transaction(raw, timeout)
@@ -252,17 +273,17 @@ public final class TransactionalProducer {
 
     private func noticeSigns() {
         if suspicion == nil && signs != signsAtBegin {
-            suspicion = "a request timed out or a connection was lost"
+            suspicion = "a request timed out, a connection was lost, or a record was refused"
         }
     }
 
-    /// The library sends a request again after `retry.backoff.ms` (newer versions: less up to a fifth), so a call that took
-    /// less was sent once. An ordinary one takes 3 to 12 ms.
+    /// The library sends a request again after `retry.backoff.ms` (newer versions: less up to a fifth), TxnOffsetCommit after
+    /// 500 ms whatever that setting says, so a call that took less was sent once. An ordinary one takes 3 to 12 ms.
     private func timed(_ call: String, _ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
         let start = ContinuousClock.now
         defer {
             let taken = start.duration(to: .now)
-            if suspicion == nil && taken >= retryBackoff * 3 / 4 {
+            if suspicion == nil && taken >= min(retryBackoff, .milliseconds(500)) * 3 / 4 {
                 suspicion = "\(call) took \(taken.wholeMilliseconds) ms: it may have been sent twice"
             }
         }
@@ -271,7 +292,13 @@ public final class TransactionalProducer {
 
     private func replace(by deadline: Deadline) throws(KafkaFault) {
         let reason = suspicion ?? ""
+        unfinishedReplacement = reason
         try rebuild(by: deadline)
+        replaced(because: reason)
+    }
+
+    private func replaced(because reason: String) {
+        unfinishedReplacement = nil
         replacements += 1
         configuration.onEvent(.producerReplaced(reason: reason))
     }

@@ -182,6 +182,28 @@ extension RealBroker {
             }
         }
 
+        @Test func `a group's positions are not told while a transaction may still move them`() async throws {
+            let broker = try await Broker.shared()
+            let topic = try await broker.makeTopic("pending")
+            try await withAdmin { admin, broker in
+                let group = "\(topic).worker"
+                let partition = TopicPartition(topic, 0)
+                try admin.setOffsets(ofGroup: group, to: [partition: NextOffset(1)], by: Deadline(after: patience))
+                let consumer = try onlooker(group, broker.properties)
+                let producer = try TransactionalProducer.ready("\(group).0-0", broker.properties)
+                try producer.begin()
+                try producer.sendOffsets([partition: NextOffset(2)], of: consumer.groupMetadata())
+                let fault = fault { () throws(KafkaFault) in
+                    _ = try admin.offsets(ofGroup: group, by: Deadline(after: .seconds(1)))
+                }
+                #expect(fault?.remedy == .retrySameCall)
+                try producer.commit()
+                #expect(try admin.offsets(ofGroup: group, by: Deadline(after: patience)) == [partition: NextOffset(2)])
+                producer.close(by: Deadline(after: patience))
+                consumer.close(by: Deadline(after: patience))
+            }
+        }
+
         @Test func `a cluster that does not answer says why within the deadline`() async throws {
             try await blocking {
                 let admin = try Admin(clientID: "test", properties: ClientProperties(bootstrapServers: "127.0.0.1:1"))

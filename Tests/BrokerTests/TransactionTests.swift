@@ -116,6 +116,47 @@ extension RealBroker {
             #expect(try await broker.read(topic).isEmpty)
         }
 
+        @Test func `that are aborted with records under way leave the next one whole`() async throws {
+            let broker = try await Broker.shared()
+            let topic = try await broker.makeTopic("under-way")
+            try await blocking {
+                let producer = try TransactionalProducer.ready("\(topic).0-0", broker.properties)
+                let output = try producer.topic(topic)
+                for round in 0..<5 {
+                    try producer.begin()
+                    for _ in 0..<5_000 { try producer.send("aborted", to: output) }
+                    try producer.abort()
+                    try producer.begin()
+                    try producer.send("\(round)", to: output)
+                    try producer.commit()
+                }
+                producer.close(by: Deadline(after: patience))
+            }
+            #expect(try await broker.read(topic).map(\.text) == (0..<5).map { "\($0)" })
+        }
+
+        @Test func `that fail by a refused record are aborted, and the next one commits`() async throws {
+            let broker = try await Broker.shared()
+            let topic = try await broker.makeTopic("refused", settings: [("message.timestamp.after.max.ms", "60000")])
+            try await blocking {
+                let producer = try TransactionalProducer.ready("\(topic).0-0", broker.properties)
+                let output = try producer.topic(topic)
+                try producer.begin()
+                try producer.sendAndWait("good", to: output)
+                try producer.send(
+                    to: output, partition: 0, key: nil, value: [1].span,
+                    timestamp: WallClock.milliseconds() + 120_000)
+                let fault = fault { () throws(KafkaFault) in try producer.commit() }
+                #expect(fault?.remedy == .abortTransaction)
+                try producer.abort()
+                try producer.begin()
+                try producer.sendAndWait("after", to: output)
+                try producer.commit()
+                producer.close(by: Deadline(after: patience))
+            }
+            #expect(try await broker.read(topic).map(\.text) == ["after"])
+        }
+
         @Test func `of a member that the group has left behind are refused`() async throws {
             let broker = try await Broker.shared()
             let topic = try await broker.makeTopic("generation")

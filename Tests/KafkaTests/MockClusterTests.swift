@@ -146,6 +146,26 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a resumed partition is at its end only when it has said so again`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 1, records: 5, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let partition = TopicPartition("in", 0)
+            try consumer.assign([partition: NextOffset(0)])
+            _ = try consumer.read(until: { consumer.isAtEnd })
+            try consumer.pause([partition])
+            try fill("in", partitions: 1, records: 5, properties)
+            try consumer.resume([partition])
+            #expect(!consumer.isAtEnd)
+            #expect(try consumer.read(until: { consumer.isAtEnd }).count == 5)
+            try consumer.pause([partition])
+            try consumer.resume([partition])
+            #expect(try consumer.read(until: { consumer.isAtEnd }).isEmpty)
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `a drain takes what is there, at most the limit, and does not wait`() async throws {
         try await withCluster { cluster in
             let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
@@ -183,6 +203,46 @@ private let soon: Duration = .seconds(20)
             #expect(consumer.close(by: Deadline(after: soon)))
             let all = (0..<4).map { TopicPartition("in", $0) }
             #expect(hooks.heard == [.assigned(all), .revoked(all)])
+        }
+    }
+
+    @Test func `a close that runs out of time calls the hooks on no other thread`() async throws {
+        try await withCluster { cluster in
+            let hooks = RecordingHooks()
+            weak var client: Canary?
+            do {
+                let canary = Canary()
+                client = canary
+                var options = Consumer.Configuration(
+                    clientID: "c", groupID: "g", properties: .init(bootstrapServers: cluster.bootstrapServers))
+                options.onEvent = { _ in withExtendedLifetime(canary) {} }
+                let consumer = try Consumer(options)
+                try consumer.subscribe(to: ["in"], hooks: hooks)
+                _ = try consumer.read(until: { !consumer.assignment.isEmpty })
+                consumer.close(by: Deadline(after: .zero))
+            }
+            // The client goes on ending beside us, or waits for ever for a revocation that went with the queue.
+            let deadline = Deadline(after: .seconds(1))
+            while client != nil && !deadline.hasPassed { pause(for: .milliseconds(10)) }
+            #expect(hooks.heard == [.assigned((0..<4).map { TopicPartition("in", $0) })])
+        }
+    }
+
+    @Test func `a position beyond the end is told, not taken for the end`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            try fill("in", partitions: 1, records: 5, properties)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([TopicPartition("in", 0): NextOffset(100)])
+            do throws(KafkaFault) {
+                let deadline = Deadline(after: soon)
+                while !consumer.isAtEnd && !deadline.hasPassed { _ = try consumer.poll(.milliseconds(50)) }
+                Issue.record("five records were dropped in silence: \(consumer.droppedRepeats)")
+            } catch {
+                #expect(error.remedy == .stopProcess)
+                #expect(error.description.contains("in[0]"))
+            }
+            consumer.close(by: Deadline(after: soon))
         }
     }
 
@@ -272,6 +332,77 @@ private let soon: Duration = .seconds(20)
         }
     }
 
+    @Test func `a slow pause between retries does not hide that offsets were sent twice`() async throws {
+        try await withCluster { cluster in
+            var properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            properties.set("retry.backoff.ms", "2000")
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
+            try producer.start(by: Deadline(after: soon))
+            cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
+            #expect(producer.suspicion != nil)
+            try producer.commit()
+            producer.close(by: Deadline(after: soon))
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
+    @Test func `a replacement that finds no broker is tried again by the same call`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14), KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+            cluster.takeDown()
+            do throws(KafkaFault) {
+                try producer.begin(by: Deadline(after: .seconds(1)))
+                Issue.record("a producer was replaced without a broker")
+            } catch {
+                #expect(error.remedy == .retrySameCall)
+            }
+            cluster.bringUp()
+            try producer.begin(by: Deadline(after: soon))
+            #expect(producer.replacements >= 1)
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+        }
+    }
+
+    @Test func `a producer closed in a transaction without a broker is gone by the deadline`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
+            cluster.takeDown()
+            let start = ContinuousClock.now
+            producer.close(by: Deadline(after: .seconds(1)))
+            #expect(start.duration(to: .now) < .seconds(5))
+        }
+    }
+
+    @Test func `a record for a transaction that has failed asks for an abort`() async throws {
+        try await withTransactions { cluster, producer, topic, _ in
+            cluster.fail(.produce, with: [.invalidTimestamp])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
+            do throws(KafkaFault) {
+                // The report comes a moment before the library's transaction has failed.
+                for _ in 0..<500 {
+                    try producer.send(to: topic, partition: 0, key: nil, value: [2].span)
+                    pause(for: .milliseconds(10))
+                }
+                Issue.record("a transaction that cannot be committed took records")
+            } catch {
+                #expect(error.remedy == .abortTransaction)
+            }
+            try producer.abort()
+            #expect(producer.state == .idle)
+        }
+    }
+
     @Test func `a right that is missing stops the process`() async throws {
         try await withTransactions { cluster, producer, topic, consumer in
             cluster.fail(.transactionOffsetCommit, with: [KafkaCode(rawValue: 30)])
@@ -326,6 +457,9 @@ private let soon: Duration = .seconds(20)
 }
 
 // MARK: Helpers
+
+/// Says by its end that everything which held it is gone.
+private final class Canary: Sendable {}
 
 private struct Seen: Equatable {
     var key: [UInt8]?
