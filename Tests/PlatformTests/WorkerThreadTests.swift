@@ -22,7 +22,14 @@ import Testing
             mayEnd.wait()
             throw Fault(number: 7)
         }
-        let waiters = (0..<2).map { _ in Task { try await worker.join() } }
+        let begun = [Latch(), Latch()]
+        let waiters = begun.map { latch in
+            Task {
+                latch.open()
+                try await worker.join()
+            }
+        }
+        try await waitUntil("both are about to join") { begun.allSatisfy(\.isOpen) }
         mayEnd.open()
         for waiter in waiters { await #expect(throws: Fault(number: 7)) { try await waiter.value } }
         // And to one who comes when all is over.
