@@ -57,7 +57,8 @@ private let soon: Duration = .seconds(20)
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             while producer.outstanding > 0 && !deadline.hasPassed { producer.poll(.milliseconds(10)) }
             try producer.commit()
-            #expect(producer.suspicion == "a request timed out or a connection was lost")
+            // Not by the clock: that reason names a call and its time.
+            #expect(producer.suspicion?.contains("a connection was lost") == true)
             try producer.begin()
             #expect(producer.replacements == 1)
             try producer.abort()
