@@ -88,26 +88,24 @@ public struct KafkaFault: Error, Equatable, CustomStringConvertible {
 
 extension KafkaFault {
     /// Takes ownership of `raw` (`rd_kafka_error_t`) and throws unless it is nil.
-    ///
-    /// The order of the questions matters: a fatal error may also say that it wants an abort, and an abort of a fenced
-    /// producer only fails again. What needs a person comes before all.
     static func check(_ raw: OpaquePointer?, _ operation: String) throws(KafkaFault) {
         guard let raw else { return }
         defer { rd_kafka_error_destroy(raw) }
         let code = KafkaCode(rd_kafka_error_code(raw))
-        let remedy: Remedy
-        if code.isAuthorisation {
-            remedy = .stopProcess
-        } else if rd_kafka_error_is_fatal(raw) != 0 {
-            remedy = .rebuildClient
-        } else if rd_kafka_error_txn_requires_abort(raw) != 0 {
-            remedy = .abortTransaction
-        } else if rd_kafka_error_is_retriable(raw) != 0 || code == .queueFull || code == .timedOut {
-            remedy = .retrySameCall
-        } else {
-            remedy = code.remedyOutsideTransactions
-        }
+        let remedy = remedy(
+            for: code, isFatal: rd_kafka_error_is_fatal(raw) != 0,
+            wantsAbort: rd_kafka_error_txn_requires_abort(raw) != 0, isRetriable: rd_kafka_error_is_retriable(raw) != 0)
         throw KafkaFault(remedy, code, operation: operation, detail: String(cString: rd_kafka_error_string(raw)))
+    }
+
+    /// The order of the questions matters: a fatal error may also say that it wants an abort, and an abort of a fenced
+    /// producer only fails again. What needs a person comes before all.
+    static func remedy(for code: KafkaCode, isFatal: Bool, wantsAbort: Bool, isRetriable: Bool) -> Remedy {
+        if code.isAuthorisation { return .stopProcess }
+        if isFatal { return .rebuildClient }
+        if wantsAbort { return .abortTransaction }
+        if isRetriable || code == .queueFull || code == .timedOut { return .retrySameCall }
+        return code.remedyOutsideTransactions
     }
 
     static func check(_ code: rd_kafka_resp_err_t, _ operation: String) throws(KafkaFault) {

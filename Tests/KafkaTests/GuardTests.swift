@@ -28,6 +28,19 @@ private let soon: Duration = .seconds(20)
         producer.close(by: Deadline(after: soon))
     }
 
+    // MARK: Remedies
+
+    /// The library of today sets one flag at a time, so that no broker can show the order.
+    @Test func `asks first whether a person is needed, then whether the client is broken, then for an abort`() {
+        func remedy(_ code: KafkaCode, isFatal: Bool) -> KafkaFault.Remedy {
+            KafkaFault.remedy(for: code, isFatal: isFatal, wantsAbort: true, isRetriable: true)
+        }
+        let forbidden = KafkaCode(rawValue: 30)
+        #expect(remedy(forbidden, isFatal: true) == .stopProcess)
+        #expect(remedy(.timedOut, isFatal: true) == .rebuildClient)
+        #expect(remedy(.timedOut, isFatal: false) == .abortTransaction)
+    }
+
     // MARK: Requests sent twice
 
     @Test func `replaces a producer that lost a connection, though every call was quick`() async throws {
