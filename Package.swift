@@ -42,7 +42,7 @@ let roles: [Target] = [
     .target(
         name: "Roles",
         dependencies: [
-            "COpenSSL", "CRocksDBVersion", "Configuration", "Contract", "HTTP", "JSON", "Kafka", "Platform", "Settings",
+            "COpenSSL", "CRocksDBVersion", "Configuration", "Contract", "JSON", "Kafka", "Platform", "Settings",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]

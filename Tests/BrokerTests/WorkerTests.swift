@@ -39,9 +39,10 @@ extension RealBroker {
             var workers = try (0..<2).map { try group.startWorker(slot: $0, isStatic: true) }
             async let fed: Void = group.feed(count: count, chunk: count / rounds / 8, every: .milliseconds(60))
             try await group.waitUntilShared(by: workers)
+            var dice = Dice()
             for _ in 0..<rounds {
-                let slot = Int.random(in: 0..<2)
-                try await Task.sleep(for: .milliseconds(Int.random(in: 20...700)))
+                let slot = Int.random(in: 0..<2, using: &dice)
+                try await Task.sleep(for: .milliseconds(Int.random(in: 20...700, using: &dice)))
                 workers[slot].killNow()
                 _ = try await workers[slot].wait()
                 workers[slot] = try group.startWorker(slot: slot, isStatic: true)
@@ -92,8 +93,9 @@ extension RealBroker {
             let worker = try group.startWorker(slot: 0)
             async let fed: Void = group.feed(count: count, chunk: 25)
             try await group.waitUntilShared(by: [worker])
+            var dice = Dice()
             for _ in 0..<2 {
-                try await Task.sleep(for: .milliseconds(Int.random(in: 200...900)))
+                try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
                 try await cluster.broker.kill9()
                 try await cluster.broker.restart()
             }
@@ -114,8 +116,9 @@ extension RealBroker {
             let worker = try group.startWorker(slot: 0)
             async let fed: Void = group.feed(count: count, chunk: 25)
             try await group.waitUntilShared(by: [worker])
-            try await Task.sleep(for: .milliseconds(Int.random(in: 200...900)))
-            let lost = Int.random(in: 0..<3)
+            var dice = Dice()
+            try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
+            let lost = Int.random(in: 0..<3, using: &dice)
             try await cluster.brokers[lost].kill9()
             // The rest of the load is carried by two.
             try await fed
@@ -125,6 +128,26 @@ extension RealBroker {
             try await group.expectExactCopy(count: count)
             await cluster.close()
         }
+    }
+}
+
+/// Moments and victims of one run. The seed is printed: `PERENNIAL_TEST_SEED` repeats them, as far as processes allow.
+private struct Dice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init() {
+        let given = getenv("PERENNIAL_TEST_SEED").flatMap { UInt64(String(cString: $0)) }
+        state = given ?? UInt64.random(in: 1...999_999)
+        print("repeat with PERENNIAL_TEST_SEED=\(state)")
+    }
+
+    /// splitmix64.
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
     }
 }
 

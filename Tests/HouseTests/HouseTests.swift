@@ -120,7 +120,7 @@ import Testing
         let listing = try run("/usr/bin/ldd", program.path)
         try #require(listing.code == 0, "\(listing.words)")
         #expect(!listing.words.contains("not found"), "\(listing.words)")
-        for library in ["librdkafka", "libcrypto", "librocksdb", "libmicrohttpd", "libsimdjson"] {
+        for library in ["librdkafka", "libcrypto", "librocksdb", "libsimdjson"] {
             let line = listing.words.split(separator: "\n").first { $0.contains("\(library).so") }
             #expect(line?.contains(" => /") == true, "\(library) is not linked: \(listing.words)")
         }

@@ -94,7 +94,7 @@ final class Worker: RebalanceHooks {
         do {
             if let record = try consumer.poll(.milliseconds(100)) { try copy(record) }
             _ = try consumer.drain(limit: options.recordsPerCommit) { try copy($0) }
-            if let fault = pending.take() { throw fault }
+            if let fault = pending { throw fault }
             if options.leavesOpen && isOpen { waitToBeKilled() }
             try commit()
         } catch let fault as KafkaFault {
@@ -105,6 +105,8 @@ final class Worker: RebalanceHooks {
     }
 
     private func copy(_ record: borrowing ConsumedRecord) throws(KafkaFault) {
+        // After a revocation that could not be committed or taken back, nothing more is read into a transaction.
+        if let fault = pending { throw fault }
         if !isOpen {
             try producer.begin()
             isOpen = true
