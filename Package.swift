@@ -50,7 +50,8 @@ let roles: [Target] = [
 // MARK: Test support (a product: users of the modules test with it), programs that tests start and kill, and the tests.
 
 let testSupport: [Target] = [
-    .target(name: "KafkaTestKit", dependencies: ["CPlatform", "Platform"]),
+    .target(name: "CTestKit"),
+    .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),

@@ -1,6 +1,6 @@
 // Programs that a test starts, watches and kills.
 
-import CPlatform
+import CTestKit
 import Glibc
 public import Platform
 import Synchronization

@@ -1,6 +1,6 @@
 // What has to be gone when the test process is: children first, then the directories that they write to.
 
-import CPlatform
+import CTestKit
 import Glibc
 import Synchronization
 

@@ -1,6 +1,6 @@
 // A directory that lives as long as its owner.
 
-import CPlatform
+import CTestKit
 import Glibc
 public import Platform
 

@@ -1,8 +1,6 @@
 // What the Glibc module does not show to Swift: macros, variadic functions, global FILE pointers.
 #pragma once
 
-#include "CPlatformChild.h"
-
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>

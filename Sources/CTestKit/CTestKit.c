@@ -1,4 +1,4 @@
-#include "CPlatformChild.h"
+#include "CTestKit.h"
 
 #include <errno.h>
 #include <fcntl.h>
