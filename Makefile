@@ -22,6 +22,8 @@ release: setup ## builds .build/release/perennial, which needs no Swift runtime 
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	swift test --skip-build --skip '^BrokerTests\.'
 	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
+	@[ -n "$${KAFKA_HOME:-}$${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
+	set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
 
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
