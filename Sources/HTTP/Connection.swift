@@ -154,6 +154,7 @@ final class Connection: Sendable {
             case .reading:
                 if let refusal = state.refusal { return .send(refusal) }
                 guard var request = state.request else { return .close }
+                guard !core.hasGivenUp else { return .send(stopped()) }
                 guard core.takeSlot() else { return .send(overloaded()) }
                 request.body = state.body
                 state.body = []
@@ -172,6 +173,11 @@ final class Connection: Sendable {
     private func overloaded() -> HTTPResponse {
         core.metrics.count(.overloaded)
         return .unavailable("too many requests are waiting", retryAfterSeconds: core.configuration.retryAfterSeconds)
+    }
+
+    private func stopped() -> HTTPResponse {
+        core.metrics.count(.stopped)
+        return .unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
     }
 
     private func ask(_ request: HTTPRequest) -> MHD_Result {
@@ -275,9 +281,9 @@ final class Connection: Sendable {
 
     /// The deadline of the stop has passed: what is held is answered for the handler.
     func giveUp() {
-        let response = HTTPResponse.unavailable(
-            "shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
-        if answer(response) { core.metrics.count(.stopped) }
+        if answer(.unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)) {
+            core.metrics.count(.stopped)
+        }
     }
 
     func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?) {
