@@ -154,6 +154,22 @@ private func faults(
     ])
     func `is taken within it`(_ argument: String) { #expect(faults(.check, [argument]) == []) }
 
+    /// The content of a file instead of its path is an easy slip, and may be a private key.
+    @Test(arguments: [
+        "kafka.ssl.key.location", "kafka.producer.ssl.ca.location", "ingest.tls.key", "apps", "verify.roots",
+    ])
+    func `with a key in the place of its path is not repeated`(_ key: String) throws {
+        let path = FileManager.default.temporaryDirectory.path + "/perennial-\(UUID().uuidString)"
+        let pem = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"
+        try Data(pem.utf8).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        for value in ["file:\(path)", pem] {
+            let told = faults(.check, ["--\(key)=\(value)"]).filter { !$0.contains("set both or none") }
+            #expect(told.count == 1)
+            #expect(!told.joined().contains("hunter2") && !told.joined().contains("BEGIN"), "\(told)")
+        }
+    }
+
     @Test func `with a password in it is not repeated`() {
         let told = faults(.check, ["--apple.api.sandbox=https://user:hunter2@host"])
         #expect(told.count == 1)
