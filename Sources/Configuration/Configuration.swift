@@ -102,12 +102,13 @@ public struct Configuration: Sendable {
             command: command.rawValue)
         var faults = settings.faults
         for entry in settings.passThrough {
-            faults += ClientProperties([entry.property]).faults().map { SettingFault(entry.origin, $0.description) }
+            faults += ClientProperties([entry.property]).faults().map { entry.told($0) }
         }
         let readsApps = SettingTable.apps.definition.readers.contains(command.rawValue)
         let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
         faults += appsFile?.faults ?? []
         faults += conflicts(in: settings, for: command)
+        if command == .check { faults += unreadableFiles(in: settings) }
         guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
         return Configuration(settings, apps: appsFile?.apps ?? [])
     }
@@ -148,5 +149,18 @@ public struct Configuration: Sendable {
 extension PassThroughEntry {
     fileprivate var property: ClientProperties.Property {
         ClientProperties.Property(kind: scope.flatMap(ClientKind.init(rawValue:)), name: name, value: value)
+    }
+
+    /// What the Kafka layer says may repeat the value: a private key, where the path of one is wanted.
+    fileprivate func told(_ fault: PropertyFault) -> SettingFault {
+        // Long enough to find it even where the end is cut off.
+        let beginning = value.prefix(16)
+        let mayBeSecret = isSecret || value.utf8.contains { $0 < 0x20 }
+        guard mayBeSecret, !beginning.isEmpty, fault.reason.contains(beginning) else {
+            return SettingFault(origin, fault.description)
+        }
+        let hint =
+            wasReadFromFile ? "; it is the content of the file: without \"file:\" the path itself is the value" : ""
+        return SettingFault(origin, "kafka.\(name): its value (not shown) cannot be used\(hint)")
     }
 }

@@ -15,6 +15,24 @@ func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [Sett
     }
 }
 
+/// Files that other commands would miss when they start. `apps` is read in full and not among them.
+func unreadableFiles(in settings: ResolvedSettings) -> [SettingFault] {
+    let single = [
+        SettingTable.ingestCertificate, SettingTable.ingestKey, SettingTable.consumptionPolicy, SettingTable.appleKey,
+    ]
+    var named = single.compactMap { setting in settings[setting].map { (setting.definition.key, $0) } }
+    named += (settings[SettingTable.verifyRoots] ?? []).map { (SettingTable.verifyRoots.definition.key, $0) }
+    // The App Store key itself may have been given by `file:`.
+    return named.filter { !$0.1.hasPrefix("-----BEGIN") }.compactMap { key, path in
+        do throws(FileFault) {
+            _ = try readFile(path)
+            return nil
+        } catch {
+            return SettingFault(settings.origin(of: key), "\(key): \(error)")
+        }
+    }
+}
+
 private func topicConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     let copies = settings.required(SettingTable.replicationFactor)
     let needed = settings.required(SettingTable.minimumInSyncReplicas)

@@ -131,7 +131,7 @@ public enum SettingTable {
         "apple.issuer.id", .identifier, for: .callApple, "Issuer id of the App Store Server API key.")
     static let appleKeyId = setting("apple.key.id", .identifier, for: .callApple, "Id of the App Store Server API key.")
     static let appleKey = setting(
-        "apple.key", .path, secret: true, for: .callApple,
+        "apple.key", .pathOrText, secret: true, for: .callApple,
         "Path of the App Store Server API key (`.p8`), or by `file:` its text.")
     static let appleProduction = setting(
         "apple.api.production", default: "https://api.storekit.apple.com", .baseURL, for: .callApple,

@@ -78,14 +78,16 @@ final class Connection: Sendable {
 
     func head(method: String, version: String) -> MHD_Result {
         let target = state.withLock { $0.target }
-        let headers = HTTPHeaders(of: handle)
+        let received = ReceivedHeaders(of: handle)
+        let headers = received.headers
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
         state.withLock { $0.request = request }
         guard perennial_httpd_head_bytes(handle.pointer) <= core.configuration.maxHeadBytes else {
             return refuse(.headTooLarge, .text(431, "the head is larger than \(core.configuration.maxHeadBytes) bytes"))
         }
         let framing: Framing
-        do {
+        do throws(Framing.Fault) {
+            guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             framing = try Framing(version: version, headers: headers)
         } catch {
             return refuse(.malformed, .text(error == .version ? 505 : 400, error.rawValue))
@@ -154,6 +156,7 @@ final class Connection: Sendable {
             case .reading:
                 if let refusal = state.refusal { return .send(refusal) }
                 guard var request = state.request else { return .close }
+                guard !core.hasGivenUp else { return .send(stopped()) }
                 guard core.takeSlot() else { return .send(overloaded()) }
                 request.body = state.body
                 state.body = []
@@ -172,6 +175,11 @@ final class Connection: Sendable {
     private func overloaded() -> HTTPResponse {
         core.metrics.count(.overloaded)
         return .unavailable("too many requests are waiting", retryAfterSeconds: core.configuration.retryAfterSeconds)
+    }
+
+    private func stopped() -> HTTPResponse {
+        core.metrics.count(.stopped)
+        return .unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
     }
 
     private func ask(_ request: HTTPRequest) -> MHD_Result {
@@ -275,9 +283,9 @@ final class Connection: Sendable {
 
     /// The deadline of the stop has passed: what is held is answered for the handler.
     func giveUp() {
-        let response = HTTPResponse.unavailable(
-            "shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
-        if answer(response) { core.metrics.count(.stopped) }
+        if answer(.unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)) {
+            core.metrics.count(.stopped)
+        }
     }
 
     func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?) {
@@ -326,12 +334,25 @@ final class Connection: Sendable {
     }
 }
 
-extension HTTPHeaders {
+struct ReceivedHeaders {
+    private(set) var headers = HTTPHeaders()
+    private(set) var hasFoldedLine = false
+
     init(of handle: ConnectionHandle) {
-        self.init()
-        withUnsafeMutablePointer(to: &self) { headers in
-            _ = MHD_get_connection_values(handle.pointer, .HEADER_KIND, appendHeader, headers)
+        withUnsafeMutablePointer(to: &self) { received in
+            _ = MHD_get_connection_values(handle.pointer, .HEADER_KIND, appendHeader, received)
         }
+    }
+
+    fileprivate mutating func add(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>?) {
+        headers.add(String(cString: name), value.map { String(cString: $0) } ?? "")
+        // A line that goes on in the next one (0.9.75): its continuation is taken for the end of the *name*, which is copied
+        // to another place. Of all other lines both lie where they were received, with nothing but blanks, and the colon that
+        // became NUL, in between. So "Transfer-Encoding:\r\n chunked" would be no transfer encoding here, but one elsewhere.
+        guard let value else { return }
+        var end = name + strlen(name)
+        while end < value, [0, 0x20, 0x09].contains(end.pointee) { end += 1 }
+        if end != value { hasFoldedLine = true }
     }
 }
 
@@ -339,7 +360,6 @@ private func appendHeader(
     context: UnsafeMutableRawPointer?, kind: MHD_ValueKind, name: UnsafePointer<CChar>?, value: UnsafePointer<CChar>?
 ) -> MHD_Result {
     guard let context, let name else { return .NO }
-    context.assumingMemoryBound(to: HTTPHeaders.self).pointee.add(
-        String(cString: name), value.map { String(cString: $0) } ?? "")
+    context.assumingMemoryBound(to: ReceivedHeaders.self).pointee.add(name, value)
     return .YES
 }

@@ -10,6 +10,8 @@ struct Framing: Equatable {
 
     enum Fault: String, Error {
         case name = "a header name is not a token"
+        case value = "a header value holds a control character"
+        case folded = "a header line goes on in the next one"
         case version = "only HTTP/1.0 and HTTP/1.1 are spoken here"
         case host = "exactly one Host header is needed"
         case lengths = "more than one Content-Length header"
@@ -20,6 +22,9 @@ struct Framing: Equatable {
 
     init(version: String, headers: HTTPHeaders) throws(Fault) {
         guard headers.fields.allSatisfy({ isToken($0.name) }) else { throw .name }
+        guard headers.fields.allSatisfy({ $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } }) else {
+            throw .value
+        }
         guard version == "HTTP/1.1" || version == "HTTP/1.0" else { throw .version }
         let hosts = headers.all("Host").count
         guard hosts == 1 || (hosts == 0 && version == "HTTP/1.0") else { throw .host }

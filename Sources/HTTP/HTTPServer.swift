@@ -159,8 +159,10 @@ public final class HTTPServer: Sendable {
         let socket = MHD_quiesce_daemon(daemon.pointer)
         if socket >= 0 { close(socket) }
         let isDrained = waitUntilEmpty(by: deadline)
+        // Also when nothing is open: a connection accepted a moment ago may not be counted yet, and libmicrohttpd aborts the
+        // process when it ends while a request is suspended.
+        core.giveUp()
         if !isDrained {
-            core.giveUp()
             // The 503 has to get out; local buffers take it at once.
             _ = waitUntilEmpty(by: Deadline(after: .milliseconds(250)))
         }

@@ -13,6 +13,7 @@ final class ServerCore: Sendable {
     private let inFlight = Atomic(0)
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
+    private let ended = Atomic(false)
 
     init(_ configuration: HTTPServer.Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger) {
         self.configuration = configuration
@@ -52,8 +53,13 @@ final class ServerCore: Sendable {
         }
     }
 
-    /// Answers whatever handlers still hold.
+    /// Nothing is given to a handler any more.
+    var hasGivenUp: Bool { ended.load(ordering: .acquiring) }
+
+    /// Answers whatever handlers still hold, and lets nothing follow: a connection asks `hasGivenUp` under the lock under
+    /// which it gives a request away, so this one is either seen there or finds the request below.
     func giveUp() {
+        ended.store(true, ordering: .releasing)
         for connection in connections.withLock({ Array($0.values) }) { connection.giveUp() }
     }
 

@@ -16,7 +16,7 @@ struct ServerMetrics: Sendable {
         case overloaded
         /// The handler dropped its responder, or gave an answer that HTTP cannot carry: a defect of ours.
         case unanswered
-        /// Still held when the deadline of the stop passed.
+        /// Still held when the deadline of the stop passed, or complete only then.
         case stopped
     }
 

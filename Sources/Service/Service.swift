@@ -70,22 +70,33 @@ public final class Service: Sendable {
             }
         }
         let hasFailed = state.withLock { $0.hasFailed }
-        logger.info("stopped", ["clean": .bool(!hasFailed)])
+        say { $0.info("stopped", ["clean": .bool(!hasFailed)]) }
         return hasFailed ? .gaveUp : .done
     }
 
     private func take(_ signal: Signal) {
-        guard signal != .hangUp else { return reload.request() }
+        guard signal != .hangUp else { return say { _ in self.reload.request() } }
         let count = state.withLock { state in
             state.signals += 1
             return state.signals
         }
         guard count == 1 else {
-            logger.error("second signal: ending at once", ["signal": .integer(signal.rawValue)])
+            say { $0.error("second signal: ending at once", ["signal": .integer(signal.rawValue)]) }
             endProcess(.gaveUp)
         }
-        logger.info("signal: stopping; a second one ends at once", ["signal": .integer(signal.rawValue)])
+        say { $0.info("signal: stopping; a second one ends at once", ["signal": .integer(signal.rawValue)]) }
         requestStop()
+    }
+
+    /// Logs, and waits for it a moment only: when nobody reads standard error a log line is never out, and the thread that
+    /// takes signals and keeps the deadline must not hang on that.
+    private func say(_ words: @escaping @Sendable (Logger) -> Void) {
+        let (logger, said) = (logger, Latch())
+        WorkerThread.start("service-log") {
+            words(logger)
+            said.open()
+        }
+        said.wait(for: .milliseconds(500))
     }
 
     /// Later calls change nothing: the deadline counts from the first.
@@ -107,13 +118,16 @@ public final class Service: Sendable {
 
     private func reportUnstopped() {
         let (starting, running) = state.withLock { ($0.starting, $0.running) }
-        logger.error(
-            "the deadline for stopping has passed; ending without the rest",
-            [
-                "waited_for": .string(starting ?? running.last ?? "none"),
-                "not_stopped": .string(running.reversed().joined(separator: ", ")),
-                "seconds": .double(configuration.stopDeadline.fractionalSeconds),
-            ])
+        let seconds = configuration.stopDeadline.fractionalSeconds
+        say {
+            $0.error(
+                "the deadline for stopping has passed; ending without the rest",
+                [
+                    "waited_for": .string(starting ?? running.last ?? "none"),
+                    "not_stopped": .string(running.reversed().joined(separator: ", ")),
+                    "seconds": .double(seconds),
+                ])
+        }
     }
 
     // MARK: On the thread of the service

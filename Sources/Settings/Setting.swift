@@ -95,7 +95,20 @@ extension SettingKind where Value == String {
     /// A name of a file. Whether it can be read is found out by who reads it.
     public static var path: SettingKind {
         SettingKind("path") { text throws(SettingProblem) in
+            // A file's content instead of its path, perhaps a private key, which no message may repeat.
+            guard !text.utf8.contains(where: { $0 < 0x20 }) else {
+                throw SettingProblem(
+                    "a path on one line; a value that begins with file: is what the file holds", hidesValue: true)
+            }
             guard !text.isEmpty else { throw SettingProblem("the path of a file or directory") }
+            return text
+        }
+    }
+
+    /// A path, or what the file holds.
+    public static var pathOrText: SettingKind {
+        SettingKind("path") { text throws(SettingProblem) in
+            guard !text.isEmpty else { throw SettingProblem("a path, or by file: the text") }
             return text
         }
     }

@@ -17,6 +17,10 @@ struct SettingsFile {
     /// Longer than the longest list of servers; a certificate belongs in a file of its own (`file:`).
     static let limitLineBytes = 8192
 
+    /// Every setting, and every property of librdkafka for each kind of client, are below a thousand. Each further line
+    /// of some other file would be compared with all names, and told.
+    static let limitEntries = 2000
+
     private(set) var lines: [SettingsFileLine] = []
     private(set) var faults: [SettingFault] = []
     private let path: String
@@ -43,6 +47,10 @@ struct SettingsFile {
         for (index, raw) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
             guard let line = parseLine(raw.last == UInt8(ascii: "\r") ? raw.dropLast() : raw, number: index + 1) else {
                 continue
+            }
+            guard lines.count < Self.limitEntries else {
+                refuse(line.line, "more than \(Self.limitEntries) lines set something; is this a settings file?")
+                return
             }
             if let first = firstLine[line.key] {
                 refuse(line.line, "\(shownKey(line.key)) is already set in line \(first); keep one of the two")

@@ -27,7 +27,7 @@ extension RealBroker {
                     "--kafka.bootstrap.servers", servers ?? cluster.bootstrapServers, "--topics.replication.factor",
                     "1",
                     "--topics.min.insync.replicas", "1",
-                ], environment: .inherited())
+                ], environment: .only([:]))
         }
 
         @Test func `creates every topic of the contract with its settings, and a second run changes nothing`()

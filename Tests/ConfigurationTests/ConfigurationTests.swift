@@ -150,9 +150,32 @@ private func faults(
         "--ingest.allow=17.0.0.0/8, 2620:149::/32,::1", "--ingest.trusted.proxies=10.0.0.1", "--worker.slot=9999",
         "--churn.zone=America/Argentina/Buenos_Aires", "--churn.zone=Etc/GMT+5",
         "--apple.api.sandbox=http://127.0.0.1:80/x/",
-        "--verify.roots=a.pem, b.der",
+        "--verify.roots=/etc/passwd, /etc/group",
     ])
     func `is taken within it`(_ argument: String) { #expect(faults(.check, [argument]) == []) }
+
+    @Test(arguments: ["verify.roots", "consumption.policy", "apple.key", "ingest.tls.certificate"])
+    func `that names a file that is not there is told by check, and by nobody who does not need it`(_ key: String) {
+        let told = faults(.check, ["--\(key)=/nonexistent"])
+        #expect(told.contains("flag --\(key): \(key): cannot read /nonexistent: No such file or directory"), "\(told)")
+        #expect(faults(.topics, ["--\(key)=/nonexistent"]) == [])
+    }
+
+    /// The content of a file instead of its path is an easy slip, and may be a private key.
+    @Test(arguments: [
+        "kafka.ssl.key.location", "kafka.producer.ssl.ca.location", "ingest.tls.key", "apps", "verify.roots",
+    ])
+    func `with a key in the place of its path is not repeated`(_ key: String) throws {
+        let path = FileManager.default.temporaryDirectory.path + "/perennial-\(UUID().uuidString)"
+        let pem = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"
+        try Data(pem.utf8).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        for value in ["file:\(path)", pem] {
+            let told = faults(.check, ["--\(key)=\(value)"]).filter { !$0.contains("set both or none") }
+            #expect(told.count == 1)
+            #expect(!told.joined().contains("hunter2") && !told.joined().contains("BEGIN"), "\(told)")
+        }
+    }
 
     @Test func `with a password in it is not repeated`() {
         let told = faults(.check, ["--apple.api.sandbox=https://user:hunter2@host"])
@@ -177,9 +200,9 @@ private func faults(
     }
 
     @Test func `are half a pair of TLS files, half an API key`() {
-        #expect(faults(.check, ["--ingest.tls.key=a"]).count == 1)
-        #expect(faults(.check, ["--ingest.tls.key=a", "--ingest.tls.certificate=b"]) == [])
-        #expect(faults(.check, ["--apple.key=a", "--apple.key.id=b"]).count == 1)
+        #expect(faults(.check, ["--ingest.tls.key=/etc/passwd"]).count == 1)
+        #expect(faults(.check, ["--ingest.tls.key=/etc/passwd", "--ingest.tls.certificate=/etc/passwd"]) == [])
+        #expect(faults(.check, ["--apple.key=/etc/passwd", "--apple.key.id=b"]).count == 1)
     }
 
     @Test func `are ingest and no apps, no certificate`() {

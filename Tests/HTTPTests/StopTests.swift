@@ -54,6 +54,25 @@ import Testing
         #expect(!holder.take()[0].responder.respond(.text(200, "too late")))
     }
 
+    /// What is given to a handler after everything held was answered would be held for ever, and libmicrohttpd aborts the
+    /// process when it ends with a request that nobody resumed.
+    @Test func `gives no request to a handler after its deadline`() async throws {
+        let (holder, server, client) = try await heldRequest()
+        let slow = try server.client()
+        try await server.waitUntilConnections(2)
+        slow.send("GET / HTTP/1.1\r\n")
+        let isStopped = Latch()
+        WorkerThread.start("stops") {
+            server.stop(.milliseconds(300))
+            isStopped.open()
+        }
+        #expect(try client.answer().status == 503)
+        slow.send("Host: t\r\n\r\n")
+        #expect(try slow.answer().status == 503)
+        #expect(isStopped.wait(for: .seconds(5)))
+        #expect(holder.count == 1)
+    }
+
     @Test func `refuses new connections at once`() async throws {
         let (holder, server, client) = try await heldRequest()
         let isStopped = Latch()

@@ -106,6 +106,17 @@ import Testing
         for package in asked { #expect(installed.contains(package), "\(package) is missing in debian-packages.txt") }
     }
 
+    @Test func `names in the README every property that is refused`() throws {
+        let readme = try String(contentsOf: repository.appendingPathComponent("README.md"), encoding: .utf8)
+        let source = try String(
+            contentsOf: repository.appendingPathComponent("Sources/Kafka/ClientProperties.swift"), encoding: .utf8)
+        let table = try #require(source.range(of: "refused: [String: String] = ["))
+        let end = try #require(source.range(of: "\n    ]", range: table.upperBound..<source.endIndex))
+        let names = source[table.upperBound..<end.lowerBound].matches(of: #/\n {8}"([a-z._]+)":/#).map { $0.1 }
+        #expect(names.count > 20)
+        for name in names { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
+    }
+
     @Test func `has a list of mutants that fits the sources`() throws {
         let verdict = try run(repository.appendingPathComponent("Tests/Mutants/run.sh").path, "--check")
         #expect(verdict.code == 0, "\(verdict.words)")

@@ -5,9 +5,15 @@ import Testing
 final class ProbeProcess: Sendable {
     private let process: ChildProcess
 
-    init(_ behaviour: String, stopDeadlineMilliseconds: Int = 10_000) throws {
-        process = try ChildProcess(
-            productPath("service-probe"), [behaviour, String(stopDeadlineMilliseconds)])
+    /// `errors` is a file to be made, a pipe for standard error.
+    init(_ behaviour: String, stopDeadlineMilliseconds: Int = 10_000, errors: String? = nil) throws {
+        let command = [try productPath("service-probe"), behaviour, String(stopDeadlineMilliseconds)]
+        process =
+            if let errors {
+                try ChildProcess("/bin/sh", ["-c", #"mkfifo "$0" && exec "$@" 2<>"$0""#, errors] + command)
+            } else {
+                try ChildProcess(command[0], Array(command.dropFirst()))
+            }
     }
 
     var log: String { process.standardError }

@@ -79,6 +79,27 @@ import Testing
         #expect(probe.log.contains("second signal"))
     }
 
+    /// A log that nobody reads any more: every line blocks the thread that writes it.
+    @Test(arguments: [(60_000, 2), (700, 1)])
+    func `exits 3 at a second signal and at its deadline also when its log is stuck`(
+        _ deadlineMilliseconds: Int, _ signals: Int
+    ) async throws {
+        let directory = try ScratchDirectory("perennial-service")
+        let pipe = directory.path + "/errors"
+        let probe = try ProbeProcess("never", stopDeadlineMilliseconds: deadlineMilliseconds, errors: pipe)
+        _ = try await probe.waitUntilReady()
+        let descriptor = open(pipe, O_WRONLY | O_NONBLOCK)
+        defer { close(descriptor) }
+        try #require(descriptor >= 0)
+        let zeros = [UInt8](repeating: 0, count: 4096)
+        while write(descriptor, zeros, zeros.count) > 0 {}
+        while write(descriptor, zeros, 1) > 0 {}
+        probe.signal(SIGTERM)
+        try await probe.waitUntilPrinted("stop worker")
+        if signals == 2 { probe.signal(SIGINT) }
+        #expect(try await probe.exitCode(within: .seconds(8)) == 3)
+    }
+
     @Test(arguments: [
         ("fail", "the disk is full", "stop worker\nstop announcement\n"),
         ("ends", "it ended though nobody asked it to", "stop worker\nstop announcement\n"),

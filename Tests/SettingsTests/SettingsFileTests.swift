@@ -44,6 +44,14 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         #expect(file(longest + "x").faults.count == 1)
     }
 
+    @Test func `has an end when it is no settings file`() {
+        let content = (0..<100_000).map { "k\($0)=1\n" }.joined()
+        let file = SettingsFile(path: "f", bytes: Array(content.utf8))
+        #expect(file.lines.count == 2000)
+        #expect(
+            file.faults.map(\.description) == ["f:2001: more than 2000 lines set something; is this a settings file?"])
+    }
+
     @Test func `reports every wrong line at once`() {
         #expect(file("one\n= two\na = 1\na = 2\nthree").faults.count == 4)
     }

@@ -9,7 +9,7 @@ private let name = Setting("name", default: "nobody", .path, readBy: ["run", "ot
 private let port = Setting("listen.port", default: "80", .integer(1...65535), readBy: ["run"], effect: "")
 private let colour = Setting("colour", default: "red", .choice as SettingKind<Colour>, readBy: ["run"], effect: "")
 private let bold = Setting("bold", default: "false", .flag, readBy: ["run"], effect: "")
-private let token = Setting("token", .path, secret: true, readBy: ["run"], effect: "")
+private let token = Setting("token", .pathOrText, secret: true, readBy: ["run"], effect: "")
 private let paths = Setting("paths", .list(of: .path), readBy: ["run"], effect: "")
 private let pin = Setting("pin", .integer(1000...9999), secret: true, readBy: ["run"], effect: "")
 
