@@ -6,8 +6,6 @@ import Testing
 
 @testable import Kafka
 
-private let soon: Duration = .seconds(20)
-
 /// Guarding lines, each shown alone: a second guard elsewhere must not hide that one is gone.
 @Suite(.serialized) struct `The commit path` {
     private func withCluster(_ body: @escaping @Sendable (MockCluster, ClientProperties) throws -> Void) async throws {
