@@ -65,6 +65,7 @@ public final class Consumer {
     private var hooks: (any RebalanceHooks)?
     /// What went wrong in a callback, for the next `poll` to throw.
     private var pendingFault: KafkaFault?
+
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
         var conf = try ClientConf(clientID: configuration.clientID)
@@ -149,10 +150,13 @@ public final class Consumer {
                 try KafkaFault.check(rd_kafka_assign(raw, nil), "give partitions back")
             }
         } catch {
-            // An assignment is answered in any case, or the group waits for ever.
+            // An assignment is answered in any case, or the group waits for ever. What was not taken over is not offered again to
+            // this member, so polling once more would read nothing, quietly.
             readings.reset(to: [])
             rd_kafka_assign(raw, nil)
-            pendingFault = error
+            pendingFault = KafkaFault(
+                error.remedy == .stopProcess ? .stopProcess : .rebuildClient, error.code, operation: error.operation,
+                detail: error.detail)
         }
     }
 

@@ -13,6 +13,7 @@ public final class MockCluster {
         case produce = 0
         case fetch = 1
         case metadata = 3
+        case offsetFetch = 9
         case findCoordinator = 10
         case joinGroup = 11
         case initProducerID = 22

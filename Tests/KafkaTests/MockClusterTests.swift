@@ -226,6 +226,26 @@ import Testing
         }
     }
 
+    @Test func `an assignment without a place to start asks for a new client`() async throws {
+        try await withCluster { cluster in
+            let consumer = try Consumer(
+                .init(
+                    clientID: "c", groupID: "g",
+                    properties: ClientProperties(bootstrapServers: cluster.bootstrapServers)))
+            cluster.fail(.offsetFetch, with: Array(repeating: .illegalGeneration, count: 20))
+            try consumer.subscribe(to: ["in"])
+            do throws(KafkaFault) {
+                let deadline = Deadline(after: soon)
+                while !deadline.hasPassed { _ = try consumer.poll(.milliseconds(50)) }
+                Issue.record("the member goes on without partitions: \(consumer.assignment)")
+            } catch {
+                #expect(error.remedy == .rebuildClient)
+            }
+            #expect(consumer.assignment.isEmpty)
+            consumer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `a position beyond the end is told, not taken for the end`() async throws {
         try await withCluster { cluster in
             let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
