@@ -7,6 +7,7 @@ Signals.holdBack()
 // Every command so far is a tool, and gives up what it is doing.
 Signals.endProcessAtFirst(with: .gaveUp)
 
+let standard = StandardOutput()
 let code = Program.standard.run(
-    Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: .standard)
-endProcess(code)
+    Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: standard.output)
+endProcess(standard.exitCode(after: code))
