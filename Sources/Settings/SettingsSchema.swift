@@ -58,7 +58,9 @@ public struct SettingsSchema: Sendable {
         let dotted = String(key.lowercased().map { $0 == "_" ? "." : $0 })
         let prefix = variable(for: "").lowercased().map { $0 == "_" ? "." : String($0) }.joined()
         let plain = dotted.hasPrefix(prefix) ? String(dotted.dropFirst(prefix.count)) : dotted
-        let isProperty = plain.hasPrefix(family.name + ".") && key != plain
+        // Which properties there are, only the library knows; none has a name near this long.
+        let isProperty =
+            plain.hasPrefix(family.name + ".") && (family.name.utf8.count + 2...100).contains(plain.utf8.count)
         if isProperty { return plain }
         return [plain, "\(family.name).\(plain)"].first(where: keys.contains)
             ?? nearestName(to: key, among: keys + others) ?? nearestName(to: plain, among: keys)
