@@ -44,7 +44,7 @@ public struct TopicPlan: Sendable {
         }
     }
 
-    /// Named even where they are Kafka's default: a cluster may have defaults of its own.
+    /// What a promise rests on is named even where it is Kafka's default: a cluster may have defaults of its own.
     public func settings(of definition: TopicDefinition) -> [TopicSetting] {
         var settings = cleanup(definition) + timestamps(definition)
         if let compression = definition.compression { settings.append(TopicSetting("compression.type", compression)) }

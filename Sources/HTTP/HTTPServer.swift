@@ -93,7 +93,10 @@ public final class HTTPServer: Sendable {
                 : .badIdentity(reason: "certificate and key must be PEM, unencrypted, and belong together")
         }
         daemon = started
-        startSweeper()
+        // Without the sweeper no deadline would be kept.
+        guard case .failure(let error)? = startSweeper().result else { return }
+        stop(by: Deadline(after: .zero))
+        throw .refused(reason: "\(error)")
     }
 
     private static func startDaemon(_ core: ServerCore, socket: Int32) -> DaemonHandle? {
@@ -129,12 +132,12 @@ public final class HTTPServer: Sendable {
     }
 
     /// libmicrohttpd knows only a timer that each byte winds up again; whoever drips would never be cut.
-    private func startSweeper() {
+    private func startSweeper() -> WorkerThread {
         let (core, stop, end) = (core, sweeperStop, sweeperEnd)
         // Often enough that a deadline is kept to a few percent, rarely enough to cost nothing.
         let shortest = min(core.configuration.requestDeadline, core.configuration.drainGrace)
         let interval = max(.milliseconds(20), min(.milliseconds(250), shortest / 4))
-        WorkerThread.start("http-sweeper") {
+        return WorkerThread.start("http-sweeper") {
             while !stop.wait(for: interval) { core.sweep() }
             end.open()
         }
@@ -147,7 +150,8 @@ public final class HTTPServer: Sendable {
     /// 2. Requests go on being answered, with `Connection: close`; idle connections are closed after a short grace.
     /// 3. At the deadline what is still held is answered 503, so that every client knows.
     ///
-    /// true: every request had its answer in time.
+    /// true: every request had its answer in time. A second call changes nothing and returns true at once, whether or not the
+    /// first has ended.
     @discardableResult
     public func stop(by deadline: Deadline) -> Bool {
         let isFirst = stopping.withLock { stopping in

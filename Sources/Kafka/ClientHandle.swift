@@ -20,11 +20,17 @@ struct ClientHandle: ~Copyable {
         guard let raw = rd_kafka_new(type, copy, &message, message.count) else {
             // The library owns the configuration only when it made a client.
             rd_kafka_conf_destroy(copy)
-            throw PropertyFault(property: "*", reason: "the client cannot be made: \(text(of: message))")
+            throw PropertyFault(property: "*", reason: Self.reason(text(of: message)))
         }
         client = raw
         self.context = context
         self.label = label
+    }
+
+    /// The library's words, and what it takes for granted.
+    private static func reason(_ words: String) -> String {
+        "a Kafka client cannot be made of these properties: \(words)"
+            + (words.contains("sasl.kerberos") ? "; kafka.sasl.mechanisms is not set, and Kerberos is its default" : "")
     }
 
     /// The library's handle, which is freed by `close`.

@@ -114,7 +114,8 @@ public struct PropertyFault: Error, Equatable, CustomStringConvertible {
     public var suggestion: String?
 
     public var description: String {
-        "kafka.\(property) \(reason)" + (suggestion.map { "; the nearest is kafka.\($0)" } ?? "")
+        if property == "*" { return reason }
+        return "kafka.\(property) \(reason)" + (suggestion.map { "; the nearest is kafka.\($0)" } ?? "")
     }
 }
 

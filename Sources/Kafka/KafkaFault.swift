@@ -83,6 +83,9 @@ public struct KafkaFault: Error, Equatable, CustomStringConvertible {
         self.detail = detail ?? code.explanation
     }
 
+    /// For people: what failed, why, and Kafka's name of the code. The remedy is for programs.
+    public var words: String { "cannot \(operation): \(detail) (\(code.name))" }
+
     public var description: String { "cannot \(operation): \(detail) (\(code.name), \(remedy.rawValue))" }
 }
 

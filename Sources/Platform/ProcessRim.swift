@@ -73,12 +73,11 @@ public enum Signals {
     /// For programs without anything to drain: the first SIGINT or SIGTERM ends the process at once with this code.
     ///
     /// Takes the place of `wait`, which then nobody may call.
-    public static func endProcessAtFirst(with code: ExitCode) {
+    public static func endProcessAtFirst(with code: ExitCode, saying words: String) {
         WorkerThread.start("signals") {
-            while true {
-                let signal = wait(for: .seconds(3600))
-                if signal == .interrupt || signal == .terminate { endProcess(code) }
-            }
+            while wait(for: .seconds(3600)) == nil {}
+            printMessage(words)
+            endProcess(code)
         }
     }
 

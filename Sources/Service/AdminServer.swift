@@ -33,6 +33,8 @@ public final class AdminServer: ServicePart {
         configuration.maxConnections = 64
         // None of its requests has a body.
         configuration.maxBodyBytes = 0
+        // Idle connections may not take the room of a probe.
+        configuration.idleTimeout = .seconds(10)
         // Probes open a connection each time; a scraper copes with a closed one.
         configuration.drainGrace = .milliseconds(100)
         let made = try HTTPServer(configuration, handler: routes(), metrics: metrics, logger: logger)

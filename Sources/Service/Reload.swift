@@ -32,8 +32,13 @@ final class Reload: Sendable {
             return !state.isRunning
         }
         guard mayStart else { return }
-        WorkerThread.start("reload") {
+        let thread = WorkerThread.start("reload") {
             while self.takeRequest() { self.run(hook) }
+        }
+        if case .failure(let error)? = thread.result {
+            logger.error("reload failed; what was loaded before stays", ["reason": .string("\(error)")])
+            // The next request tries again.
+            state.withLock { $0.isRunning = false }
         }
     }
 

@@ -59,7 +59,11 @@ public final class Service: Sendable {
     /// Runs the service to its end and returns the exit code. Blocks; call it on the main thread, once. With a code other
     /// than `done` parts may still be running: leave with `endProcess`.
     public func run() -> ExitCode {
-        WorkerThread.start("service") { self.live() }
+        let life = WorkerThread.start("service") { self.live() }
+        if case .failure(let error)? = life.result {
+            say { $0.error("cannot start", ["reason": .string("\(error)")]) }
+            return .gaveUp
+        }
         // A signal is noticed at once; the rest within this time.
         let interval = Duration.milliseconds(50)
         while !ended.isOpen {

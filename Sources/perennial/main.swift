@@ -5,7 +5,9 @@ import Roles
 Signals.holdBack()
 
 // Every command so far is a tool, and gives up what it is doing.
-Signals.endProcessAtFirst(with: .gaveUp)
+Signals.endProcessAtFirst(
+    with: .gaveUp,
+    saying: "perennial: interrupted. What Kafka was asked for before may still be done; running it again is safe")
 
 let standard = StandardOutput()
 let code = Program.standard.run(

@@ -6,8 +6,6 @@ import Testing
 
 @testable import Kafka
 
-private let soon: Duration = .seconds(20)
-
 /// Guarding lines, each shown alone: a second guard elsewhere must not hide that one is gone.
 @Suite(.serialized) struct `The commit path` {
     private func withCluster(_ body: @escaping @Sendable (MockCluster, ClientProperties) throws -> Void) async throws {
@@ -15,7 +13,6 @@ private let soon: Duration = .seconds(20)
             let cluster = try MockCluster()
             defer { cluster.close() }
             try cluster.createTopic("left", partitions: 3)
-            try cluster.createTopic("right", partitions: 3)
             try body(cluster, ClientProperties(bootstrapServers: cluster.bootstrapServers))
         }
     }
@@ -178,33 +175,6 @@ private let soon: Duration = .seconds(20)
             let second = try member()
             #expect(try second.committed([TopicPartition("left", 0)], by: Deadline(after: soon)).isEmpty)
             second.close(by: Deadline(after: soon))
-        }
-    }
-
-    @Test func `gives equal partitions of two topics to one owner`() async throws {
-        try await withCluster { _, properties in
-            // The mock waits for a whole session, less a second, when a member comes after the first three seconds.
-            var properties = properties
-            properties.set("heartbeat.interval.ms", "500")
-            let members = try (0..<2).map { number in
-                var options = Consumer.Configuration(clientID: "c\(number)", groupID: "g", properties: properties)
-                options.sessionTimeout = .seconds(4)
-                return try Consumer(options)
-            }
-            for member in members { try member.subscribe(to: ["left", "right"]) }
-            let deadline = Deadline(after: soon)
-            while !deadline.hasPassed && members.contains(where: { $0.assignment.isEmpty || $0.assignment.count == 6 })
-            {
-                for member in members { _ = try member.poll(.milliseconds(20)) }
-            }
-            #expect(members.map(\.assignment.count).sorted() == [2, 4])
-            for member in members {
-                func numbers(_ topic: String) -> [Int32] {
-                    member.assignment.filter { $0.topic == topic }.map(\.partition)
-                }
-                #expect(numbers("left") == numbers("right"))
-            }
-            for member in members { member.close(by: Deadline(after: soon)) }
         }
     }
 }

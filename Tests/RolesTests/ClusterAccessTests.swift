@@ -77,6 +77,7 @@ import Testing
             environment: .only([:]))
         try await Task.sleep(for: .milliseconds(300))
         #expect(try await tool.terminate(within: .seconds(2)) == .exited(code: 3))
+        #expect(tool.standardError.contains("interrupted"))
     }
 }
 
@@ -111,10 +112,20 @@ import Testing
         #expect(findings.first?.line.contains("message.timestamp.after.max.ms unknown to this broker -> 60000") == true)
     }
 
+    @Test func `more in-sync replicas than there are replicas are never asked for`() {
+        let findings = TopicComparison.findings(
+            planned,
+            existing {
+                $0.replicas = 1
+                $0.settings["min.insync.replicas"] = "1"
+            })
+        #expect(findings == [.wrongReplication(planned[0], has: 1)])
+    }
+
     @Test func `partitions and replicas that differ are for people`() {
         let findings = TopicComparison.findings(
-            planned, existing { ($0.partitions, $0.replicas) = (3, 1) })
-        #expect(findings == [.wrongPartitions(planned[0], has: 3), .wrongReplication(planned[0], has: 1)])
+            planned, existing { ($0.partitions, $0.replicas) = (3, 2) })
+        #expect(findings == [.wrongPartitions(planned[0], has: 3), .wrongReplication(planned[0], has: 2)])
         #expect(findings.allSatisfy { $0.isForPeople })
     }
 }

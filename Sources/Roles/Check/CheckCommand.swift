@@ -39,8 +39,12 @@ struct CheckRun {
                     + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
             return topics(access, by: deadline)
         } catch {
+            if error.isWrongUsage {
+                for cause in error.causes { output.message("perennial check: \(cause)") }
+                return .wrongUsage
+            }
             for cause in error.causes { output.data("wrong   kafka  \(cause)") }
-            return error.isWrongUsage ? .wrongUsage : .no
+            return .no
         }
     }
 
@@ -56,10 +60,14 @@ struct CheckRun {
                 if case .missing = finding { continue }
                 output.data(finding.line)
             }
+            let changes = findings.count { if case .differentSettings = $0 { true } else { false } }
+            if changes > 0 {
+                output.data("wrong   topics  \(changes) have other settings: perennial topics apply corrects them")
+            }
             if findings.isEmpty { output.data("ok      topics  \(planned.count)") }
             return findings.isEmpty ? .done : .no
         } catch {
-            output.data("wrong   topics  \(error)")
+            output.data("wrong   topics  \(error.words)")
             return .no
         }
     }

@@ -79,8 +79,8 @@ struct ClusterAccess {
         }
         if !causes.isEmpty { return causes }
         return [
-            "no broker of kafka.bootstrap.servers=\(servers) answers: check the addresses, and that nothing between here and "
-                + "there drops packets (\(last.detail))"
+            "no broker of kafka.bootstrap.servers=\(servers) answers: check that these are addresses of brokers (not of a "
+                + "controller), and that nothing between here and there drops packets (\(last.detail))"
         ]
     }
 }

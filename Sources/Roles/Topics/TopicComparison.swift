@@ -73,11 +73,16 @@ enum TopicComparison {
             if has.partitions != topic.partitions { findings.append(.wrongPartitions(topic, has: has.partitions)) }
             if has.replicas != topic.replicationFactor { findings.append(.wrongReplication(topic, has: has.replicas)) }
             // What holds is compared, wherever it was set: on the topic, on the broker, or built in.
-            let changes = topic.settings.filter { has.settings[$0.name] != $0.value }
+            let changes = topic.settings.filter { has.settings[$0.name] != $0.value && !isBeyondReplicas($0, has) }
                 .map { SettingChange(name: $0.name, has: has.settings[$0.name], wanted: $0.value) }
             if !changes.isEmpty { findings.append(.differentSettings(topic, changes)) }
             return findings
         }
+    }
+
+    /// More in-sync replicas than there are replicas would stop every write; the wrong number of replicas is told instead.
+    private static func isBeyondReplicas(_ setting: TopicSetting, _ has: ExistingTopic) -> Bool {
+        setting.name == "min.insync.replicas" && (Int(setting.value) ?? 0) > has.replicas
     }
 }
 

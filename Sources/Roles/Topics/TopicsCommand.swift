@@ -53,15 +53,29 @@ struct TopicsRun {
         do throws(KafkaFault) {
             let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
             for finding in findings { output.data(finding.line) }
+            let lacks = lacksBrokers(findings)
+            if let lacks { output.message("perennial topics: \(lacks)") }
             if findings.isEmpty {
                 output.data("ok      \(planned.count) topics are as they should be")
                 return .done
             }
-            return applies ? try apply(findings) : .no
+            return applies && lacks == nil ? try apply(findings) : .no
         } catch {
-            output.message("perennial topics: \(error)")
+            output.message("perennial topics: \(error.words). Running it again is safe")
             return .gaveUp
         }
+    }
+
+    /// Known beforehand, so nothing is tried: a part of the topics would be made with settings that are to change.
+    private func lacksBrokers(_ findings: [TopicFinding]) -> String? {
+        let wanted = configuration.topicPlan.replicationFactor
+        let brokers = access.cluster.brokers.count
+        guard wanted > brokers, findings.contains(where: { if case .missing = $0 { true } else { false } }) else {
+            return nil
+        }
+        return
+            "nothing can be created: topics.replication.factor=\(wanted) needs as many brokers, and there are \(brokers); for "
+            + "a single broker set topics.replication.factor=1 and topics.min.insync.replicas=1"
     }
 
     private func apply(_ findings: [TopicFinding]) throws(KafkaFault) -> ExitCode {
@@ -93,11 +107,23 @@ struct TopicsRun {
                 settings: topic.settings.map { ($0.name, $0.value) })
         }
         let outcomes = try access.admin.create(requests, by: deadline)
-        return topics.filter { topic in
-            guard let fault = outcomes[topic.name] ?? nil else { return false }
-            output.message("perennial topics: \(fault)\(advice(fault, topic))")
-            return true
-        }.map(\.name)
+        // One cause often stops many topics: it is told once.
+        var refused: [(topics: [String], fault: KafkaFault)] = []
+        for topic in topics {
+            guard let fault = outcomes[topic.name] ?? nil else { continue }
+            if let known = refused.firstIndex(where: { $0.fault.code == fault.code && $0.fault.detail == fault.detail })
+            {
+                refused[known].topics.append(topic.name)
+            } else {
+                refused.append(([topic.name], fault))
+            }
+        }
+        for (topics, fault) in refused {
+            let others = topics.count == 1 ? "" : " and \(topics.count - 1) more"
+            output.message(
+                "perennial topics: cannot create topic \(topics[0])\(others): \(fault.detail) (\(fault.code.name))")
+        }
+        return refused.flatMap(\.topics)
     }
 
     private func change(_ findings: [TopicFinding]) -> [String] {
@@ -106,17 +132,10 @@ struct TopicsRun {
             do throws(KafkaFault) {
                 try access.admin.change(changes.map { ($0.name, $0.wanted) }, of: topic.name, by: deadline)
             } catch {
-                output.message("perennial topics: \(error)")
+                output.message("perennial topics: \(error.words)")
                 refused.append(topic.name)
             }
         }
         return refused
-    }
-
-    private func advice(_ fault: KafkaFault, _ topic: PlannedTopic) -> String {
-        guard fault.code == .invalidReplicationFactor else { return "" }
-        return
-            "; \(topic.replicationFactor) replicas need as many brokers, and \(access.cluster.brokers.count) answer: for a "
-            + "single broker set topics.replication.factor=1 and topics.min.insync.replicas=1"
     }
 }
