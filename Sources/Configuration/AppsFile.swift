@@ -57,8 +57,9 @@ struct AppsFile {
         }
         let known = ["bundleId", "appAppleId", "entitlements", "periods"]
         for member in object.members where !known.contains(member.name) {
-            let nearest = nearestName(to: member.name, among: known) ?? ""
-            refuse(place, "no member is called \(quoted(member.name)); the nearest is \(nearest)")
+            let nearest = nearestName(to: member.name, among: known).map { "the nearest is \($0)" }
+            let all = "there are \(known.joined(separator: ", "))"
+            refuse(place, "no member is called \(quoted(member.name)); \(nearest ?? all)")
         }
         let appAppleId = appAppleId(object["appAppleId"], at: place + ".appAppleId")
         let entitlements = entitlements(object["entitlements"], at: place + ".entitlements")

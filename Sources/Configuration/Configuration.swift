@@ -108,7 +108,7 @@ public struct Configuration: Sendable {
         let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
         faults += appsFile?.faults ?? []
         faults += conflicts(in: settings, for: command)
-        if command == .check { faults += unreadableFiles(in: settings) }
+        faults += unreadableFiles(in: settings, for: command)
         guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
         return Configuration(settings, apps: appsFile?.apps ?? [])
     }

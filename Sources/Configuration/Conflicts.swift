@@ -1,5 +1,6 @@
 // Settings that are each right and do not go together.
 
+import Glibc
 import Platform
 import Settings
 
@@ -10,27 +11,63 @@ func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [Sett
     case .ingest: ingestConflicts(settings)
     case .api: apiConflicts(settings)
     case .consumption, .backfill: appleConflicts(settings)
-    case .check: topicConflicts(settings) + tlsConflicts(settings) + apiConflicts(settings) + appleConflicts(settings)
+    case .check:
+        topicConflicts(settings) + tlsConflicts(settings) + apiConflicts(settings) + appleConflicts(settings)
+            + listenConflicts(settings)
     default: []
     }
 }
 
-/// Files that other commands would miss when they start. `apps` is read in full and not among them.
-func unreadableFiles(in settings: ResolvedSettings) -> [SettingFault] {
+/// Files that `command` is going to need. `apps` is read in full and not among them; what is in the others is judged by who
+/// uses it.
+func unreadableFiles(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     let single = [
         SettingTable.ingestCertificate, SettingTable.ingestKey, SettingTable.consumptionPolicy, SettingTable.appleKey,
     ]
-    var named = single.compactMap { setting in settings[setting].map { (setting.definition.key, $0) } }
-    named += (settings[SettingTable.verifyRoots] ?? []).map { (SettingTable.verifyRoots.definition.key, $0) }
+    var named = single.compactMap { setting in settings[setting].map { (setting.definition, $0) } }
+    named += (settings[SettingTable.verifyRoots] ?? []).map { (SettingTable.verifyRoots.definition, $0) }
     // The App Store key itself may have been given by `file:`.
-    return named.filter { !$0.1.hasPrefix("-----BEGIN") }.compactMap { key, path in
+    let opened = named.filter { $0.0.readers.contains(command.rawValue) && !$0.1.hasPrefix("-----BEGIN") }
+    let faults: [SettingFault] = opened.compactMap { definition, path in
         do throws(FileFault) {
             _ = try readFile(path)
             return nil
         } catch {
-            return SettingFault(settings.origin(of: key), "\(key): \(error)")
+            return SettingFault(settings.origin(of: definition.key), "\(definition.key): \(error)")
         }
     }
+    return faults + unknownZone(settings, for: command)
+}
+
+/// Nothing is said where the system has no time zones at all: the name may be right.
+private func unknownZone(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+    let folder = "/usr/share/zoneinfo"
+    let key = SettingTable.churnZone.definition.key
+    let zone = settings.required(SettingTable.churnZone)
+    guard SettingTable.churnZone.definition.readers.contains(command.rawValue), zone != "UTC",
+        access(folder, F_OK) == 0
+    else { return [] }
+    do throws(FileFault) {
+        _ = try readFile("\(folder)/\(zone)")
+        return []
+    } catch {
+        return [
+            SettingFault(
+                settings.origin(of: key),
+                "\(key): no time zone is called \(quoted(zone)): \(error); write it like Europe/Berlin")
+        ]
+    }
+}
+
+/// On one machine only the first to start would get the address.
+private func listenConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
+    let ingest = settings.required(SettingTable.ingestListen)
+    guard ingest.port != 0, ingest == settings.required(SettingTable.apiListen) else { return [] }
+    return [
+        SettingFault(
+            settings.origin(of: SettingTable.apiListen.definition.key),
+            "api.listen and ingest.listen are both \(ingest); give one of them another port")
+    ]
 }
 
 private func topicConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
@@ -47,11 +84,13 @@ private func topicConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
 
 private func ingestConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     var faults = tlsConflicts(settings)
-    if settings[SettingTable.apps] == nil {
+    if !settings.isGiven(SettingTable.apps.definition.key) {
         faults.append(SettingFault("apps is not set: ingest has to know which apps are yours; name the JSON file"))
     }
     let isPlaintext = settings.required(SettingTable.ingestPlaintext)
-    let hasNoTLS = settings[SettingTable.ingestCertificate] == nil && settings[SettingTable.ingestKey] == nil
+    let hasNoTLS =
+        !settings.isGiven(SettingTable.ingestCertificate.definition.key)
+        && !settings.isGiven(SettingTable.ingestKey.definition.key)
     if hasNoTLS && !isPlaintext {
         faults.append(
             SettingFault(
@@ -62,8 +101,8 @@ private func ingestConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
 }
 
 private func tlsConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
-    let hasCertificate = settings[SettingTable.ingestCertificate] != nil
-    let hasKey = settings[SettingTable.ingestKey] != nil
+    let hasCertificate = settings.isGiven(SettingTable.ingestCertificate.definition.key)
+    let hasKey = settings.isGiven(SettingTable.ingestKey.definition.key)
     guard hasCertificate != hasKey else { return [] }
     let (given, missing) =
         hasCertificate
@@ -74,7 +113,7 @@ private func tlsConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
 /// Who owns what is nobody else's business: without a token only this machine may ask.
 private func apiConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     let listen = settings.required(SettingTable.apiListen)
-    guard settings[SettingTable.apiToken] == nil, !listen.address.isLoopback else { return [] }
+    guard !settings.isGiven(SettingTable.apiToken.definition.key), !listen.address.isLoopback else { return [] }
     return [
         SettingFault(
             settings.origin(of: SettingTable.apiListen.definition.key),
@@ -84,12 +123,8 @@ private func apiConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
 }
 
 private func appleConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
-    let parts = [
-        (SettingTable.appleIssuerId.definition.key, settings[SettingTable.appleIssuerId]),
-        (SettingTable.appleKeyId.definition.key, settings[SettingTable.appleKeyId]),
-        (SettingTable.appleKey.definition.key, settings[SettingTable.appleKey]),
-    ]
-    let missing = parts.filter { $0.1 == nil }.map(\.0)
+    let parts = [SettingTable.appleIssuerId, SettingTable.appleKeyId, SettingTable.appleKey].map(\.definition.key)
+    let missing = parts.filter { !settings.isGiven($0) }
     guard (1..<parts.count).contains(missing.count) else { return [] }
     return [
         SettingFault("the App Store Server API key is incomplete: set \(missing.joined(separator: " and ")) as well")

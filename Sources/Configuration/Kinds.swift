@@ -1,6 +1,7 @@
 // Kinds of values that only this product has.
 
 import Contract
+import Platform
 import Settings
 
 public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
@@ -73,7 +74,7 @@ extension SettingKind where Value == WorkerSlot {
     static var workerSlot: SettingKind {
         SettingKind("auto or 0 to \(WorkerSlot.limit)") { text throws(SettingProblem) in
             if text == "auto" { return .auto }
-            guard let number = Int(text), (0...WorkerSlot.limit).contains(number) else {
+            guard let number = decimal(text, upTo: WorkerSlot.limit) else {
                 throw SettingProblem("auto or a whole number from 0 to \(WorkerSlot.limit)")
             }
             return .fixed(number)

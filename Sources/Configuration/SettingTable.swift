@@ -166,7 +166,8 @@ public enum SettingTable {
     public static let kafkaReaders = topicPrefix.definition.readers
 
     public static let schema = SettingsSchema(
-        definitions: definitions, family: kafka, variablePrefix: "PERENNIAL_", defaultFile: "./perennial.conf")
+        definitions: definitions, family: kafka, variablePrefix: "PERENNIAL_", defaultFile: "./perennial.conf",
+        help: "perennial help settings")
 
     /// `check` reads everything.
     private static func setting<Value>(

@@ -12,23 +12,30 @@ public func environmentVariables() -> [(name: String, value: String)] {
     }
 }
 
-/// Writes every byte, whatever the size of the pipe; gives up quietly when nobody reads any more.
+/// Writes every byte, whatever the size of the pipe. nil: all are written, or nobody reads any more, which is the reader's
+/// own will; else why the rest is lost.
 ///
 /// A descriptor that does not block (whoever shares a terminal or pipe may have made it so, for all) is waited for. After
 /// `stallLimit` without room for a byte its reader is taken for dead: a logger must not hold up its process for ever.
-public func writeAll(_ bytes: [UInt8], to descriptor: Int32, stallLimit: Duration = .seconds(10)) {
+@discardableResult
+public func writeAll(
+    _ bytes: [UInt8], to descriptor: Int32, stallLimit: Duration = .seconds(10)
+) -> SystemFailure? {
     var written = 0
-    bytes.withUnsafeBytes { buffer in
+    return bytes.withUnsafeBytes { buffer in
         while written < buffer.count {
             let count = write(descriptor, buffer.baseAddress! + written, buffer.count - written)
             if count >= 0 {
                 written += count
             } else if errno == EAGAIN {
-                guard waitForRoom(in: descriptor, until: Deadline(after: stallLimit)) else { return }
+                guard waitForRoom(in: descriptor, until: Deadline(after: stallLimit)) else {
+                    return SystemFailure(operation: "write", code: ETIMEDOUT)
+                }
             } else if errno != EINTR {
-                return
+                return errno == EPIPE ? nil : .last("write")
             }
         }
+        return nil
     }
 }
 
@@ -42,8 +49,9 @@ private func waitForRoom(in descriptor: Int32, until deadline: Deadline) -> Bool
     }
 }
 
-/// Data goes to standard output.
-public func printData(_ text: String) { writeAll(Array((text + "\n").utf8), to: 1) }
+/// Data goes to standard output. Returns why it is lost, as `writeAll` does.
+@discardableResult
+public func printData(_ text: String) -> SystemFailure? { writeAll(Array((text + "\n").utf8), to: 1) }
 
 /// Words for people go to standard error.
 public func printMessage(_ text: String) { writeAll(Array((text + "\n").utf8), to: 2) }

@@ -38,8 +38,8 @@ public struct ParsedArguments: Sendable {
     /// For a command without settings: there every other flag is a mistake.
     public func unknownOptions(known: [CommandOption]) -> [SettingFault] {
         (settings.map(\.key) + withoutValue).map { key in
-            let nearest = nearestName(to: key, among: known.map(\.name)) ?? "none"
-            return SettingFault("no option is called \(quoted("--" + key)); the nearest is --\(nearest)")
+            let nearest = nearestName(to: key, among: known.map(\.name)).map { "; the nearest is --\($0)" } ?? ""
+            return SettingFault("no option is called \(quoted("--" + key))\(nearest)")
         }
     }
 

@@ -1,5 +1,7 @@
 // One setting: its name, what it may be, and what it does. Help, checks and typed access all come from here.
 
+import Platform
+
 /// Why a text is no value of a setting, as the rest of the sentence "… must be …". Never repeats the text: it may be secret.
 public struct SettingProblem: Error, Equatable {
     public let words: String
@@ -16,10 +18,15 @@ public struct SettingProblem: Error, Equatable {
 public struct SettingKind<Value: Sendable>: Sendable {
     /// For tables: "whole number from 1 to 10".
     public let values: String
+    /// The value is a path as it stands. Read by `file:`, the content of a file would be taken for the name of another.
+    public let isPath: Bool
     public let parse: @Sendable (String) throws(SettingProblem) -> Value
 
-    public init(_ values: String, parse: @escaping @Sendable (String) throws(SettingProblem) -> Value) {
+    public init(
+        _ values: String, isPath: Bool = false, parse: @escaping @Sendable (String) throws(SettingProblem) -> Value
+    ) {
         self.values = values
+        self.isPath = isPath
         self.parse = parse
     }
 }
@@ -38,7 +45,7 @@ public struct Setting<Value: Sendable>: Sendable {
         self.kind = kind
         definition = SettingDefinition(
             key: key, defaultText: defaultText, defaultNote: note, values: kind.values, effect: effect,
-            isSecret: secret, readers: readers,
+            isSecret: secret, isPath: kind.isPath, readers: readers,
             problem: { text in
                 do throws(SettingProblem) {
                     _ = try kind.parse(text)
@@ -62,6 +69,7 @@ public struct SettingDefinition: Sendable {
     public let values: String
     public let effect: String
     public let isSecret: Bool
+    let isPath: Bool
     public let readers: [String]
     let problem: @Sendable (String) -> SettingProblem?
 
@@ -73,7 +81,7 @@ extension SettingKind where Value == Int {
     public static func integer(_ range: ClosedRange<Int>) -> SettingKind {
         let values = "whole number from \(range.lowerBound) to \(range.upperBound)"
         return SettingKind(values) { text throws(SettingProblem) in
-            guard let number = Int(text), range.contains(number) else { throw SettingProblem("a \(values)") }
+            guard let number = decimal(text), range.contains(number) else { throw SettingProblem("a \(values)") }
             return number
         }
     }
@@ -94,11 +102,11 @@ extension SettingKind where Value == Bool {
 extension SettingKind where Value == String {
     /// A name of a file. Whether it can be read is found out by who reads it.
     public static var path: SettingKind {
-        SettingKind("path") { text throws(SettingProblem) in
+        SettingKind("path", isPath: true) { text throws(SettingProblem) in
             // A file's content instead of its path, perhaps a private key, which no message may repeat.
             guard !text.utf8.contains(where: { $0 < 0x20 }) else {
                 throw SettingProblem(
-                    "a path on one line; a value that begins with file: is what the file holds", hidesValue: true)
+                    "a path on one line, not what the file holds", hidesValue: true)
             }
             guard !text.isEmpty else { throw SettingProblem("the path of a file or directory") }
             return text
@@ -128,7 +136,8 @@ extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawVal
 extension SettingKind {
     /// Several values, separated by commas; blanks around them do not count.
     public static func list<Element>(of element: SettingKind<Element>) -> SettingKind where Value == [Element] {
-        SettingKind("\(element.values), several separated by commas") { text throws(SettingProblem) in
+        SettingKind("\(element.values), several separated by commas", isPath: element.isPath) {
+            text throws(SettingProblem) in
             var list: [Element] = []
             for part in text.split(separator: ",", omittingEmptySubsequences: false) {
                 list.append(try element.parse(trimmed(part)))

@@ -3,6 +3,7 @@
 // A value is what stands after the first `=`, without blanks around it: it may hold `=` and `#`. CRLF and a byte order mark
 // are taken for what editors do.
 
+import Glibc
 import Platform
 
 struct SettingsFileLine: Equatable {
@@ -30,8 +31,26 @@ struct SettingsFile {
         do throws(FileFault) {
             parse(try readFile(path, limitBytes: Self.limitBytes))
         } catch {
-            faults.append(
-                SettingFault("\(error); name a settings file that is there with --\(SettingsSchema.fileFlag)"))
+            faults.append(SettingFault("\(error); \(Self.remedy(of: error, path))"))
+        }
+    }
+
+    private static func remedy(of fault: FileFault, _ path: String) -> String {
+        let another = "name another file with --\(SettingsSchema.fileFlag)"
+        switch fault {
+        case .unreadable:
+            var status = stat()
+            guard lstat(path, &status) == 0 else {
+                return errno == ENOENT
+                    ? "name a settings file that is there with --\(SettingsSchema.fileFlag)"
+                    : "see to the way to it, or \(another)"
+            }
+            if status.st_mode & S_IFMT == S_IFLNK, access(path, F_OK) != 0 {
+                return "it is a link to a file that is not there: mend or remove it"
+            }
+            return "give this user the right to read it, or \(another)"
+        case .notAFile: return another
+        case .tooLarge: return "is this a settings file? Else \(another)"
         }
     }
 
@@ -53,7 +72,9 @@ struct SettingsFile {
                 return
             }
             if let first = firstLine[line.key] {
-                refuse(line.line, "\(shownKey(line.key)) is already set in line \(first); keep one of the two")
+                refuse(
+                    line.line,
+                    "\(shownKey(line.key, value: line.value)) is already set in line \(first); keep one of the two")
             } else {
                 firstLine[line.key] = line.line
                 lines.append(line)
@@ -97,10 +118,17 @@ struct SettingsFile {
     }
 }
 
-/// A key as it may be repeated in a message. What is not written like a key may be the last line of a pasted private key.
-func shownKey(_ key: String) -> String {
-    let looksLikeKey = key.utf8.count <= 64 && key.utf8.allSatisfy(isKeyByte)
-    return looksLikeKey ? key : "the key (not shown: no setting is written like it)"
+/// A key as it may be repeated in a message.
+func shownKey(_ key: String, value: String) -> String {
+    looksLikeKey(key, value: value) ? key : "the key (not shown: no setting is written like it)"
+}
+
+/// Written like a key or like a variable. What is not may be the last line of a pasted private key; so may letters and
+/// digits with nothing behind them but the signs that fill up such a line.
+func looksLikeKey(_ key: String, value: String) -> Bool {
+    let isKey = key.utf8.allSatisfy(isKeyByte)
+    let isVariable = key.lowercased().utf8.allSatisfy(isKeyByte) && !["", "="].contains(value)
+    return key.utf8.count <= 64 && (isKey || isVariable)
 }
 
 func isKeyByte(_ byte: UInt8) -> Bool {

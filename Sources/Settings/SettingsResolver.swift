@@ -20,6 +20,7 @@ public struct ResolvedSettings: Sendable {
 
     private let schema: SettingsSchema
     private var values: [String: Value] = [:]
+    private var refusedKeys: Set<String> = []
 
     /// `command` names who asks; nil opens the files of every value.
     public init(
@@ -66,6 +67,9 @@ public struct ResolvedSettings: Sendable {
         return value
     }
 
+    /// Somebody set it, be it to a value that was refused: then it is wrong, and not missing as well.
+    public func isGiven(_ key: String) -> Bool { values[key] != nil || refusedKeys.contains(key) }
+
     public func origin(of key: String) -> SettingOrigin { values[key]?.origin ?? .builtIn }
 
     /// Every setting and property as people may see it: secrets, and what was read by `file:`, as "(not shown)".
@@ -99,15 +103,18 @@ public struct ResolvedSettings: Sendable {
                 given.append(GivenValue(key: key, text: value, origin: origin))
             } else {
                 let names = schema.keys.map(schema.variable(for:)) + [schema.fileVariable]
-                let nearest = nearestName(to: name, among: names) ?? "none"
-                faults.append(SettingFault(origin, "no setting has this name; the nearest is \(nearest)"))
+                let nearest = nearestName(to: name, among: names).map { "the nearest is \($0)" }
+                faults.append(SettingFault(origin, "no setting has this name; \(nearest ?? listed)"))
             }
         }
         return given
     }
 
     private mutating func valuesOfFile(named path: String?) -> [GivenValue] {
-        guard let path = path ?? (access(schema.defaultFile, F_OK) == 0 ? schema.defaultFile : nil) else { return [] }
+        // A link that leads nowhere was meant to be read: only where there is not even a link, there is no file.
+        var status = stat()
+        let hasDefault = lstat(schema.defaultFile, &status) == 0
+        guard let path = path ?? (hasDefault ? schema.defaultFile : nil) else { return [] }
         let file = SettingsFile(path: path)
         faults += file.faults
         return file.lines.map { line in
@@ -122,16 +129,38 @@ public struct ResolvedSettings: Sendable {
         guard let definition = schema.definition(given.key) else {
             return faults.append(unknown(given, otherFlags: otherFlags))
         }
+        if definition.isPath, given.namesFile {
+            refusedKeys.insert(given.key)
+            return faults.append(
+                SettingFault(given.origin, "\(given.key): the value is a path itself; write it without \"file:\""))
+        }
         let isRead = command.map { definition.readers.contains($0) } ?? true
-        guard isRead || !given.namesFile, let text = resolved(given), !definition.meansNone(text)
-        else { return }
+        guard isRead || !given.namesFile else { return }
+        guard let text = resolved(given) else {
+            refusedKeys.insert(given.key)
+            return
+        }
+        if definition.meansNone(text) { return }
         if let problem = definition.problem(text) {
             let isHidden = definition.isSecret || problem.hidesValue || given.namesFile
             let shown = isHidden ? "its value" : quoted(text)
-            faults.append(SettingFault(given.origin, "\(given.key): \(shown) must be \(problem.words)"))
+            refusedKeys.insert(given.key)
+            let words = "\(given.key): \(shown) must be \(problem.words)\(fileHabit(given))"
+            faults.append(SettingFault(given.origin, words))
         } else {
             values[given.key] = Value(text: text, origin: given.origin, wasReadFromFile: given.namesFile)
         }
+    }
+
+    /// What other formats of settings take, and this one does not.
+    private func fileHabit(_ given: GivenValue) -> String {
+        guard case .file = given.origin else { return "" }
+        var words = ""
+        if given.text.contains(" #") || given.text.contains("\t#") {
+            words += "; \"#\" begins a comment only at the start of a line"
+        }
+        if let first = given.text.first, first == "\"" || first == "'" { words += "; quotes are part of the value" }
+        return words
     }
 
     private mutating func takeProperty(_ given: GivenValue) {
@@ -141,7 +170,9 @@ public struct ResolvedSettings: Sendable {
         guard !name.isEmpty, name.utf8.allSatisfy(isKeyByte), !schema.family.scopes.contains(name) else {
             let example = "\(schema.family.name).\(schema.family.examples.first ?? "name")"
             return faults.append(
-                SettingFault(given.origin, "\(shownKey(given.key)) names no property; write it like \(example)"))
+                SettingFault(
+                    given.origin,
+                    "\(shownKey(given.key, value: given.text)) names no property; write it like \(example)"))
         }
         guard let value = resolved(given) else { return }
         passThrough.append(
@@ -151,19 +182,26 @@ public struct ResolvedSettings: Sendable {
 
     private func unknown(_ given: GivenValue, otherFlags: [String]) -> SettingFault {
         guard case .flag = given.origin else {
-            let nearest = nearestName(to: given.key, among: schema.keys) ?? "none"
-            return SettingFault(given.origin, "no setting is called \(shownKey(given.key)); the nearest is \(nearest)")
+            guard looksLikeKey(given.key, value: given.text) else {
+                return SettingFault(
+                    given.origin, "no setting is written like the key of this line (not shown); \(listed)")
+            }
+            let nearest = schema.nearestKey(to: given.key).map { "the nearest is \($0)" }
+            return SettingFault(given.origin, "no setting is called \(given.key); \(nearest ?? listed)")
         }
-        let nearest = nearestName(to: given.key, among: schema.keys + otherFlags) ?? "none"
-        return SettingFault("no setting or option is called \(quoted("--" + given.key)); the nearest is --\(nearest)")
+        let nearest = schema.nearestKey(to: given.key, or: otherFlags).map { "the nearest is --\($0)" }
+        return SettingFault("no setting or option is called \(quoted("--" + given.key)); \(nearest ?? listed)")
     }
+
+    private var listed: String { "\(schema.help) lists them" }
 
     /// The text itself, or the content of the file it names. nil when it was refused.
     private mutating func resolved(_ given: GivenValue) -> String? {
         guard given.namesFile else {
             // Bytes that are not UTF-8 arrive as U+FFFD; a NUL cannot arrive.
             guard !given.text.unicodeScalars.contains("\u{fffd}") else {
-                faults.append(SettingFault(given.origin, "\(shownKey(given.key)): the value is not UTF-8"))
+                faults.append(
+                    SettingFault(given.origin, "\(shownKey(given.key, value: given.text)): the value is not UTF-8"))
                 return nil
             }
             return given.text
@@ -172,7 +210,7 @@ public struct ResolvedSettings: Sendable {
         do {
             return try contentOfValueFile(path)
         } catch {
-            faults.append(SettingFault(given.origin, "\(shownKey(given.key)): \(error)"))
+            faults.append(SettingFault(given.origin, "\(shownKey(given.key, value: given.text)): \(error)"))
             return nil
         }
     }

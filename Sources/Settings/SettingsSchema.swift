@@ -1,5 +1,7 @@
 // All settings of a program, and the names they go by outside.
 
+import Platform
+
 /// Properties that are handed to a library as they are: `kafka.linger.ms`, or to one kind of its clients:
 /// `kafka.producer.linger.ms`.
 public struct PassThroughFamily: Sendable {
@@ -22,14 +24,18 @@ public struct SettingsSchema: Sendable {
     public let variablePrefix: String
     /// Read when no other is named and it is there.
     public let defaultFile: String
+    /// The command that lists the settings.
+    public let help: String
 
     public init(
-        definitions: [SettingDefinition], family: PassThroughFamily, variablePrefix: String, defaultFile: String
+        definitions: [SettingDefinition], family: PassThroughFamily, variablePrefix: String, defaultFile: String,
+        help: String
     ) {
         self.definitions = definitions
         self.family = family
         self.variablePrefix = variablePrefix
         self.defaultFile = defaultFile
+        self.help = help
         precondition(Set(definitions.map(\.key)).count == definitions.count, "a key is defined twice")
     }
 
@@ -45,6 +51,20 @@ public struct SettingsSchema: Sendable {
 
     /// Every key worth naming to somebody who missed one.
     var keys: [String] { definitions.map(\.key) + family.examples.map { "\(family.name).\($0)" } }
+
+    /// The nearest key to one that no setting has. Pasted from the environment, or without the family's name, it may still
+    /// be the very name of a setting.
+    func nearestKey(to key: String, or others: [String] = []) -> String? {
+        let dotted = String(key.lowercased().map { $0 == "_" ? "." : $0 })
+        let prefix = variable(for: "").lowercased().map { $0 == "_" ? "." : String($0) }.joined()
+        let plain = dotted.hasPrefix(prefix) ? String(dotted.dropFirst(prefix.count)) : dotted
+        // Which properties there are, only the library knows; none has a name near this long.
+        let isProperty =
+            plain.hasPrefix(family.name + ".") && (family.name.utf8.count + 2...100).contains(plain.utf8.count)
+        if isProperty { return plain }
+        return [plain, "\(family.name).\(plain)"].first(where: keys.contains)
+            ?? nearestName(to: key, among: keys + others) ?? nearestName(to: plain, among: keys)
+    }
 
     /// The key that a variable sets; nil for a name that no setting has.
     func key(ofVariable name: String) -> String? {

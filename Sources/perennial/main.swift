@@ -9,6 +9,7 @@ Signals.endProcessAtFirst(
     with: .gaveUp,
     saying: "perennial: interrupted. What Kafka was asked for before may still be done; running it again is safe")
 
+let standard = StandardOutput()
 let code = Program.standard.run(
-    Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: .standard)
-endProcess(code)
+    Array(CommandLine.arguments.dropFirst()), environment: environmentVariables(), output: standard.output)
+endProcess(standard.exitCode(after: code))

@@ -136,9 +136,11 @@ private func faults(
         "--ingest.listen=0.0.0.0:65536", "--ingest.listen=::1:80", "--ingest.allow=any,17.0.0.0/8",
         "--ingest.allow=17.0.0.0/33", "--ingest.trusted.proxies=10.0.0.0/-1", "--ingest.max.body.bytes=524289",
         "--ingest.plaintext=yes", "--verify.ocsp=on", "--log.format=xml", "--log.level=loud", "--worker.slot=-1",
+        "--worker.slot=+1", "--partitions=+1", "--churn.zone=Europe/Nowhere",
+        "--apps=file:a", "--verify.roots=file:a",
         "--worker.slot=first", "--churn.zone=../etc/passwd", "--churn.zone=/etc", "--api.token=two words",
         "--consumption.wait.ms=43200000", "--apple.api.production=api.storekit.apple.com",
-        "--apple.api.sandbox=https://user@host", "--apple.api.sandbox=https://", "--apple.issuer.id=a b",
+        "--apple.api.sandbox=https://user@host", "--apple.api.sandbox=https://",
         "--commit.interval.ms=0",
     ])
     func `is refused outside its range`(_ argument: String) {
@@ -159,6 +161,9 @@ private func faults(
         let told = faults(.check, ["--\(key)=/nonexistent"])
         #expect(told.contains("flag --\(key): \(key): cannot read /nonexistent: No such file or directory"), "\(told)")
         #expect(faults(.topics, ["--\(key)=/nonexistent"]) == [])
+        let reader = SettingTable.definitions.first { $0.key == key }?.readers.first.flatMap(
+            CommandName.init(rawValue:))
+        #expect(reader.map { faults($0, ["--\(key)=/nonexistent"]) }?.contains { $0.contains("cannot read") } == true)
     }
 
     /// The content of a file instead of its path is an easy slip, and may be a private key.
@@ -203,6 +208,26 @@ private func faults(
         #expect(faults(.check, ["--ingest.tls.key=/etc/passwd"]).count == 1)
         #expect(faults(.check, ["--ingest.tls.key=/etc/passwd", "--ingest.tls.certificate=/etc/passwd"]) == [])
         #expect(faults(.check, ["--apple.key=/etc/passwd", "--apple.key.id=b"]).count == 1)
+    }
+
+    @Test func `are two servers of one address`() {
+        let told = faults(.check, ["--ingest.listen=127.0.0.1:8080"])
+        #expect(
+            told == ["default: api.listen and ingest.listen are both 127.0.0.1:8080; give one of them another port"])
+        #expect(faults(.check, ["--ingest.listen=127.0.0.1:0", "--api.listen=127.0.0.1:0"]) == [])
+    }
+
+    @Test func `are not told of a part that is wrong itself`() {
+        let key = ["--apple.issuer.id=a", "--apple.key.id=b", "--apple.key=file:/nonexistent"]
+        #expect(
+            faults(.check, key) == ["flag --apple.key: apple.key: cannot read /nonexistent: No such file or directory"])
+    }
+
+    @Test func `are an identifier of Apple that is none, and no key with it`() {
+        let told = faults(.check, ["--apple.issuer.id=a b"])
+        #expect(told.count == 2)
+        #expect(told.first?.contains("letters, digits and dashes") == true)
+        #expect(told.last?.hasSuffix("is incomplete: set apple.key.id and apple.key as well") == true)
     }
 
     @Test func `are ingest and no apps, no certificate`() {

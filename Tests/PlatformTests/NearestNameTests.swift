@@ -12,7 +12,17 @@ import Testing
         #expect(editDistance(Array(to.utf8), Array(from.utf8)) == distance)
     }
 
-    @Test func `is found even for a name of a megabyte`() {
-        #expect(nearestName(to: String(repeating: "x", count: 1 << 20), among: ["a", "b"]) == "a")
+    @Test(arguments: [
+        ("verzion", "version"), ("nmae", "name"), ("listen.prot", "listen.port"), ("kafka.bootstrap.server", nil),
+        ("yes", nil), ("dry-run", nil), ("nope", nil),
+    ])
+    func `is only one that is near`(_ name: String, _ nearest: String?) {
+        let known = ["version", "name", "listen.port", "apps", "help", "copy", "topics"]
+        #expect(nearestName(to: name, among: known) == nearest)
+        #expect(nearestName(to: name, among: []) == nil)
+    }
+
+    @Test func `costs little even for a name of a megabyte`() {
+        #expect(nearestName(to: String(repeating: "x", count: 1 << 20), among: ["a", "b"]) == nil)
     }
 }

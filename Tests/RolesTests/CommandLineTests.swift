@@ -79,7 +79,7 @@ private func run(
 
     @Test(arguments: [
         ["version", "--topic.prefix=x"], ["version", "extra"], ["version", "--format"], ["version", "--format=xml"],
-        ["help", "version", "extra"], ["help", "settings", "--format=html"], ["version", "-x"],
+        ["help", "settings", "--format=html"], ["version", "-x"],
         ["version", "--verbose"],
         ["version", "--help=1"],
     ])
@@ -88,6 +88,40 @@ private func run(
         #expect(outcome.code == .wrongUsage)
         #expect(outcome.data.isEmpty)
         #expect(!outcome.messages.isEmpty)
+    }
+
+    @Test(arguments: [
+        (
+            ["version", "foo"],
+            "perennial version: \"foo\" is one word too many; usage: perennial version [--option value]..."
+        ),
+        (["topics", "plan", "extra"], "perennial topics: \"extra\" is one word too many; "),
+        (["topics", "plan", "-topic.prefix", "a"], "perennial topics: \"-topic.prefix\" is no option; "),
+        (["version", "--format", "xml"], "perennial version: --format must be text or json, not \"xml\""),
+    ])
+    func `names what is wrong, and only that`(_ arguments: [String], _ words: String) {
+        let told = run(arguments).messages.filter { !$0.hasSuffix("shows what it takes") }
+        #expect(told.count == 1)
+        #expect(told.first?.hasPrefix(words) == true, "\(told)")
+    }
+
+    @Test(arguments: [
+        ("nope", "perennial: no command is called \"nope\"; perennial help lists them"),
+        (
+            "entitlement",
+            "perennial: no command is called \"entitlement\"; the nearest is entitlements, which version 0.1.0 does not "
+                + "have yet. perennial help lists them"
+        ),
+    ])
+    func `guesses only what is near, and says when that is to come`(_ name: String, _ message: String) {
+        #expect(run([name]).messages == [message])
+        #expect(run(["help", name]).messages == [message])
+    }
+
+    @Test func `helps with a command whatever follows its name`() {
+        #expect(run(["help", "topics", "plan"]).data == run(["topics", "--help"]).data)
+        #expect(run(["topics", "--help"]).data.contains("\n  --config FILE "))
+        #expect(!run(["version", "--help"]).data.contains("--config"))
     }
 
     @Test func `helps while the settings are wrong`() {

@@ -18,6 +18,27 @@ import Testing
         #expect(outcome.standardError == "perennial standalone: version 0.1.0 does not have this command yet\n")
     }
 
+    @Test func `exits 3 and says so once when its data cannot be written`() async throws {
+        let program = try productPath("perennial")
+        for command in ["version", "help"] {
+            let outcome = try await run(
+                "/bin/sh", ["-c", #"exec "$0" "$1" >/dev/full"#, program, command], environment: .only([:]))
+            #expect(outcome.code == 3)
+            let told = outcome.standardError.split(separator: "\n").filter { !$0.hasPrefix("warning") }
+            #expect(told == ["perennial: standard output cannot be written: No space left on device"])
+        }
+    }
+
+    @Test func `tells of a settings file that is a link to nowhere`() async throws {
+        let directory = try ScratchDirectory("perennial-roles")
+        let outcome = try await run(
+            "/bin/sh",
+            ["-c", #"/bin/ln -s nowhere perennial.conf; exec "$0" topics plan"#, try productPath("perennial")],
+            environment: .only([:]), workingDirectory: directory.path)
+        #expect(outcome.code == 2)
+        #expect(outcome.standardError.contains("it is a link to a file that is not there"))
+    }
+
     @Test func `does not crash when nobody reads its output`() async throws {
         for arguments in [["help", "settings", "--format", "markdown"], ["version", "--format=json"]] {
             let outcome = try await perennial(arguments, closesOutput: true)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import Settings
@@ -50,6 +51,25 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         #expect(file.lines.count == 2000)
         #expect(
             file.faults.map(\.description) == ["f:2001: more than 2000 lines set something; is this a settings file?"])
+    }
+
+    @Test func `that cannot be read is told with the reason and the remedy`() throws {
+        let folder = NSTemporaryDirectory() + "settings-\(UUID().uuidString)"
+        let files = FileManager.default
+        try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? files.removeItem(atPath: folder) }
+        try files.createSymbolicLink(atPath: folder + "/link", withDestinationPath: folder + "/nowhere")
+        try Data(count: SettingsFile.limitBytes + 1).write(to: URL(fileURLWithPath: folder + "/large"))
+        for (path, words) in [
+            (folder, "it is not a regular file; name another file with --config"),
+            (folder + "/large", "is larger than 1048576 bytes; is this a settings file? Else name another file"),
+            (folder + "/link", "No such file or directory; it is a link to a file that is not there"),
+            (folder + "/none", "No such file or directory; name a settings file that is there with --config"),
+        ] {
+            let told = SettingsFile(path: path).faults.map(\.description)
+            #expect(told.count == 1)
+            #expect(told.first?.contains(words) == true, "\(told)")
+        }
     }
 
     @Test func `reports every wrong line at once`() {

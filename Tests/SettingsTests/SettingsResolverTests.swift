@@ -5,7 +5,7 @@ import Testing
 
 private enum Colour: String, CaseIterable { case red, green, blue }
 
-private let name = Setting("name", default: "nobody", .path, readBy: ["run", "other"], effect: "")
+private let name = Setting("name", default: "nobody", .pathOrText, readBy: ["run", "other"], effect: "")
 private let port = Setting("listen.port", default: "80", .integer(1...65535), readBy: ["run"], effect: "")
 private let colour = Setting("colour", default: "red", .choice as SettingKind<Colour>, readBy: ["run"], effect: "")
 private let bold = Setting("bold", default: "false", .flag, readBy: ["run"], effect: "")
@@ -20,7 +20,7 @@ private let schema = SettingsSchema(
     ],
     family: PassThroughFamily(
         name: "kafka", scopes: ["consumer", "producer", "admin"], examples: ["bootstrap.servers"]),
-    variablePrefix: "EXAMPLE_", defaultFile: "/nonexistent/example.conf")
+    variablePrefix: "EXAMPLE_", defaultFile: "/nonexistent/example.conf", help: "example settings")
 
 private func resolve(
     _ arguments: [String] = [], _ environment: KeyValuePairs<String, String> = [:], file: String? = nil,
@@ -116,6 +116,9 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
             "--bootstrap.servers=x",
             "no setting or option is called \"--bootstrap.servers\"; the nearest is --kafka.bootstrap.servers"
         ),
+        ("--yes=x", "no setting or option is called \"--yes\"; example settings lists them"),
+        ("--listen.port=+5", "flag --listen.port: listen.port: \"+5\" must be a whole number from 1 to 65535"),
+        ("--paths=file:a", "flag --paths: paths: the value is a path itself; write it without \"file:\""),
         ("--help=x", "--help takes no value"),
         ("-x", "\"-x\" is no option; options begin with two dashes"),
         ("--name", "--name needs a value: write --name=VALUE, without blanks around \"=\""),
@@ -146,6 +149,27 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
             settings.faults[0].description.hasSuffix(
                 ".conf:2: no setting is called listen.prot; the nearest is listen.port"))
         #expect(settings.faults[1].description.hasSuffix(".conf:3: bold: \"perhaps\" must be true or false"))
+    }
+
+    @Test(arguments: [
+        ("EXAMPLE_LISTEN_PORT=1", "no setting is called EXAMPLE_LISTEN_PORT; the nearest is listen.port"),
+        (
+            "KAFKA.bootstrap.servers=x",
+            "no setting is called KAFKA.bootstrap.servers; the nearest is kafka.bootstrap.servers"
+        ),
+        ("Colour=red", "no setting is called Colour; the nearest is colour"),
+        ("SOMETHING_ELSE=1", "no setting is called SOMETHING_ELSE; example settings lists them"),
+        ("Hunter2secret==", "no setting is written like the key of this line (not shown); example settings lists them"),
+        (
+            "listen.port = 12 # twelve",
+            "must be a whole number from 1 to 65535; \"#\" begins a comment only at the start of a line"
+        ),
+        ("colour = \"red\"", "must be red, green or blue; quotes are part of the value"),
+    ])
+    func `of the file is led to the setting that is meant`(_ line: String, _ words: String) throws {
+        let told = try resolve(file: line).faults.map(\.description)
+        #expect(told.count == 1)
+        #expect(told.first?.hasSuffix(words) == true, "\(told)")
     }
 
     @Test func `never hides another`() throws {

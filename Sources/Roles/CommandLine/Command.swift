@@ -45,9 +45,11 @@ public struct Invocation: Sendable {
     public let output: Output
     /// The table the command was found in.
     public let program: Program
+    private let command: CommandName
     private let options: [String: String]
 
-    init(_ arguments: ParsedArguments, output: Output, program: Program) {
+    init(_ arguments: ParsedArguments, of command: CommandName, output: Output, program: Program) {
+        self.command = command
         operands = arguments.operands
         options = arguments.options
         self.output = output
@@ -62,7 +64,9 @@ public struct Invocation: Sendable {
     public func choice(_ name: String, of words: [String]) -> String? {
         guard let word = option(name) else { return words.first }
         guard words.contains(word) else {
-            output.message("perennial: --\(name) must be \(words.joined(separator: " or ")), not \(quoted(word))")
+            output.message(
+                "perennial \(command.rawValue): --\(name) must be \(words.joined(separator: " or ")), not \(quoted(word))"
+            )
             return nil
         }
         return word

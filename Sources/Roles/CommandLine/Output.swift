@@ -1,7 +1,5 @@
 // Where a command writes: data for programs, messages for people.
 
-import Platform
-
 public struct Output: Sendable {
     public let data: @Sendable (String) -> Void
     public let message: @Sendable (String) -> Void
@@ -11,6 +9,4 @@ public struct Output: Sendable {
         self.data = data
         self.message = message
     }
-
-    public static let standard = Output(data: printData, message: printMessage)
 }

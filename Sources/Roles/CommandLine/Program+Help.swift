@@ -11,11 +11,11 @@ extension Program {
         return """
             Perennial: App Store subscriptions as streams of Kafka.
 
-            Usage: perennial COMMAND [--setting value]...
+            Usage: perennial COMMAND [--option value]...
 
             \(list.joined(separator: "\n"))
 
-            Every command takes --help. perennial help settings lists the settings.
+            Every command takes --help. Settings are given as options, too: perennial help settings lists them.
             Exit codes: 0 done; 1 the answer is no; 2 wrong usage or configuration; 3 gave up at run time.
             """
     }
@@ -26,13 +26,22 @@ extension Program {
     }
 
     func help(for command: Command) -> String {
-        let width = (command.options.map { optionText($0).count }.max() ?? 0) + 2
-        let options = command.options.map { "  " + padded(optionText($0), to: width) + $0.effect }
+        let listed = (command.readsSettings ? [settingsFileOption] : []) + command.options
+        let width = (listed.map { optionText($0).count }.max() ?? 0) + 2
+        let options = listed.map { "  " + padded(optionText($0), to: width) + $0.effect }
         var parts = ["Usage: \(usage(of: command))", command.summary]
         if !command.details.isEmpty { parts.append(command.details) }
         parts.append("Options:\n" + options.joined(separator: "\n"))
         if command.readsSettings { parts.append(settingsText(of: command)) }
         return parts.joined(separator: "\n\n")
+    }
+
+    /// Not among the options of a command: the settings take it, as they take its variable.
+    private var settingsFileOption: CommandOption {
+        let schema = SettingTable.schema
+        return CommandOption(
+            SettingsSchema.fileFlag, value: "FILE",
+            effect: "Settings file; otherwise \(schema.fileVariable), else \(schema.defaultFile) when it is there.")
     }
 
     private func optionText(_ option: CommandOption) -> String {
@@ -54,7 +63,9 @@ func padded(_ text: String, to width: Int) -> String {
 
 extension Command {
     static let help = Command(
-        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|settings]", operandCount: 0...1,
+        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|settings]",
+        // "help topics plan" asks of topics: what follows the command's name is not looked at.
+        operandCount: 0...Int.max,
         options: [
             CommandOption("format", value: "text|markdown", effect: "Of the settings: for people, or for the README.")
         ],

@@ -42,10 +42,9 @@ public struct Program: Sendable {
         _ command: Command, _ parsed: ParsedArguments, environment: [(name: String, value: String)], output: Output
     ) -> ExitCode {
         var faults: [SettingFault] = []
-        if !command.operandCount.contains(parsed.operands.count) {
-            faults.append(SettingFault("usage: \(usage(of: command))"))
-        }
-        let invocation = Invocation(parsed, output: output, program: self)
+        // Behind an argument that is none, words are out of place: `-topic.prefix x` is one mistake, not two.
+        if parsed.faults.isEmpty, let fault = operandFault(command, parsed.operands) { faults.append(fault) }
+        let invocation = Invocation(parsed, of: command.name, output: output, program: self)
         switch command.action {
         case .plain(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
@@ -64,14 +63,27 @@ public struct Program: Sendable {
         return .wrongUsage
     }
 
+    private func operandFault(_ command: Command, _ operands: [String]) -> SettingFault? {
+        guard !command.operandCount.contains(operands.count) else { return nil }
+        let surplus = operands.dropFirst(command.operandCount.upperBound).first
+        let words = surplus.map { "\(quoted($0)) is one word too many; " } ?? ""
+        return SettingFault("\(words)usage: \(usage(of: command))")
+    }
+
     private func explanation(ofMissing name: String) -> String {
         if CommandName(rawValue: name) != nil {
             return "perennial \(name): version \(PerennialVersion.text) does not have this command yet"
         }
         if name.hasPrefix("-") {
-            return "perennial: the command comes first: perennial COMMAND [--setting value]; perennial help lists them"
+            return "perennial: the command comes first: perennial COMMAND [--option value]; perennial help lists them"
         }
-        let nearest = nearestName(to: name, among: commands.map(\.name.rawValue)) ?? "help"
-        return "perennial: no command is called \(quoted(name)); the nearest is \(nearest). perennial help lists them"
+        let unknown = "perennial: no command is called \(quoted(name)); "
+        let present = commands.map(\.name.rawValue)
+        // Of equals the first: a command that is there goes before one that is not.
+        guard let nearest = nearestName(to: name, among: present + CommandName.allCases.map(\.rawValue)) else {
+            return unknown + "perennial help lists them"
+        }
+        let absence = present.contains(nearest) ? "" : ", which version \(PerennialVersion.text) does not have yet"
+        return unknown + "the nearest is \(nearest)\(absence). perennial help lists them"
     }
 }
