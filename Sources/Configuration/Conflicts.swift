@@ -13,7 +13,6 @@ func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [Sett
     case .consumption, .backfill: appleConflicts(settings)
     case .check:
         topicConflicts(settings) + tlsConflicts(settings) + apiConflicts(settings) + appleConflicts(settings)
-            + listenConflicts(settings)
     default: []
     }
 }
@@ -57,17 +56,6 @@ private func unknownZone(_ settings: ResolvedSettings, for command: CommandName)
                 "\(key): no time zone is called \(quoted(zone)): \(error); write it like Europe/Berlin")
         ]
     }
-}
-
-/// On one machine only the first to start would get the address.
-private func listenConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
-    let ingest = settings.required(SettingTable.ingestListen)
-    guard ingest.port != 0, ingest == settings.required(SettingTable.apiListen) else { return [] }
-    return [
-        SettingFault(
-            settings.origin(of: SettingTable.apiListen.definition.key),
-            "api.listen and ingest.listen are both \(ingest); give one of them another port")
-    ]
 }
 
 private func topicConflicts(_ settings: ResolvedSettings) -> [SettingFault] {

@@ -210,13 +210,6 @@ private func faults(
         #expect(faults(.check, ["--apple.key=/etc/passwd", "--apple.key.id=b"]).count == 1)
     }
 
-    @Test func `are two servers of one address`() {
-        let told = faults(.check, ["--ingest.listen=127.0.0.1:8080"])
-        #expect(
-            told == ["default: api.listen and ingest.listen are both 127.0.0.1:8080; give one of them another port"])
-        #expect(faults(.check, ["--ingest.listen=127.0.0.1:0", "--api.listen=127.0.0.1:0"]) == [])
-    }
-
     @Test func `are not told of a part that is wrong itself`() {
         let key = ["--apple.issuer.id=a", "--apple.key.id=b", "--apple.key=file:/nonexistent"]
         #expect(

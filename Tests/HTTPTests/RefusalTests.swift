@@ -159,7 +159,7 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(took > .milliseconds(390) && took < .seconds(30), "\(took)")
         #expect(server.refused("timed_out") == 1)
         #expect(try dripping.readToEnd().hasPrefix("HTTP/1.1 408"))
     }
@@ -176,7 +176,7 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(took > .milliseconds(390) && took < .seconds(30), "\(took)")
         #expect(server.refused("timed_out") == 1)
     }
 

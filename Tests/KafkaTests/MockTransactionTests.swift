@@ -135,7 +135,7 @@ extension `On the mock cluster` {
             cluster.takeDown()
             let start = ContinuousClock.now
             producer.close(by: Deadline(after: .seconds(1)))
-            #expect(start.duration(to: .now) < .seconds(5))
+            #expect(start.duration(to: .now) < .seconds(8))
         }
     }
 

@@ -22,6 +22,6 @@ import Testing
         let begin = ContinuousClock.now
         #expect(!Latch().wait(for: .milliseconds(100)))
         let took = begin.duration(to: .now)
-        #expect(took >= .milliseconds(100) && took < .seconds(5), "\(took)")
+        #expect(took >= .milliseconds(100) && took < .seconds(30), "\(took)")
     }
 }

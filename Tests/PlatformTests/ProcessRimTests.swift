@@ -67,7 +67,7 @@ import Testing
             writeAll(Self.bytes, to: writer, stallLimit: .milliseconds(200))
         }.join()
         let took = begin.duration(to: .now)
-        #expect(took >= .milliseconds(200) && took < .seconds(5), "\(took)")
+        #expect(took >= .milliseconds(200) && took < .seconds(30), "\(took)")
     }
 
     /// In a process of its own: SIGPIPE is ignored for all of it.
