@@ -18,16 +18,17 @@ extension RealBroker {
             return try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
         }
 
-        /// Runs `perennial` with settings for one broker.
-        private func perennial(_ arguments: [String], servers: String? = nil) async throws -> ProgramResult {
+        /// Runs `perennial` with settings for one broker, and with nobody else's: no variables, no settings file.
+        private func perennial(
+            _ arguments: [String], servers: String? = nil, replicas: Int = 1
+        ) async throws -> ProgramResult {
             let cluster = try await Self.starting.value
+            let settings = [
+                "--kafka.bootstrap.servers", servers ?? cluster.bootstrapServers, "--topics.replication.factor",
+                "\(replicas)", "--topics.min.insync.replicas", "1",
+            ]
             return try await run(
-                productPath("perennial"),
-                arguments + [
-                    "--kafka.bootstrap.servers", servers ?? cluster.bootstrapServers, "--topics.replication.factor",
-                    "1",
-                    "--topics.min.insync.replicas", "1",
-                ], environment: .only([:]))
+                productPath("perennial"), arguments + settings, environment: .only([:]), workingDirectory: "/")
         }
 
         @Test func `creates every topic of the contract with its settings, and a second run changes nothing`()
@@ -113,9 +114,7 @@ extension RealBroker {
 
         @Test func `says how many brokers so many replicas need`() async throws {
             let cluster = try await Self.starting.value
-            let outcome = try await run(
-                productPath("perennial"),
-                ["topics", "apply", "--topic.prefix", "wide", "--kafka.bootstrap.servers", cluster.bootstrapServers])
+            let outcome = try await perennial(["topics", "apply", "--topic.prefix", "wide"], replicas: 3)
             #expect(outcome.code == 1)
             #expect(
                 outcome.standardError.contains("topics.replication.factor=3 needs as many brokers, and there are 1"))

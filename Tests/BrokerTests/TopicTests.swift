@@ -149,6 +149,8 @@ extension RealBroker {
         {
             let broker = try await Broker.shared()
             let topic = try await broker.makeTopic("group", partitions: 2)
+            // A position beyond the end would be a fault for the member below.
+            try await fill(broker, topic, partitions: 2, count: 10)
             try await withAdmin { admin, broker in
                 let group = "\(topic).worker"
                 let deadline = Deadline(after: patience)
