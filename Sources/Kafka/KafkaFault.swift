@@ -26,15 +26,12 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let unknownPartition = KafkaCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     public static let unknownTopicOrPartition = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     public static let topicAlreadyExists = KafkaCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-    public static let invalidReplicationFactor = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR)
     public static let tooLarge = KafkaCode(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// The record lies further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic allows.
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
     public static let offsetOutOfRange = KafkaCode(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
-    public static let invalidTransactionState = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TXN_STATE)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
-    public static let nonEmptyGroup = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
     public static let invalidConfiguration = KafkaCode(RD_KAFKA_RESP_ERR__INVALID_ARG)
 

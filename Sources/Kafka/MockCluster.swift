@@ -25,6 +25,7 @@ public final class MockCluster {
 
     private var host: ClientHandle
     private let cluster: OpaquePointer
+    private var isClosed = false
 
     public init(brokers: Int32 = 1) throws(PropertyFault) {
         let context = ClientContext(events: { _ in })
@@ -50,16 +51,13 @@ public final class MockCluster {
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, raw.count, &raw)
     }
 
-    /// Every answer of the broker takes this long from now on.
-    public func delayAnswers(of broker: Int32 = 1, by delay: Duration) {
-        rd_kafka_mock_broker_set_rtt(cluster, broker, delay.timeoutMilliseconds)
-    }
-
     public func takeDown(broker: Int32 = 1) { rd_kafka_mock_broker_set_down(cluster, broker) }
 
     public func bringUp(broker: Int32 = 1) { rd_kafka_mock_broker_set_up(cluster, broker) }
 
     public func close() {
+        if isClosed { return }
+        isClosed = true
         rd_kafka_mock_cluster_destroy(cluster)
         _ = host.close(by: Deadline(after: .seconds(5)))
     }
