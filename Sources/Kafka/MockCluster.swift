@@ -12,7 +12,6 @@ public final class MockCluster {
     public enum Request: Int16, Sendable {
         case produce = 0
         case fetch = 1
-        case metadata = 3
         case offsetFetch = 9
         case findCoordinator = 10
         case joinGroup = 11
@@ -45,15 +44,17 @@ public final class MockCluster {
             rd_kafka_mock_topic_create(cluster, name, partitions, replicationFactor), "create topic \(name)")
     }
 
-    /// The next requests of this kind are answered with these codes, one each.
+    /// The next requests of this kind are answered with these codes, one each; `transport` cuts the connection instead.
     public func fail(_ request: Request, with codes: [KafkaCode]) {
         var raw = codes.map(\.raw)
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, raw.count, &raw)
     }
 
-    public func takeDown(broker: Int32 = 1) { rd_kafka_mock_broker_set_down(cluster, broker) }
+    /// No more of the failures that `fail` has ordered.
+    public func heal(_ request: Request) { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
 
-    public func bringUp(broker: Int32 = 1) { rd_kafka_mock_broker_set_up(cluster, broker) }
+    /// For good: bringing it up again aborts the process in 2.0.2 when somebody has taken its port meanwhile.
+    public func takeDown(broker: Int32 = 1) { rd_kafka_mock_broker_set_down(cluster, broker) }
 
     public func close() {
         if isClosed { return }

@@ -62,10 +62,11 @@ import Testing
             var options = Producer.Configuration(
                 clientID: "p", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
             options.queuedRecords = 10
+            // Long enough that none is on its way before the queue is full.
+            options.lingerMilliseconds = 2_000
             var delivered = 0
             let producer = try Producer(options) { if $0.failure == nil { delivered += 1 } }
             let topic = try producer.topic("in")
-            cluster.takeDown()
             var fault: KafkaFault?
             var sent = 0
             while fault == nil && sent < 1_000 {
@@ -77,7 +78,6 @@ import Testing
             #expect(sent == 10)
             #expect(fault?.code == .queueFull)
             #expect(fault?.remedy == .retrySameCall)
-            cluster.bringUp()
             try producer.flush(by: Deadline(after: soon))
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             try producer.flush(by: Deadline(after: soon))

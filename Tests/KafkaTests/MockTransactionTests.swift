@@ -112,14 +112,14 @@ extension `On the mock cluster` {
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             try producer.commit()
-            cluster.takeDown()
+            cluster.fail(.initProducerID, with: Array(repeating: KafkaCode(rawValue: 14), count: 1_000))
             do throws(KafkaFault) {
                 try producer.begin(by: Deadline(after: .seconds(1)))
                 Issue.record("a producer was replaced without a broker")
             } catch {
                 #expect(error.remedy == .retrySameCall)
             }
-            cluster.bringUp()
+            cluster.heal(.initProducerID)
             try producer.begin(by: Deadline(after: soon))
             #expect(producer.replacements >= 1)
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
