@@ -6,7 +6,8 @@ internal import Platform
 /// A make-believe cluster in this process, on loopback.
 ///
 /// It serves produce, fetch, groups and injected errors. It honours neither transactions (aborted records stay visible, offsets
-/// sent in them are not stored, nobody is fenced) nor offsets by time nor administration: those need a real broker.
+/// sent in them are not stored, nobody is fenced) nor offsets by time nor administration: those need a real broker. A broker of it is never taken down or brought up: either binds the
+/// same port again, and 2.0.2 aborts the process when that fails (seen); cut connections and injected errors show the same.
 public final class MockCluster {
     /// Requests that errors can be injected into; the numbers are Kafka's API keys.
     public enum Request: Int16, Sendable {
@@ -52,9 +53,6 @@ public final class MockCluster {
 
     /// No more of the failures that `fail` has ordered.
     public func heal(_ request: Request) { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
-
-    /// For good: bringing it up again aborts the process in 2.0.2 when somebody has taken its port meanwhile.
-    public func takeDown(broker: Int32 = 1) { rd_kafka_mock_broker_set_down(cluster, broker) }
 
     public func close() {
         if isClosed { return }

@@ -95,7 +95,7 @@ import Testing
             let producer = try Producer(options) { if let code = $0.failure { failures.append(code) } }
             let topic = try producer.topic("in")
             _ = try producer.partitionCounts(by: Deadline(after: soon))
-            cluster.takeDown()
+            cluster.fail(.produce, with: Array(repeating: .transport, count: 1_000))
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             try producer.flush(by: Deadline(after: soon))
             #expect(failures == [.deliveryTimedOut])

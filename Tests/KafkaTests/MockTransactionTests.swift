@@ -132,7 +132,7 @@ extension `On the mock cluster` {
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
-            cluster.takeDown()
+            cluster.fail(.endTransaction, with: Array(repeating: .transport, count: 1_000))
             let start = ContinuousClock.now
             producer.close(by: Deadline(after: .seconds(1)))
             #expect(start.duration(to: .now) < .seconds(8))
