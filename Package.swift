@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Three layers; the arrows between modules only go down (Tests/HouseTests holds the tree to it).
+// Three layers over values; the arrows between modules only go down (Tests/HouseTests holds the tree to it).
 
 // MARK: Libraries of the system: module map and shim header, no logic.
 
@@ -10,12 +10,24 @@ let systemLibraries: [Target] = [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CRocksDB", pkgConfig: "rocksdb", providers: [.apt(["librocksdb-dev"])]),
     .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
 ]
 
-// MARK: Domain: pure values. No I/O, no clock, no threads, no Foundation.
+// MARK: Values: codecs and cryptography as functions of their arguments. No I/O, no clock, no threads.
+
+let values: [Target] = [
+    .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+    .target(name: "JSON", dependencies: ["CSIMDJSON"]),
+    .target(name: "CCrypto", dependencies: ["COpenSSL"]),
+    .target(name: "Crypto", dependencies: ["CCrypto", "COpenSSL"]),
+]
+
+// MARK: Domain: pure values too, of what Apple says and we promise. No Foundation.
 
 let domain: [Target] = [
-    .target(name: "Contract")
+    .target(name: "Contract"),
+    .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
 ]
 
 // MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
@@ -25,13 +37,13 @@ let engine: [Target] = [
     .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log"),
-    .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
-    .target(name: "JSON", dependencies: ["CSIMDJSON"]),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
     .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
     .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
+    .target(name: "HTTPClient", dependencies: ["CCurl", "CPlatform", "Platform"]),
+    .target(name: "Revocation", dependencies: ["Crypto", "HTTPClient", "Platform", "Telemetry"]),
 ]
 
 // MARK: Roles: wire the two.
@@ -40,9 +52,20 @@ let roles: [Target] = [
     .target(
         name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry"]),
     .target(
+        name: "Clock", dependencies: ["Contract", "Kafka", "Log", "Platform", "Records", "Service", "Telemetry"]),
+    .target(
+        name: "Ingest",
+        dependencies: [
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
+            "Revocation", "Service", "Telemetry",
+        ]),
+    .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(
         name: "Roles",
         dependencies: [
-            "COpenSSL", "CRocksDBVersion", "Configuration", "Contract", "JSON", "Kafka", "Platform", "Settings",
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "HTTP",
+            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records", "Revocation", "Service", "Settings",
+            "Simulation", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -65,6 +88,23 @@ let tests: [Target] = [
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
+    .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
+    .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+    .testTarget(name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(
+        name: "RevocationTests",
+        dependencies: ["Crypto", "HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Revocation", "Telemetry"]),
+    .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
+    .testTarget(
+        name: "IngestTests",
+        dependencies: [
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "Platform", "Records", "Service", "Simulation", "Telemetry",
+        ]),
+    .testTarget(
+        name: "ClockTests",
+        dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "KafkaTestKit", "Platform", "Telemetry"]),
@@ -73,14 +113,16 @@ let tests: [Target] = [
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "perennial", "transform-worker",
+            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit",
+            "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "Configuration", "Contract", "Kafka", "KafkaTestKit", "Platform", "Roles", "Settings", "perennial",
+            "AppStore", "Configuration", "Contract", "Crypto", "JSON", "Kafka", "KafkaTestKit", "Platform", "Roles",
+            "Settings", "Simulation", "perennial",
         ]),
     .testTarget(name: "HouseTests"),
 ]
@@ -96,7 +138,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-let all = systemLibraries + domain + engine + roles + testSupport + tests
+let all = systemLibraries + values + domain + engine + roles + testSupport + tests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
     target.cSettings = [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)]

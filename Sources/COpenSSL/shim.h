@@ -1,3 +1,10 @@
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/opensslv.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/err.h>
+#include <openssl/rand.h>

@@ -1,0 +1,37 @@
+// Why a payload is not taken.
+
+public import Contract
+
+/// Public: names, metrics labels and headers of `rejected`.
+public enum RejectionReason: String, Sendable, CaseIterable {
+    case tooLarge = "too_large"
+    case malformed
+    case badAlgorithm = "bad_algorithm"
+    case badChainLength = "bad_chain_length"
+    case badCertificate = "bad_certificate"
+    case untrustedChain = "untrusted_chain"
+    case missingMarker = "missing_marker"
+    case expiredChain = "expired_chain"
+    case revoked
+    case badSignature = "bad_signature"
+    case wrongApp = "wrong_app"
+    case wrongEnvironment = "wrong_environment"
+    case inconsistent
+    case inFuture = "in_future"
+}
+
+public struct Rejection: Error, Sendable, Equatable, CustomStringConvertible {
+    public let reason: RejectionReason
+    /// For people; names members and parts, never their values.
+    public let detail: String
+    /// Known only when chain and signature of the outer payload hold and it names one of the two.
+    public let environment: Contract.Environment?
+
+    public init(_ reason: RejectionReason, _ detail: String, environment: Contract.Environment? = nil) {
+        self.reason = reason
+        self.detail = detail
+        self.environment = environment
+    }
+
+    public var description: String { "\(reason.rawValue): \(detail)" }
+}

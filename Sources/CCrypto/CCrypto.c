@@ -1,0 +1,3 @@
+#include "CCrypto.h"
+
+typedef int perennial_crypto_placeholder;
