@@ -41,7 +41,7 @@ public struct HTTPClientFault: Error, Sendable, Equatable, CustomStringConvertib
 extension HTTPClientFault.Kind {
     init(_ code: CURLcode) {
         switch code {
-        case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: self = .invalidRequest
+        case CURLE_URL_MALFORMAT: self = .invalidRequest
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = .nameNotFound
         case CURLE_COULDNT_CONNECT, CURLE_PROXY, CURLE_INTERFACE_FAILED: self = .notConnected
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
@@ -50,7 +50,9 @@ extension HTTPClientFault.Kind {
         case CURLE_OPERATION_TIMEDOUT: self = .timedOut
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2_STREAM:
             self = .broken
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING: self = .badAnswer
+        // An unsupported protocol is an answer without a head, as of HTTP/0.9; the scheme of the URL was looked at before.
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING, CURLE_UNSUPPORTED_PROTOCOL:
+            self = .badAnswer
         default: self = .failed
         }
     }

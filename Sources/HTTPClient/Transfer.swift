@@ -27,8 +27,8 @@ final class Transfer {
         guard let easy = curl_easy_init() else { throw HTTPClientFault(.failed, "libcurl has no memory") }
         self.easy = easy
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        try configure(configuration)
-        try describe(order.request, configuration)
+        try configure(configuration, for: order.request)
+        try describe(order.request)
     }
 
     deinit {
@@ -39,7 +39,9 @@ final class Transfer {
 
     // MARK: Before
 
-    private func configure(_ configuration: HTTPClient.Configuration) throws(HTTPClientFault) {
+    private func configure(
+        _ configuration: HTTPClient.Configuration, for request: HTTPClient.Request
+    ) throws(HTTPClientFault) {
         let numbers: [(CURLoption, Int)] = [
             // Time limits without signals, which would meet other threads.
             (CURLOPT_NOSIGNAL, 1),
@@ -49,8 +51,9 @@ final class Transfer {
             (CURLOPT_SSL_VERIFYHOST, 2),
             (CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
             (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS),
-            // Rather share a connection of HTTP/2 than open the next.
-            (CURLOPT_PIPEWAIT, 1),
+            // Rather share a connection of HTTP/2 than open the next. TLS tells at its start whether it is one; without it the
+            // library would hold every further request until the first one is answered.
+            (CURLOPT_PIPEWAIT, request.url.lowercased().hasPrefix("https:") ? 1 : 0),
             (CURLOPT_TCP_KEEPALIVE, 1),
             (CURLOPT_FOLLOWLOCATION, 0),
         ]
@@ -72,12 +75,14 @@ final class Transfer {
         }
     }
 
-    private func describe(
-        _ request: HTTPClient.Request, _ configuration: HTTPClient.Configuration
-    ) throws(HTTPClientFault) {
+    private func describe(_ request: HTTPClient.Request) throws(HTTPClientFault) {
         guard isToken(request.method) else { throw HTTPClientFault(.invalidRequest, "the method is no word") }
         // C would read up to the zero byte only, and a line break in a URL is never meant.
         guard isOneLine(request.url) else { throw HTTPClientFault(.invalidRequest, "the URL has control characters") }
+        // The library would guess a scheme.
+        guard ["http://", "https://"].contains(where: request.url.lowercased().hasPrefix) else {
+            throw HTTPClientFault(.invalidRequest, "the URL begins neither with http:// nor with https://")
+        }
         try check(perennial_curl_set_text(easy, CURLOPT_URL, request.url))
         switch request.method {
         case "GET" where request.body.isEmpty: break

@@ -30,9 +30,9 @@ import Testing
                     method, server.url("/"), headers: [.init("X-One", "1"), .init("X-Empty", "")],
                     body: method == "POST" ? Array("body".utf8) : []))
             #expect(response.header("x-method") == method)
-            #expect(response.header("X-Had-X-One") == "1")
-            #expect(response.header("X-Had-X-Empty") == "")
-            #expect(response.header("X-Had-User-Agent") == "tester/1")
+            #expect(response.header("X-Had-X-One") == "<1>")
+            #expect(response.header("X-Had-X-Empty") == "<>")
+            #expect(response.header("X-Had-User-Agent") == "<tester/1>")
             #expect(response.header("X-Had-Content-Type") == nil)
             #expect(response.body == (method == "POST" ? Array("body".utf8) : []))
         }
@@ -44,7 +44,7 @@ import Testing
             defer { client.close() }
             for method in ["POST", "PUT"] {
                 let response = try client.answer(to: .init(method, server.url("/")))
-                #expect(response.header("X-Had-Content-Length") == "0")
+                #expect(response.header("X-Had-Content-Length") == "<0>")
             }
         }
     }
@@ -57,7 +57,7 @@ import Testing
             let response = try client.answer(
                 to: .init("POST", server.url("/"), headers: [.init("Content-Type", "x/y")], body: body))
             #expect(response.body == body)
-            #expect(response.header("X-Had-Content-Type") == "x/y")
+            #expect(response.header("X-Had-Content-Type") == "<x/y>")
             #expect(response.header("X-Had-Expect") == nil)
         }
     }

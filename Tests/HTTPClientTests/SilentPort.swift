@@ -1,48 +1,28 @@
 import Glibc
 import KafkaTestKit
 import Platform
-import Synchronization
 
-/// A port where connections are taken by the kernel, and where a test says by itself what is answered.
+/// A port where the kernel takes connections and nobody speaks, until a test says what.
 final class SilentPort: Sendable {
-    let port: UInt16
-    private let listener: Mutex<Int32?>
+    private let listener: Listener
+    var port: UInt16 { listener.port }
 
-    init() throws {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard socket >= 0 else { throw SystemFailure.last("socket") }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isReady = withUnsafeMutableBytes(of: &address) { bytes in
-            let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
-            return bind(socket, address, size) == 0 && listen(socket, 16) == 0
-                && getsockname(socket, address, &size) == 0
+    init() throws { listener = try Loopback.listen() }
+
+    /// A port where nobody listens any more.
+    static func closed() throws -> UInt16 { try SilentPort().port }
+
+    /// Takes one connection, waits for a request, answers and closes.
+    func answerOnce(_ answer: String) async throws {
+        var connection: Int32 = -1
+        try await waitUntil("somebody connects") {
+            connection = accept4(listener.descriptor.number, .init(), nil, Int32(SOCK_CLOEXEC.rawValue))
+            return connection >= 0
         }
-        guard isReady else { throw SystemFailure.last("listen") }
-        port = UInt16(bigEndian: address.sin_port)
-        listener = Mutex(socket)
-    }
-
-    deinit { close() }
-
-    func close() {
-        listener.withLock { socket in
-            if let socket { _ = Glibc.close(socket) }
-            socket = nil
-        }
-    }
-
-    /// Takes one connection, reads what fits in one piece, answers and closes. Blocks until somebody connects.
-    func answerOnce(_ answer: String) {
-        guard let socket = listener.withLock({ $0 }) else { return }
-        let connection = accept(socket, nil, nil)
-        guard connection >= 0 else { return }
+        let peer = Descriptor(owning: connection)
         var request = [UInt8](repeating: 0, count: 4096)
-        _ = read(connection, &request, request.count)
-        writeAll(Array(answer.utf8), to: connection)
-        shutdown(connection, Int32(SHUT_WR))
-        _ = Glibc.close(connection)
+        // Blocks: what is left unread would turn the end of the connection into a reset.
+        _ = read(peer.number, &request, request.count)
+        try peer.sendAll(Array(answer.utf8))
     }
 }

@@ -55,7 +55,7 @@ private struct Mirror: HTTPHandler {
     func handle(_ request: HTTPRequest, _ responder: Responder) {
         var response = HTTPResponse(status: Int(request.path.dropFirst()) ?? 200, body: request.body)
         response.headers.add("X-Method", request.method)
-        for field in request.headers.fields { response.headers.add("X-Had-\(field.name)", "\(field.value)") }
+        for field in request.headers.fields { response.headers.add("X-Had-\(field.name)", "<\(field.value)>") }
         if response.status == 302 { response.headers.add("Location", "/200") }
         responder.respond(response)
     }
@@ -64,7 +64,6 @@ private struct Mirror: HTTPHandler {
 /// Keeps requests until the test answers.
 final class Holder: HTTPHandler {
     private let held = Mutex<[Responder]>([])
-    private let most = Mutex(0)
 
     var count: Int { held.withLock { $0.count } }
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
