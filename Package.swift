@@ -151,6 +151,7 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
     ],
     targets: all,
     cLanguageStandard: .c17,

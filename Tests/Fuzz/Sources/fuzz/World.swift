@@ -1,0 +1,77 @@
+// What a verifier is told to trust here: an authority made like Apple's, the same in every run.
+
+import AppStore
+import Contract
+import Crypto
+
+final class World {
+    nonisolated(unsafe) static let shared = World()
+
+    /// 2026-01-01, within every certificate's dates.
+    static let now: Int64 = 1_767_225_600_000
+
+    let anchors: TrustAnchors
+    let intermediate: Certificate
+    let leaf: Certificate
+    let verifier: Verifier
+    /// A notification that holds: the only text that may be taken.
+    let genuine: [UInt8]
+
+    private let leafKey: SigningKey
+    private let header: [UInt8]
+
+    private init() {
+        let dates = (World.now - 86_400_000)...(World.now + 86_400_000)
+        let rootKey = SigningKey(.p384, seed: [1])
+        let intermediateKey = SigningKey(.p384, seed: [2])
+        leafKey = SigningKey(.p256, seed: [3])
+        let authority: [CertificateRequest.Extension] = [
+            .basicConstraints(isAuthority: true, pathLength: nil), .keyUsage([5, 6]),
+        ]
+        func marker(_ identifier: String) -> CertificateRequest.Extension {
+            .other(identifier: identifier, isCritical: false, value: [5, 0])
+        }
+        do {
+            let root = try Certificate.make(
+                CertificateRequest(commonName: "Root", serial: [1], validity: dates, extensions: authority),
+                key: rootKey)
+            intermediate = try Certificate.make(
+                CertificateRequest(
+                    commonName: "Intermediate", serial: [2], validity: dates,
+                    extensions: authority + [marker("1.2.840.113635.100.6.2.1")]),
+                key: intermediateKey, issuer: (root, rootKey))
+            leaf = try Certificate.make(
+                CertificateRequest(
+                    commonName: "Leaf", serial: [3], validity: dates,
+                    extensions: [
+                        .basicConstraints(isAuthority: false, pathLength: nil), .keyUsage([0]),
+                        marker("1.2.840.113635.100.6.11.1"),
+                    ]),
+                key: leafKey, issuer: (intermediate, intermediateKey))
+            anchors = TrustAnchors([root])
+            let chain = [leaf, intermediate, root].map {
+                "\"" + String(decoding: Base64.encodeStandard($0.der.span), as: UTF8.self) + "\""
+            }
+            header = Array("{\"alg\":\"ES256\",\"x5c\":[\(chain.joined(separator: ","))]}".utf8)
+        } catch {
+            fatalError("the authority cannot be made: \(error)")
+        }
+        let app = App(bundleId: "com.example.app", appAppleId: 123, entitlements: [], periods: [])
+        verifier = Verifier(VerificationPolicy(anchors: anchors, apps: [app]))
+        genuine = World.sign(Array(World.test.utf8), header: header, key: leafKey)
+    }
+
+    /// The text of a JWS whose signature holds, whatever its payload says.
+    func signed(_ payload: [UInt8]) -> [UInt8] { World.sign(payload, header: header, key: leafKey) }
+
+    private static func sign(_ payload: [UInt8], header: [UInt8], key: SigningKey) -> [UInt8] {
+        let text = Base64.encodeURL(header.span) + [UInt8(ascii: ".")] + Base64.encodeURL(payload.span)
+        let signature = key.sign(digest: SHA256.digest(text.span).span, isDeterministic: true)
+        return text + [UInt8(ascii: ".")] + Base64.encodeURL(signature.span)
+    }
+
+    static let test = """
+        {"notificationType":"TEST","notificationUUID":"a","version":"2.0","signedDate":\(now),\
+        "data":{"appAppleId":123,"bundleId":"com.example.app","environment":"Production"}}
+        """
+}
