@@ -49,8 +49,9 @@ final class World {
                     ]),
                 key: leafKey, issuer: (intermediate, intermediateKey))
             anchors = TrustAnchors([root])
-            let chain = [leaf, intermediate, root].map {
-                "\"" + String(decoding: Base64.encodeStandard($0.der.span), as: UTF8.self) + "\""
+            let chain = [leaf, intermediate, root].map { certificate in
+                let der = certificate.der
+                return "\"" + String(decoding: Base64.encodeStandard(der.span), as: UTF8.self) + "\""
             }
             header = Array("{\"alg\":\"ES256\",\"x5c\":[\(chain.joined(separator: ","))]}".utf8)
         } catch {
@@ -74,4 +75,34 @@ final class World {
         {"notificationType":"TEST","notificationUUID":"a","version":"2.0","signedDate":\(now),\
         "data":{"appAppleId":123,"bundleId":"com.example.app","environment":"Production"}}
         """
+
+    /// One of each kind that a verifier takes.
+    static let payloads = [
+        "test": test,
+        "token": """
+        {"notificationType":"EXTERNAL_PURCHASE_TOKEN","subtype":"CREATED","notificationUUID":"b","signedDate":\(now),\
+        "externalPurchaseToken":{"externalPurchaseId":"c","tokenCreationDate":1,"appAppleId":123,\
+        "bundleId":"com.example.app"}}
+        """,
+        "summary": """
+        {"notificationType":"RENEWAL_EXTENSION","subtype":"SUMMARY","notificationUUID":"d","signedDate":\(now),\
+        "summary":{"requestIdentifier":"e","environment":"Sandbox","bundleId":"com.example.app","productId":"p",\
+        "storefrontCountryCodes":["USA"],"succeededCount":1,"failedCount":0}}
+        """,
+        "transaction": """
+        {"transactionId":"1","originalTransactionId":"1","bundleId":"com.example.app","productId":"p",\
+        "type":"Auto-Renewable Subscription","purchaseDate":1,"expiresDate":2,"environment":"Production",\
+        "signedDate":\(now),"price":9990,"currency":"USD","isUpgraded":true,"offerType":1,\
+        "commitmentInfo":{"billingPeriodNumber":1,"totalBillingPeriods":12},"advancedCommerceInfo":{"items":[{}]}}
+        """,
+        "renewal": """
+        {"originalTransactionId":"1","autoRenewProductId":"p","productId":"p","autoRenewStatus":1,\
+        "isInBillingRetryPeriod":false,"environment":"Production","signedDate":\(now),"renewalDate":2,\
+        "eligibleWinBackOfferIds":["w"],"commitmentInfo":{"commitmentAutoRenewStatus":1}}
+        """,
+        "app-transaction": """
+        {"receiptType":"Production","appAppleId":123,"bundleId":"com.example.app","applicationVersion":"1",\
+        "receiptCreationDate":\(now),"appTransactionId":"7","originalPlatform":"iOS"}
+        """,
+    ]
 }
