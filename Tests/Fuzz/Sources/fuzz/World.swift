@@ -34,12 +34,12 @@ final class World {
         do {
             let root = try Certificate.make(
                 CertificateRequest(commonName: "Root", serial: [1], validity: dates, extensions: authority),
-                key: rootKey)
+                key: rootKey, isDeterministic: true)
             intermediate = try Certificate.make(
                 CertificateRequest(
                     commonName: "Intermediate", serial: [2], validity: dates,
                     extensions: authority + [marker("1.2.840.113635.100.6.2.1")]),
-                key: intermediateKey, issuer: (root, rootKey))
+                key: intermediateKey, issuer: (root, rootKey), isDeterministic: true)
             leaf = try Certificate.make(
                 CertificateRequest(
                     commonName: "Leaf", serial: [3], validity: dates,
@@ -47,7 +47,7 @@ final class World {
                         .basicConstraints(isAuthority: false, pathLength: nil), .keyUsage([0]),
                         marker("1.2.840.113635.100.6.11.1"),
                     ]),
-                key: leafKey, issuer: (intermediate, intermediateKey))
+                key: leafKey, issuer: (intermediate, intermediateKey), isDeterministic: true)
             anchors = TrustAnchors([root])
             let chain = [leaf, intermediate, root].map { certificate in
                 let der = certificate.der
