@@ -1,2 +1,65 @@
 #pragma once
+// The checks of types are macros around the variadic calls; the functions below do their work.
+#define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+
+// Swift does not import variadic functions: one for each type of argument.
+
+static inline CURLcode perennial_curl_set_number(CURL *easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode perennial_curl_set_size(CURL *easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// The library copies the text, but for options whose manual says otherwise.
+static inline CURLcode perennial_curl_set_text(CURL *easy, CURLoption option, const char *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode perennial_curl_set_pointer(CURL *easy, CURLoption option, void *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// The library copies the bytes.
+static inline CURLcode perennial_curl_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
+    struct curl_blob blob = { (void *)bytes, count, CURL_BLOB_COPY };
+    return curl_easy_setopt(easy, option, &blob);
+}
+
+typedef size_t (*perennial_curl_sink)(char *bytes, size_t one, size_t count, void *context);
+
+/// `head` is called with each line of a head, `body` with each piece of a body.
+static inline CURLcode perennial_curl_set_sinks(
+    CURL *easy, perennial_curl_sink head, perennial_curl_sink body, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, head);
+    if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+    if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body);
+    if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
+    return code;
+}
+
+static inline long perennial_curl_number(CURL *easy, CURLINFO info) {
+    long value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+static inline CURLMcode perennial_curl_multi_set_number(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+/// The next transfer that ended, and how; NULL when there is none.
+static inline CURL *perennial_curl_next_ended(CURLM *multi, CURLcode *result) {
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *result = message->data.result;
+        return message->easy_handle;
+    }
+    return NULL;
+}
+
+/// Once per process, before anything else of the library.
+static inline CURLcode perennial_curl_begin(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
