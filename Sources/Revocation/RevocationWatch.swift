@@ -1,7 +1,7 @@
 // Revocation of chains, asked beside the requests.
 
 public import Crypto
-public import HTTPClient
+import HTTPClient
 public import Platform
 import Synchronization
 public import Telemetry
@@ -26,21 +26,53 @@ public final class RevocationWatch: Sendable {
     /// Rung when the loop has to look at the table.
     private let bell = Mailbox<Void>(capacity: 1)
     private let ended = Latch()
+    /// nil when others send.
+    private let client: HTTPClient?
 
-    /// Starts the thread, which holds this object until it is closed.
-    ///
-    /// - Parameter send: how a request is sent; see `client()`.
+    /// Asks over a connection of its own, through `http_proxy` if there is one. Starts threads, which hold this object until
+    /// it is closed.
+    public convenience init(
+        _ configuration: Configuration = Configuration(), metrics: Metrics, logger: Logger
+    ) throws {
+        let client = try Self.makeClient()
+        try self.init(
+            configuration, client: client, send: { client.send($0, completion: $1) }, metrics: metrics, logger: logger,
+            now: WallClock.milliseconds)
+    }
+
+    /// - Parameter send: how a request is sent.
     /// - Parameter now: milliseconds since 1970.
-    public init(
+    public convenience init(
         _ configuration: Configuration = Configuration(), send: @escaping OCSPSender, metrics: Metrics, logger: Logger,
-        now: @escaping @Sendable () -> Int64 = WallClock.milliseconds
+        now: @escaping @Sendable () -> Int64
+    ) throws {
+        try self.init(configuration, client: nil, send: send, metrics: metrics, logger: logger, now: now)
+    }
+
+    private init(
+        _ configuration: Configuration, client: HTTPClient?, send: @escaping OCSPSender, metrics: Metrics,
+        logger: Logger,
+        now: @escaping @Sendable () -> Int64
     ) throws {
         table = Mutex(RevocationTable(maxWaiters: configuration.maxWaiters))
         inquiry = Inquiry(send: send, metrics: RevocationMetrics(metrics), now: now)
+        self.client = client
         self.logger = logger
         self.now = now
         let worker = WorkerThread.start("ocsp") { self.run() }
         if case .failure(let error)? = worker.result { throw error }
+    }
+
+    private static func makeClient() throws(HTTPClientFault) -> HTTPClient {
+        var configuration = HTTPClient.Configuration()
+        configuration.threadName = "ocsp-http"
+        configuration.usesProxyOfEnvironment = true
+        configuration.connectTimeout = .seconds(5)
+        // Requests wait two seconds at most for an answer; a question that takes longer only helps later ones.
+        configuration.timeout = .seconds(10)
+        // An answer has about 2 KB with the certificate of a responder.
+        configuration.maxResponseBytes = 64 << 10
+        return try HTTPClient(configuration)
     }
 
     /// What is known now. Never blocks; a chain that is new here is asked about from now on.
@@ -79,12 +111,13 @@ public final class RevocationWatch: Sendable {
         return status.withLock { $0 }
     }
 
-    /// Whoever waits learns that nothing is known. Returns when the thread has ended; false: it did not in time.
+    /// Whoever waits learns that nothing is known. Returns when the threads have ended; false: not in time.
     @discardableResult
     public func close(by deadline: Deadline = Deadline(after: .seconds(5))) -> Bool {
         table.withLock { $0.close() }
         ring()
-        return ended.wait(until: deadline)
+        let hasEnded = ended.wait(until: deadline)
+        return (client?.close(by: deadline) ?? true) && hasEnded
     }
 
     private func run() {
@@ -136,19 +169,4 @@ public final class RevocationWatch: Sendable {
 
     /// false of `post` means that it was rung already.
     private func ring() { _ = bell.post(()) }
-}
-
-extension RevocationWatch {
-    /// A client as Apple's responder needs one; give its `send` to a watch, and close it after the watch.
-    public static func client() throws(HTTPClientFault) -> HTTPClient {
-        var configuration = HTTPClient.Configuration()
-        configuration.threadName = "ocsp-http"
-        configuration.usesProxyOfEnvironment = true
-        configuration.connectTimeout = .seconds(5)
-        // Requests wait two seconds at most for an answer; a question that takes longer only helps later ones.
-        configuration.timeout = .seconds(10)
-        // Of about 2 KB with the certificate of a responder.
-        configuration.maxResponseBytes = 64 << 10
-        return try HTTPClient(configuration)
-    }
 }
