@@ -1,13 +1,14 @@
 // What `perennial simulate` is asked for.
 
-import Contract
 import Platform
 import Settings
+import Simulation
 
 struct SimulateOptions: Sendable {
     var seed: UInt64 = 1
     var subscribers = 100
-    var environments: [Contract.Environment] = [.production]
+    /// Of a thousand subscribers.
+    var sandboxPerMille = 0
     /// Milliseconds since 1970.
     var from: Int64 = 0
     var days = 400
@@ -33,8 +34,6 @@ struct SimulateOptions: Sendable {
     var forgeries = 0
 
     static let dayMilliseconds: Int64 = 86_400_000
-    /// Each subscriber takes a few hundred bytes for as long as its story goes on.
-    static let maxSubscribers = 10_000_000
     /// Stories of ten years; Apple's own certificates do not last longer.
     static let maxDays = 3650
     /// Each is a socket, here and on the other side.
@@ -54,7 +53,7 @@ struct SimulateOptions: Sendable {
             "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
         CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
         CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
-        CommandOption("environment", value: "production|sandbox|both", effect: "Where they happen (production)."),
+        CommandOption("environment", value: "production|sandbox|both", effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
         CommandOption(
             "from", value: "DATE",
             effect: "First day, UTC, YYYY-MM-DD; otherwise so that the last one ended at the last midnight."),
@@ -78,14 +77,14 @@ extension SimulateOptions {
     init(_ invocation: Invocation, today: Int64) throws(SettingFaults) {
         var reader = OptionReader(invocation: invocation)
         reader.whole("seed", 0...Int.max) { seed = UInt64($0) }
-        reader.whole("subscribers", 1...Self.maxSubscribers) { subscribers = $0 }
+        reader.whole("subscribers", 1...Simulation.limitSubscribers) { subscribers = $0 }
         reader.whole("days", 1...Self.maxDays) { days = $0 }
         reader.whole("connections", 1...Self.maxConnections) { connections = $0 }
         reader.read("environment", "production, sandbox or both") { text in
             switch text {
-            case "production": environments = [.production]
-            case "sandbox": environments = [.sandbox]
-            case "both": environments = [.production, .sandbox]
+            case "production": sandboxPerMille = 0
+            case "sandbox": sandboxPerMille = 1000
+            case "both": sandboxPerMille = 200
             default: return false
             }
             return true
