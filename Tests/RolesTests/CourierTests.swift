@@ -85,7 +85,8 @@ private struct Entry: Equatable {
         let (endpoint, entries, tally) = try await deliver((0..<200).map { post($0) }) { _, _ in .text(200, "") }
         #expect(Set(endpoint.bodies) == Set((0..<200).map { #"{"signedPayload":"payload-\#($0)"}"# }))
         #expect(endpoint.bodies.count == 200)
-        #expect(entries.allSatisfy { $0.sends == 1 && $0.verdict == .accepted && $0.answer == .status(200, error: nil) })
+        #expect(
+            entries.allSatisfy { $0.sends == 1 && $0.verdict == .accepted && $0.answer == .status(200, error: nil) })
         #expect(tally.isAllRight && tally.accepted == 200 && tally.sends == 200)
     }
 

@@ -39,6 +39,8 @@ struct SimulateOptions: Sendable {
     /// Each is a socket, here and on the other side.
     static let maxConnections = 1024
 
+    var end: Int64 { from + Int64(days) * Self.dayMilliseconds }
+
     static let options = [
         CommandOption(
             "url", value: "URL", effect: "Posts to this endpoint, such as https://127.0.0.1:8443/notifications."),
@@ -53,7 +55,9 @@ struct SimulateOptions: Sendable {
             "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
         CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
         CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
-        CommandOption("environment", value: "production|sandbox|both", effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
+        CommandOption(
+            "environment", value: "production|sandbox|both",
+            effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
         CommandOption(
             "from", value: "DATE",
             effect: "First day, UTC, YYYY-MM-DD; otherwise so that the last one ended at the last midnight."),

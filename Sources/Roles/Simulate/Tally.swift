@@ -35,6 +35,12 @@ struct Tally {
         }
     }
 
+    /// While it goes on.
+    var progress: String {
+        let settled = accepted + refused + wrong + givenUp
+        return "\(posts) posts, \(settled) settled, \(sends - settled) answers asked for another send"
+    }
+
     var summary: [String] {
         let answers =
             statuses.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
