@@ -2,5 +2,13 @@
 
 extension Program {
     public static let standard = Program(
-        commands: [.ingest, .clock, .topics, .check, .verify, .help, .version()])
+        commands: [
+            .ingest,
+            .clock,
+            .topics,
+            .check,
+            .verify,
+            .help,
+            .version(),
+        ])
 }
