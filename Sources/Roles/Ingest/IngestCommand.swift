@@ -1,8 +1,8 @@
 // `perennial ingest`: wiring.
 
 import AppStore
+import Clock
 import Configuration
-import Crypto
 import Ingest
 import Kafka
 import Platform
@@ -15,6 +15,7 @@ extension Command {
         details: """
             POST /notifications is what Apple calls; POST /usage, with a usage.token, is for the app's own backend. SIGHUP reads
             the TLS certificate again. SIGTERM and SIGINT answer what is held, and end with exit code 0.
+            Ingest also keeps the clocks of quiet partitions going, as perennial clock does.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {
@@ -23,13 +24,15 @@ extension Command {
                         + "separated by commas")
                 return .wrongUsage
             }
-            let policy: VerificationPolicy
-            do throws(CertificateFault) {
-                policy = try verificationPolicy(configuration)
+            var policy: VerificationPolicy
+            do throws(ConfigurationFaults) {
+                policy = try VerificationPolicy(configuration)
             } catch {
-                invocation.output.message("perennial ingest: \(error)")
+                for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
             }
+            // A body that was let in is not too large to be read.
+            policy.maxBytes = configuration.ingest.maxBodyBytes
             return run(configuration, policy)
         })
 
@@ -43,12 +46,7 @@ extension Command {
         let ingest = IngestService(
             configuration, judge: VerifierPool { Verifier(policy) }, app: "perennial/\(PerennialVersion.text)",
             health: health, metrics: metrics, logger: logger)
-        return Service([admin] + ingest.parts, health: health, logger: logger, reload: ingest.reload).run()
+        let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+        return Service([admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload).run()
     }
-}
-
-private func verificationPolicy(_ configuration: Configuration) throws(CertificateFault) -> VerificationPolicy {
-    var policy = VerificationPolicy(anchors: TrustAnchors([AppleRoot.g3]), apps: configuration.apps)
-    policy.maxBytes = configuration.ingest.maxBodyBytes
-    return policy
 }
