@@ -6,6 +6,7 @@ extension Program {
             .ingest,
             .clock,
             .topics,
+            .deadLetters,
             .check,
             .verify,
             .help,
