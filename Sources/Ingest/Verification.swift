@@ -1,6 +1,7 @@
 // The seam between the endpoint and the verifier.
 
 public import AppStore
+public import Configuration
 public import Platform
 import Synchronization
 
@@ -23,15 +24,23 @@ public protocol NotificationJudge: Sendable {
 /// time, each with its own cache of chains.
 public final class VerifierPool: NotificationJudge {
     /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.
-    private struct Lent: @unchecked Sendable {
+    private final class Lent: @unchecked Sendable {
         let verifier: Verifier
+        /// Whether the verdict at hand rests on a chain of which nobody knows whether it is revoked.
+        var hasUnknownChain = false
+
+        init(_ policy: VerificationPolicy) { verifier = Verifier(policy) }
     }
 
-    private let make: @Sendable () -> Verifier
+    private let policy: VerificationPolicy
+    private let revocation: OCSPMode
     private let idle = Mutex<[Lent]>([])
 
-    public init(_ make: @escaping @Sendable () -> Verifier) {
-        self.make = make
+    /// - Parameter revocation: under `hard` there is no verdict on a chain of which nothing is known. Nobody is asked in this
+    ///   version, so that is every chain; under `soft` it passes.
+    public init(_ policy: VerificationPolicy, revocation: OCSPMode) {
+        self.policy = policy
+        self.revocation = revocation
     }
 
     public func judge(
@@ -41,12 +50,28 @@ public final class VerifierPool: NotificationJudge {
     }
 
     public func judge(_ jws: [UInt8], now: Int64) -> Verdict {
-        let lent = idle.withLock { $0.popLast() } ?? Lent(verifier: make())
+        let lent = idle.withLock { $0.popLast() } ?? makeVerifier()
         defer { idle.withLock { $0.append(lent) } }
+        lent.hasUnknownChain = false
+        var verdict: Verdict
         do throws(Rejection) {
-            return .verified(try lent.verifier.notification(jws, now: now))
+            verdict = .verified(try lent.verifier.notification(jws, now: now))
         } catch {
-            return .rejected(error)
+            verdict = .rejected(error)
         }
+        // Whatever else was found: a revoked certificate may have signed it.
+        if revocation == .hard, lent.hasUnknownChain { verdict = .none }
+        return verdict
+    }
+
+    private func makeVerifier() -> Lent {
+        let lent = Lent(policy)
+        guard revocation != .off else { return lent }
+        // Unowned: the verifier belongs to what it would keep alive.
+        lent.verifier.revocation = { [unowned lent] _ in
+            lent.hasUnknownChain = true
+            return .unknown
+        }
+        return lent
     }
 }

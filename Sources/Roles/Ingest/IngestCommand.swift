@@ -15,7 +15,6 @@ extension Command {
         details: """
             POST /notifications is what Apple calls; POST /usage, with a usage.token, is for the app's own backend. SIGHUP reads
             the TLS certificate again. SIGTERM and SIGINT answer what is held, and end with exit code 0.
-            Ingest also keeps the clocks of quiet partitions going, as perennial clock does.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {
@@ -31,7 +30,7 @@ extension Command {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
             }
-            // A body that was let in is not too large to be read.
+            // A signed text is never longer than the body that brings it, whose limit is the one that was set.
             policy.maxBytes = configuration.ingest.maxBodyBytes
             return run(configuration, policy)
         })
@@ -44,8 +43,8 @@ extension Command {
         let health = Health()
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
         let ingest = IngestService(
-            configuration, judge: VerifierPool { Verifier(policy) }, app: "perennial/\(PerennialVersion.text)",
-            health: health, metrics: metrics, logger: logger)
+            configuration, judge: VerifierPool(policy, revocation: configuration.verification.ocsp),
+            app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
         let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
         return Service([admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload).run()
     }
