@@ -101,7 +101,7 @@ let tests: [Target] = [
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
             "Platform", "Records", "Service", "Simulation", "Telemetry",
         ]),
     .testTarget(
@@ -153,6 +153,7 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

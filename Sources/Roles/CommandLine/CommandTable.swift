@@ -2,6 +2,6 @@
 
 extension Program {
     public static let standard = Program(commands: [
-        .ingest, .clock, .topics, .verify, .check, .simulate, .help, .version(),
+        .ingest, .clock, .topics, .deadLetters, .verify, .check, .simulate, .help, .version(),
     ])
 }
