@@ -75,7 +75,7 @@ struct SimulateRun {
         if let path = options.root { try OutputFile.write(store.rootPEM, to: path) }
         if let path = options.apps { try OutputFile.write(store.appsFile + [UInt8(ascii: "\n")], to: path) }
         guard let path = options.truth else { return }
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         defer { progress.end() }
         let file = try OutputFile(path: path)
         try store.writeTruth(to: file) { fraction in progress.update(fraction) { "of the truth" } }
@@ -84,7 +84,7 @@ struct SimulateRun {
     private func writePayloads(of store: MakeBelieveStore, to folder: String) throws(OutputFault) {
         try makeDirectory(folder)
         let index = try OutputFile(path: "\(folder)/index.jsonl")
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         defer { progress.end() }
         var parcels = store.parcels
         var count = 0
@@ -120,7 +120,7 @@ struct SimulateRun {
             // At once: what was acknowledged is to be known even if this process is killed.
             try file.flush()
         }
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         var parcels = store.parcels
         do throws(OutputFault) {
             try courier.deliver({ parcels.next() }) { at, tally in
