@@ -96,7 +96,10 @@ let tests: [Target] = [
         name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(
         name: "RevocationTests",
-        dependencies: ["Crypto", "HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Revocation", "Telemetry"]),
+        dependencies: [
+            "AppStore", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation",
+            "Telemetry", "perennial",
+        ]),
     .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
     .testTarget(
         name: "IngestTests",
