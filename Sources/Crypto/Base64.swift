@@ -1,13 +1,66 @@
 // Base64 in its two alphabets, strict: one text for one value.
 
+internal import CCrypto
+
 public enum Base64 {
+    enum Alphabet { case url, standard }
+
     /// RFC 4648 section 5 without padding. nil for any other alphabet, padding, a length of 1 modulo 4, and bits left over
     /// that are not zero: two texts for one value would be two signatures for one payload.
-    public static func decodeURL(_ text: Span<UInt8>) -> [UInt8]? { fatalError("to be written") }
+    public static func decodeURL(_ text: Span<UInt8>) -> [UInt8]? { decode(text, .url) }
 
     /// RFC 4648 section 4 with padding and without line breaks, canonical.
-    public static func decodeStandard(_ text: Span<UInt8>) -> [UInt8]? { fatalError("to be written") }
+    public static func decodeStandard(_ text: Span<UInt8>) -> [UInt8]? { decode(text, .standard) }
 
-    public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] { fatalError("to be written") }
-    public static func encodeStandard(_ bytes: Span<UInt8>) -> [UInt8] { fatalError("to be written") }
+    /// `decodeURL` into a buffer that is used again and again: its old contents go, its capacity stays. False where the other
+    /// is nil; the buffer is empty then.
+    public static func decodeURL(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
+        decode(text, .url, into: &buffer)
+    }
+
+    /// `decodeStandard` into a buffer, in the same way.
+    public static func decodeStandard(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
+        decode(text, .standard, into: &buffer)
+    }
+
+    public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .url) }
+    public static func encodeStandard(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .standard) }
+
+    /// `withVectors` false is the way of machines without AVX2, for tests on machines with it.
+    static func decode(_ text: Span<UInt8>, _ alphabet: Alphabet, withVectors: Bool = true) -> [UInt8]? {
+        let decoder = withVectors ? perennial_base64_decode : perennial_base64_decode_scalar
+        return text.withUnsafeBufferPointer { text in
+            let count = perennial_base64_decoded_count(text.baseAddress, text.count, alphabet == .url)
+            guard count >= 0 else { return nil }
+            var isCanonical = false
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+                isCanonical = decoder(text.baseAddress, text.count, alphabet == .url, buffer.baseAddress)
+                initialized = isCanonical ? count : 0
+            }
+            return isCanonical ? bytes : nil
+        }
+    }
+
+    private static func decode(_ text: Span<UInt8>, _ alphabet: Alphabet, into buffer: inout [UInt8]) -> Bool {
+        let isCanonical = text.withUnsafeBufferPointer { text in
+            let count = perennial_base64_decoded_count(text.baseAddress, text.count, alphabet == .url)
+            guard count >= 0 else { return false }
+            if buffer.count > count { buffer.removeLast(buffer.count - count) }
+            if buffer.count < count { buffer.append(contentsOf: repeatElement(0, count: count - buffer.count)) }
+            return buffer.withUnsafeMutableBufferPointer {
+                perennial_base64_decode(text.baseAddress, text.count, alphabet == .url, $0.baseAddress)
+            }
+        }
+        if !isCanonical { buffer.removeAll(keepingCapacity: true) }
+        return isCanonical
+    }
+
+    private static func encode(_ bytes: Span<UInt8>, _ alphabet: Alphabet) -> [UInt8] {
+        bytes.withUnsafeBufferPointer { bytes in
+            [UInt8](unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { buffer, initialized in
+                initialized = perennial_base64_encode(
+                    bytes.baseAddress, bytes.count, alphabet == .url, buffer.baseAddress)
+            }
+        }
+    }
 }

@@ -1,8 +1,62 @@
 // SHA-256, and bytes as hexadecimal text.
 
+internal import CCrypto
+
 public enum SHA256 {
-    public static func digest(_ bytes: Span<UInt8>) -> [UInt8] { fatalError("to be written") }
+    /// 32 bytes.
+    public static func digest(_ bytes: Span<UInt8>) -> [UInt8] { Prefix(bytes).digest() }
+
+    /// The hash of bytes that many texts begin with: they are hashed once. A value; it costs what a copy of 112 bytes costs.
+    public struct Prefix: Sendable {
+        private var state: perennial_sha256
+
+        public init(_ bytes: Span<UInt8>) {
+            state = perennial_sha256()
+            perennial_sha256_begin(&state)
+            add(bytes)
+        }
+
+        public mutating func add(_ bytes: Span<UInt8>) {
+            bytes.withUnsafeBufferPointer { perennial_sha256_add(&state, $0.baseAddress, $0.count) }
+        }
+
+        /// Of what has been added so far.
+        public func digest() -> [UInt8] {
+            [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
+                withUnsafePointer(to: state) { perennial_sha256_end($0, buffer.baseAddress) }
+                initialized = 32
+            }
+        }
+
+        /// Of the prefix and then `bytes`.
+        public func digest(followedBy bytes: Span<UInt8>) -> [UInt8] {
+            var whole = self
+            whole.add(bytes)
+            return whole.digest()
+        }
+    }
+}
+
+/// Only for signatures of certificates by keys on P-384.
+enum SHA384 {
+    static func digest(_ bytes: Span<UInt8>) -> [UInt8] {
+        bytes.withUnsafeBufferPointer { bytes in
+            [UInt8](unsafeUninitializedCapacity: 48) { buffer, initialized in
+                perennial_sha384(bytes.baseAddress, bytes.count, buffer.baseAddress)
+                initialized = 48
+            }
+        }
+    }
 }
 
 /// Lower case.
-public func hexadecimal(_ bytes: [UInt8]) -> String { fatalError("to be written") }
+public func hexadecimal(_ bytes: [UInt8]) -> String {
+    let digits: StaticString = "0123456789abcdef"
+    return String(unsafeUninitializedCapacity: 2 * bytes.count) { buffer in
+        for (index, byte) in bytes.enumerated() {
+            buffer[2 * index] = digits.utf8Start[Int(byte >> 4)]
+            buffer[2 * index + 1] = digits.utf8Start[Int(byte & 15)]
+        }
+        return 2 * bytes.count
+    }
+}

@@ -1,3 +1,0 @@
-#include "CCrypto.h"
-
-typedef int perennial_crypto_placeholder;

@@ -1,0 +1,221 @@
+// Certificates and paths, by OpenSSL's X509.
+//
+// Threads: X509 computes what it knows of its extensions at the first question, under a lock of its own, and we ask that
+// question in the creation. After that it is only read. X509_STORE locks its list by itself.
+#include "CCrypto.h"
+
+#include <openssl/asn1.h>
+#include <openssl/err.h>
+#include <openssl/objects.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+
+static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
+
+/// What RFC 5280 4.1.2.5 allows: seconds are there, the zone is Z. OpenSSL looks at it only where it compares with a clock,
+/// and that comparison is switched off.
+static bool seconds_since_1970(const ASN1_TIME *time, int64_t *out) {
+    const uint8_t *text = ASN1_STRING_get0_data(time);
+    int count = ASN1_STRING_length(time);
+    if (count != (ASN1_STRING_type(time) == V_ASN1_UTCTIME ? 13 : 15) || text[count - 1] != 'Z') return false;
+    for (int i = 0; i < count - 1; i++) {
+        if (text[i] < '0' || text[i] > '9') return false;
+    }
+    ASN1_TIME *zero = ASN1_TIME_set(NULL, 0);
+    int days = 0, seconds = 0;
+    bool is_done = zero && ASN1_TIME_diff(&days, &seconds, zero, time) == 1;
+    ASN1_TIME_free(zero);
+    *out = (int64_t)days * 86400 + seconds;
+    return is_done;
+}
+
+/// SubjectPublicKeyInfo of a P-256 key up to the coordinates, its only DER with a named curve and an uncompressed point.
+static const uint8_t p256_prefix[27] = {
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
+    0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
+};
+
+static bool has_p256_point(X509 *x509, uint8_t *point) {
+    uint8_t *der = NULL;
+    int count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), &der);
+    bool is_p256 = count == 91 && memcmp(der, p256_prefix, sizeof p256_prefix) == 0;
+    if (is_p256) memcpy(point, der + 26, 65);
+    OPENSSL_free(der);
+    return is_p256;
+}
+
+static bool is_encoded_as(X509 *x509, const uint8_t *der, size_t count) {
+    uint8_t *again = NULL;
+    int written = i2d_X509(x509, &again);
+    bool is_same = written > 0 && (size_t)written == count && memcmp(again, der, count) == 0;
+    OPENSSL_free(again);
+    return is_same;
+}
+
+static perennial_certificate_result read_der(
+    const uint8_t *der, size_t count, X509 **out, perennial_certificate_facts *facts) {
+    const uint8_t *end = der;
+    X509 *x509 = count <= INT32_MAX ? d2i_X509(NULL, &end, (long)count) : NULL;
+    *out = x509;
+    if (!x509) return PERENNIAL_CERTIFICATE_UNREADABLE;
+    if (end != der + count) return PERENNIAL_CERTIFICATE_TRAILING;
+    if (!is_encoded_as(x509, der, count)) return PERENNIAL_CERTIFICATE_NOT_DER;
+    if (!seconds_since_1970(X509_get0_notBefore(x509), &facts->not_before)) return PERENNIAL_CERTIFICATE_BAD_TIME;
+    if (!seconds_since_1970(X509_get0_notAfter(x509), &facts->not_after)) return PERENNIAL_CERTIFICATE_BAD_TIME;
+    // Also the first question about extensions, see the top.
+    facts->is_authority = X509_check_ca(x509) == 1;
+    // All bits when there is no keyUsage; none when an extension cannot be read.
+    facts->may_verify_signatures = (X509_get_key_usage(x509) & KU_DIGITAL_SIGNATURE) != 0;
+    facts->has_p256_point = has_p256_point(x509, facts->p256_point);
+    return PERENNIAL_CERTIFICATE_OK;
+}
+
+perennial_certificate_result perennial_certificate_create(
+    const uint8_t *der, size_t count, perennial_certificate **out, perennial_certificate_facts *facts) {
+    X509 *x509 = NULL;
+    memset(facts, 0, sizeof *facts);
+    perennial_certificate_result result = read_der(der, count, &x509, facts);
+    if (result != PERENNIAL_CERTIFICATE_OK) {
+        X509_free(x509);
+        x509 = NULL;
+    }
+    ERR_clear_error();
+    *out = (perennial_certificate *)x509;
+    return result;
+}
+
+void perennial_certificate_destroy(perennial_certificate *certificate) { X509_free(x509_of(certificate)); }
+
+bool perennial_certificate_is_self_signed(const perennial_certificate *certificate) {
+    bool is_self_signed = X509_self_signed(x509_of(certificate), 1) == 1;
+    ERR_clear_error();
+    return is_self_signed;
+}
+
+bool perennial_certificate_has_extension(const perennial_certificate *certificate, const char *identifier) {
+    ASN1_OBJECT *object = OBJ_txt2obj(identifier, 1);
+    bool is_there = object && X509_get_ext_by_OBJ(x509_of(certificate), object, -1) >= 0;
+    ASN1_OBJECT_free(object);
+    ERR_clear_error();
+    return is_there;
+}
+
+static size_t copy(const uint8_t *bytes, size_t count, uint8_t *out, size_t capacity) {
+    if (count > 0) memcpy(out, bytes, count < capacity ? count : capacity);
+    return count;
+}
+
+size_t perennial_certificate_serial(
+    const perennial_certificate *certificate, uint8_t *out, size_t capacity, bool *is_negative) {
+    const ASN1_INTEGER *serial = X509_get0_serialNumber(x509_of(certificate));
+    *is_negative = ASN1_STRING_type(serial) == V_ASN1_NEG_INTEGER;
+    return copy(ASN1_STRING_get0_data(serial), (size_t)ASN1_STRING_length(serial), out, capacity);
+}
+
+size_t perennial_certificate_subject(const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
+    BIO *bytes = BIO_new(BIO_s_mem());
+    size_t count = 0;
+    // Control characters are escaped, so that a name cannot write lines into a log; letters beyond ASCII are not.
+    unsigned long flags = XN_FLAG_ONELINE & ~ASN1_STRFLGS_ESC_MSB & ~XN_FLAG_SPC_EQ;
+    if (bytes && X509_NAME_print_ex(bytes, X509_get_subject_name(x509_of(certificate)), 0, flags) >= 0) {
+        char *text = NULL;
+        long written = BIO_get_mem_data(bytes, &text);
+        count = copy((const uint8_t *)text, (size_t)written, out, capacity);
+    }
+    BIO_free(bytes);
+    ERR_clear_error();
+    return count;
+}
+
+size_t perennial_certificate_subject_der(const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
+    const uint8_t *der = NULL;
+    size_t count = 0;
+    if (X509_NAME_get0_der(X509_get_subject_name(x509_of(certificate)), &der, &count) != 1) return 0;
+    return copy(der, count, out, capacity);
+}
+
+size_t perennial_certificate_subject_key_identifier(
+    const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
+    const ASN1_OCTET_STRING *identifier = X509_get0_subject_key_id(x509_of(certificate));
+    if (!identifier) return 0;
+    return copy(ASN1_STRING_get0_data(identifier), (size_t)ASN1_STRING_length(identifier), out, capacity);
+}
+
+size_t perennial_address_bytes(const char *address, uint8_t *out) {
+    ASN1_OCTET_STRING *bytes = a2i_IPADDRESS(address);
+    size_t count = bytes ? copy(ASN1_STRING_get0_data(bytes), (size_t)ASN1_STRING_length(bytes), out, 16) : 0;
+    ASN1_OCTET_STRING_free(bytes);
+    ERR_clear_error();
+    return count;
+}
+
+struct perennial_anchors {
+    X509_STORE *store;
+    size_t count;
+    X509 *roots[];
+};
+
+perennial_anchors *perennial_anchors_create(perennial_certificate *const *roots, size_t count) {
+    perennial_anchors *anchors = calloc(1, sizeof *anchors + count * sizeof anchors->roots[0]);
+    X509_STORE *store = X509_STORE_new();
+    bool is_done = anchors && store;
+    for (size_t i = 0; is_done && i < count; i++) {
+        is_done = X509_up_ref(x509_of(roots[i])) == 1;
+        if (!is_done) break;
+        anchors->roots[i] = x509_of(roots[i]);
+        anchors->count = i + 1;
+        // Takes a reference of its own; one that is there already is no failure.
+        is_done = X509_STORE_add_cert(store, anchors->roots[i]) == 1;
+    }
+    ERR_clear_error();
+    if (anchors) anchors->store = store;
+    if (is_done) return anchors;
+    if (anchors) {
+        perennial_anchors_destroy(anchors);
+    } else {
+        X509_STORE_free(store);
+    }
+    return NULL;
+}
+
+void perennial_anchors_destroy(perennial_anchors *anchors) {
+    for (size_t i = 0; i < anchors->count; i++) X509_free(anchors->roots[i]);
+    X509_STORE_free(anchors->store);
+    free(anchors);
+}
+
+/// The path that OpenSSL has found must be leaf, intermediate and one of the roots, not another that would do as well.
+static ptrdiff_t root_of_path(
+    const perennial_anchors *anchors, X509_STORE_CTX *context, const X509 *leaf, const X509 *intermediate) {
+    const STACK_OF(X509) *path = X509_STORE_CTX_get0_chain(context);
+    if (sk_X509_num(path) != 3) return -1;
+    if (X509_cmp(sk_X509_value(path, 0), leaf) != 0) return -1;
+    if (X509_cmp(sk_X509_value(path, 1), intermediate) != 0) return -1;
+    for (size_t i = 0; i < anchors->count; i++) {
+        if (X509_cmp(sk_X509_value(path, 2), anchors->roots[i]) == 0) return (ptrdiff_t)i;
+    }
+    return -1;
+}
+
+ptrdiff_t perennial_anchors_judge(
+    const perennial_anchors *anchors, const perennial_certificate *leaf, const perennial_certificate *intermediate) {
+    ptrdiff_t root = -1;
+    STACK_OF(X509) *others = sk_X509_new_null();
+    X509_STORE_CTX *context = X509_STORE_CTX_new();
+    if (others && context && sk_X509_push(others, x509_of(intermediate)) > 0
+        && X509_STORE_CTX_init(context, anchors->store, x509_of(leaf), others) == 1) {
+        // Dates are judged by the caller, at a time that OpenSSL does not know. Nothing else differs from the defaults:
+        // above all a path ends at a self-signed certificate, never at a pinned one in its middle (PARTIAL_CHAIN).
+        X509_STORE_CTX_set_flags(context, X509_V_FLAG_NO_CHECK_TIME);
+        if (X509_verify_cert(context) == 1) {
+            root = root_of_path(anchors, context, x509_of(leaf), x509_of(intermediate));
+        }
+    }
+    X509_STORE_CTX_free(context);
+    sk_X509_free(others);
+    ERR_clear_error();
+    return root;
+}
