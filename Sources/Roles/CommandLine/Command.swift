@@ -10,6 +10,8 @@ public struct Command: Sendable {
         case plain(@Sendable (Invocation) -> ExitCode)
         /// Runs only with a configuration that is right; what is wrong has been told otherwise.
         case configured(@Sendable (Invocation, Configuration) -> ExitCode)
+        /// The same, for what runs until a signal comes: it takes signals itself (`Service.run`), and drains.
+        case service(@Sendable (Invocation, Configuration) -> ExitCode)
     }
 
     public let name: CommandName
@@ -36,7 +38,10 @@ public struct Command: Sendable {
         self.action = action
     }
 
-    var readsSettings: Bool { if case .configured = action { true } else { false } }
+    var readsSettings: Bool { if case .plain = action { false } else { true } }
+
+    /// Nobody else may then take signals: the process has one of each.
+    var takesSignals: Bool { if case .service = action { true } else { false } }
 }
 
 /// One call of a command.

@@ -14,6 +14,11 @@ public struct Program: Sendable {
 
     public func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
 
+    /// Whether these arguments call a command that takes SIGINT and SIGTERM itself. All others are tools.
+    public func takesSignals(_ arguments: [String]) -> Bool {
+        arguments.first.flatMap { command($0) }?.takesSignals ?? false
+    }
+
     /// `arguments` are without the name of the program.
     public func run(_ arguments: [String], environment: [(name: String, value: String)], output: Output) -> ExitCode {
         guard let first = arguments.first else {
@@ -49,7 +54,7 @@ public struct Program: Sendable {
         case .plain(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
             if faults.isEmpty { return run(invocation) }
-        case .configured(let run):
+        case .configured(let run), .service(let run):
             do throws(ConfigurationFaults) {
                 let configuration = try Configuration.load(
                     command.name, arguments: parsed, options: command.options, environment: environment)

@@ -1,0 +1,128 @@
+// The HTTP face of ingest: contract 3.
+
+import AppStore
+public import Configuration
+public import Contract
+public import HTTP
+import Platform
+public import Telemetry
+
+public final class Endpoint: HTTPHandler {
+    public struct Configuration: Sendable {
+        public var allowed: AllowedAddresses = .any
+        public var clients = ClientAddresses(trustedProxies: [])
+        /// nil: there is no `/usage`.
+        public var usageToken: String?
+        /// Whose `usage` is written: the records do not say.
+        public var usageEnvironment: Contract.Environment = .production
+        /// From the whole body to the answer.
+        public var timeout: Duration = .seconds(2)
+        public var rejectedBytesPerHour = 64 << 20
+        public var archivesSignedPayloads = true
+        /// Header `app` of every record.
+        public var app: String
+
+        public init(app: String) {
+            self.app = app
+        }
+    }
+
+    private enum Path: String {
+        case notifications = "/notifications"
+        case usage = "/usage"
+    }
+
+    private let configuration: Configuration
+    private let metrics: IngestMetrics
+    private let refusals: RefusalLog
+    private let notifications: NotificationIntake
+    private let usage: UsageIntake
+    private let now: @Sendable () -> Int64
+
+    /// - Parameter now: milliseconds since 1970.
+    public init(
+        _ configuration: Configuration, judge: any NotificationJudge, sink: any RecordSink, metrics: Metrics,
+        refusals: RefusalLog, now: @escaping @Sendable () -> Int64
+    ) {
+        self.configuration = configuration
+        self.metrics = IngestMetrics(metrics)
+        self.refusals = refusals
+        self.now = now
+        let records = RecordFactory(
+            app: configuration.app, archivesSignedPayloads: configuration.archivesSignedPayloads)
+        notifications = NotificationIntake(
+            judge: judge, sink: sink, metrics: self.metrics, refusals: refusals, records: records,
+            rejected: RejectedKeeper(
+                sink: sink, metrics: self.metrics, records: records, bytesPerHour: configuration.rejectedBytesPerHour))
+        usage = UsageIntake(
+            sink: sink, metrics: self.metrics, refusals: refusals, records: records,
+            environment: configuration.usageEnvironment)
+    }
+
+    /// The first that holds: contract 3. Who may not come in learns nothing of what is there.
+    public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
+        guard isAllowed(head) else { return refuse(.forbidden, 403) }
+        guard let path = path(head) else { return refuse(.notFound, 404) }
+        guard head.method == "POST" else {
+            var response = refuse(.methodNotAllowed, 405)
+            response.headers.add("Allow", "POST")
+            return response
+        }
+        if path == .usage, !bears(configuration.usageToken ?? "", head.headers) {
+            var response = refuse(.unauthorized, 401)
+            response.headers.add("WWW-Authenticate", "Bearer")
+            return response
+        }
+        guard hasJSONBody(head.headers) else { return refuse(.mediaType, 415) }
+        return nil
+    }
+
+    public func handle(_ request: HTTPRequest, _ responder: Responder) {
+        let metrics = metrics
+        let arrival = Arrival(
+            body: request.body, receivedDate: now(), deadline: Deadline(after: configuration.timeout),
+            isFromApple: configuration.clients.client(of: request)?.isApple ?? false)
+        metrics.bodyBytes.add(UInt64(arrival.body.count))
+        let start = ContinuousClock.now
+        let answer: Answer = { response in
+            metrics.seconds.observe(start.duration(to: .now))
+            responder.respond(response)
+        }
+        switch path(request) {
+        case .notifications: notifications.take(arrival, answer)
+        case .usage: usage.take(arrival, answer)
+        // `earlyAnswer` has let nothing else through.
+        case nil: answer(refuse(.notFound, 404))
+        }
+    }
+
+    private func path(_ head: HTTPRequest) -> Path? {
+        switch head.path {
+        case Path.notifications.rawValue: .notifications
+        case Path.usage.rawValue where configuration.usageToken != nil: .usage
+        default: nil
+        }
+    }
+
+    private func isAllowed(_ head: HTTPRequest) -> Bool {
+        if case .any = configuration.allowed { return true }
+        return configuration.clients.client(of: head).map(configuration.allowed.contains) ?? false
+    }
+
+    private func refuse(_ ending: IngestMetrics.Ending, _ status: Int) -> HTTPResponse {
+        metrics.count(ending)
+        refusals.note(ending.rawValue)
+        return .error(status, ending.rawValue)
+    }
+}
+
+/// A body that has come in.
+struct Arrival: Sendable {
+    let body: [UInt8]
+    /// Milliseconds since 1970.
+    let receivedDate: Int64
+    let deadline: Deadline
+    let isFromApple: Bool
+}
+
+typealias Answer = @Sendable (HTTPResponse) -> Void

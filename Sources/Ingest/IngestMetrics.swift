@@ -1,0 +1,89 @@
+// What ingest counts. The objects are made once; requests only add.
+
+import AppStore
+import Telemetry
+
+struct IngestMetrics: Sendable {
+    /// Ways of a request to end that are neither a reason code nor a failure of Kafka.
+    enum Ending: String, CaseIterable {
+        case accepted
+        case forbidden
+        case notFound = "not_found"
+        case methodNotAllowed = "method_not_allowed"
+        case unauthorized
+        case mediaType = "media_type"
+        /// `POST /usage`: no JSON, or a record that is none.
+        case invalid
+        case noVerdict = "no_verdict"
+    }
+
+    private let requests: [String: Counter]
+    private let rejectedKept: [RejectionReason: Counter]
+    private let rejectedCounted: [RejectionReason: Counter]
+    private let alarms: [RejectionReason: Counter]
+    private let registry: Metrics
+    let seconds: Histogram
+    let bodyBytes: Counter
+    let age: Histogram
+    let usageRecords: Counter
+
+    init(_ registry: Metrics) {
+        self.registry = registry
+        let outcomes =
+            Ending.allCases.map(\.rawValue) + RejectionReason.allCases.map(\.rawValue)
+            + PublishFailure.allCases.map(\.rawValue)
+        requests = Dictionary(
+            uniqueKeysWithValues: outcomes.map { outcome in
+                let counter = registry.counter(
+                    "perennial_ingest_requests_total", help: "Requests answered, by outcome.",
+                    labels: ["outcome": outcome])
+                return (outcome, counter)
+            })
+        func byReason(_ name: String, _ help: String, _ kept: Bool?) -> [RejectionReason: Counter] {
+            Dictionary(
+                uniqueKeysWithValues: RejectionReason.allCases.map { reason in
+                    let counter =
+                        if let kept {
+                            registry.counter(name, help: help, labels: ["reason": reason.rawValue, "kept": "\(kept)"])
+                        } else {
+                            registry.counter(name, help: help, labels: ["reason": reason.rawValue])
+                        }
+                    return (reason, counter)
+                })
+        }
+        let help = "Bodies that were refused, by whether they were written to the topic rejected."
+        rejectedKept = byReason("perennial_ingest_rejected_total", help, true)
+        rejectedCounted = byReason("perennial_ingest_rejected_total", help, false)
+        alarms = byReason(
+            "perennial_ingest_alarms_total",
+            "What somebody should look at: signed by Apple and not taken, or sent from Apple's network and not trusted.",
+            nil)
+        seconds = registry.histogram(
+            "perennial_ingest_request_seconds", help: "From the whole body to the answer.",
+            bounds: Histogram.latencySeconds)
+        bodyBytes = registry.counter("perennial_ingest_body_bytes_total", help: "Bytes of bodies that were judged.")
+        age = registry.histogram(
+            "perennial_ingest_notification_age_seconds", help: "Age of verified notifications on arrival.",
+            // A second, to the last repetition after 157 hours, to the 180 days of a backfill.
+            bounds: [1, 5, 15, 60, 300, 1800, 3600, 4 * 3600, 14 * 3600, 86_400, 4 * 86_400, 7 * 86_400, 180 * 86_400])
+        usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
+    }
+
+    func count(_ ending: Ending) { requests[ending.rawValue]?.add() }
+    func count(_ reason: RejectionReason) { requests[reason.rawValue]?.add() }
+    func count(_ failure: PublishFailure) { requests[failure.rawValue]?.add() }
+    func countRejected(_ reason: RejectionReason, kept: Bool) {
+        (kept ? rejectedKept : rejectedCounted)[reason]?.add()
+    }
+    func alarm(_ reason: RejectionReason) { alarms[reason]?.add() }
+
+    /// Few notifications have flags, and the verifier knows a handful of them.
+    func count(flags: [String]) {
+        for flag in flags {
+            registry.counter(
+                "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
+                labels: ["flag": flag]
+            ).add()
+        }
+    }
+}

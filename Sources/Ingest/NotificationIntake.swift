@@ -1,0 +1,109 @@
+// POST /notifications: verify, publish, answer.
+
+import AppStore
+import HTTP
+import Platform
+import Telemetry
+
+final class NotificationIntake: Sendable {
+    private let judge: any NotificationJudge
+    private let sink: any RecordSink
+    private let metrics: IngestMetrics
+    private let refusals: RefusalLog
+    private let records: RecordFactory
+    private let rejected: RejectedKeeper
+
+    init(
+        judge: any NotificationJudge, sink: any RecordSink, metrics: IngestMetrics, refusals: RefusalLog,
+        records: RecordFactory, rejected: RejectedKeeper
+    ) {
+        self.judge = judge
+        self.sink = sink
+        self.metrics = metrics
+        self.refusals = refusals
+        self.records = records
+        self.rejected = rejected
+    }
+
+    func take(_ arrival: Arrival, _ answer: @escaping Answer) {
+        let jws: [UInt8]
+        do throws(Rejection) {
+            jws = try NotificationBody.signedPayload(of: arrival.body)
+        } catch {
+            return refuse(arrival, error, answer)
+        }
+        judge.judge(jws, now: arrival.receivedDate, by: arrival.deadline) { verdict in
+            switch verdict {
+            case .verified(let notification): self.publish(notification, jws, arrival, answer)
+            case .rejected(let rejection): self.refuse(arrival, rejection, answer)
+            case .none:
+                self.metrics.count(.noVerdict)
+                self.refusals.note(IngestMetrics.Ending.noVerdict.rawValue)
+                answer(.error(503, IngestMetrics.Ending.noVerdict.rawValue))
+            }
+        }
+    }
+
+    private func publish(
+        _ notification: VerifiedNotification, _ jws: [UInt8], _ arrival: Arrival, _ answer: @escaping Answer
+    ) {
+        metrics.age.observe(Double(arrival.receivedDate - notification.signedDate) / 1000)
+        metrics.count(flags: notification.flags)
+        let records = records.records(of: notification, jws: jws, receivedDate: arrival.receivedDate)
+        sink.publish(
+            Publication(records, by: arrival.deadline) { outcome in
+                switch outcome {
+                case .written:
+                    self.metrics.count(.accepted)
+                    answer(HTTPResponse(status: 200))
+                case .failed(let failure): answer(self.comeAgain(failure))
+                }
+            })
+    }
+
+    private func refuse(_ arrival: Arrival, _ rejection: Rejection, _ answer: @escaping Answer) {
+        let reason = rejection.reason
+        refusals.note(reason.rawValue)
+        switch reason.treatment(fromApple: arrival.isFromApple) {
+        case .tooLarge:
+            metrics.count(reason)
+            answer(.error(413, reason.rawValue))
+        case .refuse:
+            metrics.count(reason)
+            rejected.keepIfThereIsRoom(
+                arrival.body, rejection, now: arrival.receivedDate, by: arrival.deadline)
+            answer(.error(400, reason.rawValue))
+        case .keepAndAskAgain:
+            metrics.count(reason)
+            metrics.alarm(reason)
+            // Whether it is kept or not: what counts is that Apple comes again.
+            keep(arrival, rejection) { _ in answer(.error(503, reason.rawValue)) }
+        case .quarantine:
+            metrics.alarm(reason)
+            keep(arrival, rejection) { outcome in
+                switch outcome {
+                case .written?:
+                    self.metrics.count(reason)
+                    answer(HTTPResponse(status: 200))
+                case .failed(let failure)?: answer(self.comeAgain(failure))
+                case nil:
+                    self.metrics.count(reason)
+                    answer(.error(503, reason.rawValue))
+                }
+            }
+        }
+    }
+
+    private func keep(
+        _ arrival: Arrival, _ rejection: Rejection, completion: @escaping @Sendable (PublishOutcome?) -> Void
+    ) {
+        rejected.keep(
+            arrival.body, rejection, now: arrival.receivedDate, by: arrival.deadline, completion: completion)
+    }
+
+    private func comeAgain(_ failure: PublishFailure) -> HTTPResponse {
+        metrics.count(failure)
+        refusals.note(failure.rawValue)
+        return .error(503, failure.rawValue)
+    }
+}

@@ -1,0 +1,88 @@
+// What ingest writes: records with their place.
+
+import AppStore
+public import Contract
+import Crypto
+public import Log
+import Records
+
+/// One record on its way to Kafka.
+public struct OutgoingRecord: Sendable, Equatable {
+    public var topic: TopicID
+    public var environment: Contract.Environment
+    public var key: [UInt8]
+    public var value: [UInt8]
+    public var headers: [RecordHeader]
+    /// Milliseconds since 1970.
+    public var timestamp: Int64
+
+    public init(
+        topic: TopicID, environment: Contract.Environment, key: [UInt8], value: [UInt8], headers: [RecordHeader],
+        timestamp: Int64
+    ) {
+        self.topic = topic
+        self.environment = environment
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.timestamp = timestamp
+    }
+
+    /// What it takes in the queues, roughly.
+    var bytes: Int { key.count + value.count }
+}
+
+/// Makes the records of ingest.
+struct RecordFactory: Sendable {
+    /// Header `app`: `perennial/<version>`.
+    let app: String
+    let archivesSignedPayloads: Bool
+
+    /// The record of `notifications` and, if payloads are archived, that of `signed`.
+    func records(of notification: VerifiedNotification, jws: [UInt8], receivedDate: Int64) -> [OutgoingRecord] {
+        let key = Array(notification.key.utf8)
+        var records = [
+            OutgoingRecord(
+                topic: .notifications, environment: notification.environment, key: key,
+                value: NotificationRecord.value(notification, receivedDate: receivedDate, source: .push),
+                headers: headers(.notification, id: notification.notificationUUID), timestamp: receivedDate)
+        ]
+        if archivesSignedPayloads {
+            records.append(
+                OutgoingRecord(
+                    topic: .signed, environment: notification.environment, key: key, value: jws,
+                    headers: headers(id: notification.notificationUUID), timestamp: receivedDate))
+        }
+        return records
+    }
+
+    func record(of usage: UsageRecord, in environment: Contract.Environment, receivedDate: Int64) -> OutgoingRecord {
+        OutgoingRecord(
+            topic: .usage, environment: environment, key: Array(usage.originalTransactionId.utf8), value: usage.value,
+            // The same words sent again are the same record.
+            headers: headers(.usage, id: hexadecimal(SHA256.digest(usage.value.span))), timestamp: receivedDate)
+    }
+
+    func record(ofRejected body: [UInt8], _ rejection: Rejection, receivedDate: Int64) -> OutgoingRecord {
+        let digest = hexadecimal(SHA256.digest(body.span))
+        return OutgoingRecord(
+            topic: .rejected, environment: rejection.environment ?? .production, key: Array(digest.utf8), value: body,
+            headers: headers(id: digest) + [
+                RecordHeader(HeaderName.reason, rejection.reason.rawValue),
+                // The broker stamps this topic with its own time, and a redrive would stamp it anew.
+                RecordHeader(HeaderName.firstTimestamp, String(receivedDate)),
+            ], timestamp: receivedDate)
+    }
+
+    private func headers(_ type: RecordType, id: String) -> [RecordHeader] {
+        [
+            RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.type, type.rawValue),
+            RecordHeader(HeaderName.schema, type.schema), RecordHeader(HeaderName.app, app),
+        ]
+    }
+
+    /// Of bytes as somebody else wrote them: there is no schema of ours that they follow.
+    private func headers(id: String) -> [RecordHeader] {
+        [RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.app, app)]
+    }
+}

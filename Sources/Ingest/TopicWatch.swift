@@ -1,0 +1,121 @@
+// Are the topics as they have to be, and does Kafka answer at all?
+
+import Contract
+import Kafka
+public import Platform
+public import Service
+import Synchronization
+public import Telemetry
+
+/// Asks every few seconds, with a client of its own: a question to a slow broker must not hold up the reports that requests
+/// wait for.
+public final class TopicWatch: ServicePart {
+    public let name = "topic-watch"
+    private let publisher: Publisher.Configuration
+    private let logger: Logger
+    private let finding = Mutex(Finding())
+    private let stopRequested = Latch()
+    private let ended = Latch()
+
+    private struct Finding {
+        /// Why Kafka does not answer; nil while it does.
+        var kafka: String? = "no broker has answered yet"
+        /// What is wrong with the topics as they were seen last.
+        var topics: String?
+        var hasSeenTopics = false
+    }
+
+    /// Short while something is wrong, so that what is mended works at once.
+    private static let interval = (whenRight: Duration.seconds(10), whenWrong: Duration.seconds(1))
+    private static let answerLimit: Duration = .seconds(3)
+
+    /// Adds the condition `topics` to `health`.
+    public init(_ publisher: Publisher.Configuration, health: Health, logger: Logger) {
+        self.publisher = publisher
+        self.logger = logger
+        health.condition("topics") { [weak self] in self?.topicsCondition }
+    }
+
+    /// What is known to be wrong with the topics. nil also before they have been seen.
+    public var topicsTrouble: String? { finding.withLock { $0.topics } }
+    public var kafkaTrouble: String? { finding.withLock { $0.kafka } }
+
+    private var topicsCondition: String? {
+        finding.withLock { $0.topics ?? ($0.hasSeenTopics ? nil : "not seen yet") }
+    }
+
+    public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
+        let thread = WorkerThread.start(name) {
+            defer { self.ended.open() }
+            do {
+                try self.watch()
+            } catch {
+                failed(error)
+            }
+        }
+        if case .failure(let error)? = thread.result { throw error }
+    }
+
+    public func stop(by deadline: Deadline) throws {
+        stopRequested.open()
+        guard ended.wait(until: deadline) else { throw ServicePartFault.stillRunning }
+    }
+
+    private func watch() throws(PropertyFault) {
+        let admin = try Admin(clientID: "perennial-ingest-watch", properties: publisher.properties)
+        repeat {
+            look(admin)
+        } while !stopRequested.wait(for: isRight ? Self.interval.whenRight : Self.interval.whenWrong)
+        _ = admin.close(by: Deadline(after: .seconds(2)))
+    }
+
+    private var isRight: Bool { finding.withLock { $0.kafka == nil && $0.topics == nil } }
+
+    private func look(_ admin: Admin) {
+        let before = finding.withLock { $0 }
+        do throws(KafkaFault) {
+            let cluster = try admin.cluster(by: Deadline(after: Self.answerLimit))
+            let trouble = trouble(with: cluster)
+            finding.withLock { $0 = Finding(kafka: nil, topics: trouble, hasSeenTopics: true) }
+            if let trouble, trouble != before.topics {
+                logger.error("notifications are refused until the topics are right", ["reason": .string(trouble)])
+            } else if trouble == nil, before.topics != nil {
+                logger.info("the topics are right")
+            }
+            if before.kafka != nil { logger.info("Kafka answers") }
+        } catch {
+            let cause = admin.recentFaults.last.map { ": \($0.detail)" } ?? ""
+            // What was known of the topics stays: Kafka being away does not change them.
+            finding.withLock { $0.kafka = "no broker answers\(cause) (\(error.code.name))" }
+            if before.kafka == nil { logger.error("no broker answers", ["reason": .string(error.words + cause)]) }
+        }
+    }
+
+    private func trouble(with cluster: Admin.Cluster) -> String? {
+        let counts = Dictionary(cluster.topics.map { ($0.name, $0.partitions.count) }) { first, _ in first }
+        var missing: [String] = []
+        var different: [String] = []
+        for environment in Contract.Environment.allCases {
+            let names = Names(prefix: publisher.prefix, environment: environment)
+            for name in publisher.topics.map(names.topic) {
+                switch counts[name] {
+                case nil: missing.append(name)
+                case .some(let count) where count != Int(publisher.partitions): different.append("\(name) has \(count)")
+                case .some: break
+                }
+            }
+        }
+        var words: [String] = []
+        if !missing.isEmpty {
+            words.append(
+                "missing, or not to be described by this user: \(missing.joined(separator: ", ")); perennial topics apply "
+                    + "creates what is missing")
+        }
+        if !different.isEmpty {
+            words.append(
+                "the setting partitions says \(publisher.partitions), and \(different.joined(separator: ", ")): keys would "
+                    + "be in other places; correct the setting, or use another topic.prefix")
+        }
+        return words.isEmpty ? nil : words.joined(separator: "; ")
+    }
+}
