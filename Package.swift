@@ -81,6 +81,7 @@ let testSupport: [Target] = [
     .executableTarget(
         name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
+    .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
 ]
 
 let tests: [Target] = [
@@ -91,7 +92,8 @@ let tests: [Target] = [
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
-    .testTarget(name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(
+        name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(
         name: "RevocationTests",
         dependencies: ["Crypto", "HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Revocation", "Telemetry"]),
@@ -151,6 +153,8 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+        // Preloaded into programs under test; a product, because only products become files.
+        .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],
     targets: all,
     cLanguageStandard: .c17,

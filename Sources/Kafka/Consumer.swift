@@ -20,6 +20,14 @@ public struct AssignmentPlan: Sendable {
     public var starts: [TopicPartition: NextOffset] = [:]
     /// Given no records until `resume`.
     public var paused: Set<TopicPartition> = []
+    private(set) var readsNothing = false
+
+    /// For members that own partitions and want none of their records: no position is asked for, and nothing is given.
+    public static var readingNothing: AssignmentPlan {
+        var plan = AssignmentPlan()
+        plan.readsNothing = true
+        return plan
+    }
 
     public init(starts: [TopicPartition: NextOffset] = [:], paused: Set<TopicPartition> = []) {
         self.starts = starts
@@ -97,7 +105,7 @@ public final class Consumer {
     }
 
     /// The library's handle, which is freed by `close`.
-    private var raw: OpaquePointer {
+    var raw: OpaquePointer {
         precondition(!isClosed, "a closed consumer is not used")
         return client
     }
@@ -165,6 +173,7 @@ public final class Consumer {
     ) throws(KafkaFault) {
         readings.reset(to: partitions)
         let plan = hooks?.assigned(partitions, by: self) ?? AssignmentPlan()
+        if plan.readsNothing { return try own(partitions, list) }
         let starts = try plan.starts.merging(self.starts(of: partitions.filter { plan.starts[$0] == nil })) { $1 }
         for index in 0..<Int(list.pointee.cnt) {
             // A partition without a committed position starts at its beginning, said in so many words.
@@ -174,6 +183,15 @@ public final class Consumer {
         readings.place(at: starts)
         try KafkaFault.check(rd_kafka_assign(raw, list), "take partitions over")
         try pause(plan.paused.sorted())
+    }
+
+    /// The end is where nothing has to be fetched until the pause is in force.
+    private func own(
+        _ partitions: [TopicPartition], _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+    ) throws(KafkaFault) {
+        for index in 0..<Int(list.pointee.cnt) { list.pointee.elems[index].offset = Int64(RD_KAFKA_OFFSET_END) }
+        try KafkaFault.check(rd_kafka_assign(raw, list), "take partitions over")
+        try pause(partitions)
     }
 
     /// The group's committed positions. Waits for transactions that an earlier owner has left open: until they are settled, nobody
@@ -327,56 +345,6 @@ public final class Consumer {
             Platform.pause(for: .milliseconds(5))
         }
         readings.place(at: owned)
-    }
-
-    // MARK: Questions to the broker; all of them block
-
-    /// The group's committed positions; nil for a partition without one. Waits for pending transactions of an earlier owner.
-    public func committed(
-        _ partitions: [TopicPartition], by deadline: Deadline
-    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
-        let list = TopicPartitionList(capacity: partitions.count)
-        for partition in partitions { list.append(partition) }
-        try KafkaFault.check(
-            rd_kafka_committed(raw, list.raw, deadline.remaining.timeoutMilliseconds), "read committed offsets")
-        var committed: [TopicPartition: NextOffset] = [:]
-        try list.forEach { element throws(KafkaFault) in
-            try KafkaFault.check(element.err, "read the committed offset of \(TopicPartition(element))")
-            if element.offset >= 0 { committed[TopicPartition(element)] = NextOffset(element.offset) }
-        }
-        return committed
-    }
-
-    /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.
-    public func watermarks(
-        of partition: TopicPartition, by deadline: Deadline
-    ) throws(KafkaFault) -> (beginning: NextOffset, end: NextOffset) {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        try KafkaFault.check(
-            rd_kafka_query_watermark_offsets(
-                raw, partition.topic, partition.partition, &low, &high, deadline.remaining.timeoutMilliseconds),
-            "read the end of \(partition)")
-        return (NextOffset(low), NextOffset(high))
-    }
-
-    /// Of each partition the first record with a timestamp at or after `timestamp` (ms); the end when there is none.
-    public func offsets(
-        at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
-    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
-        let list = TopicPartitionList(capacity: partitions.count)
-        for partition in partitions { list.append(partition, offset: timestamp) }
-        try KafkaFault.check(
-            rd_kafka_offsets_for_times(raw, list.raw, deadline.remaining.timeoutMilliseconds), "find offsets by time")
-        var found: [TopicPartition: NextOffset] = [:]
-        try list.forEach { element throws(KafkaFault) in
-            let partition = TopicPartition(element)
-            try KafkaFault.check(element.err, "find the offset by time in \(partition)")
-            found[partition] =
-                element.offset >= 0
-                ? NextOffset(element.offset) : try watermarks(of: partition, by: deadline).end
-        }
-        return found
     }
 
     // MARK: End

@@ -1,0 +1,66 @@
+// Ends of partitions, and timestamps of their last records.
+
+import Kafka
+import Log
+import Platform
+
+/// A reader without a group. One thread.
+final class PartitionReader {
+    private let consumer: Consumer
+    private let topic: String
+
+    init(clientID: String, topic: String, properties: ClientProperties) throws(PropertyFault) {
+        // The group is a name only: nothing is committed to it, and nobody joins it.
+        var options = Consumer.Configuration(clientID: clientID, groupID: clientID, properties: properties)
+        // The true end counts, whoever wrote what stands before it.
+        options.readsUncommitted = true
+        // One record of each partition is wanted.
+        options.queuedRecords = 1
+        options.queuedKilobytes = 1024
+        consumer = try Consumer(options)
+        self.topic = topic
+    }
+
+    /// Where the next record of each partition will stand. One request to each broker that leads one.
+    func ends(of partitions: [Int32], by deadline: Deadline) throws(KafkaFault) -> [Int32: Int64] {
+        byNumber(try consumer.ends(of: partitions.map { TopicPartition(topic, $0) }, by: deadline))
+    }
+
+    /// The timestamps of the records before these ends; nil where there is none any more. A partition that does not answer in
+    /// time is left out.
+    func lastTimestamps(before ends: [Int32: Int64], by deadline: Deadline) throws(KafkaFault) -> [Int32: Int64?] {
+        let beginnings = byNumber(
+            try consumer.beginnings(of: ends.keys.sorted().map { TopicPartition(topic, $0) }, by: deadline))
+        var found: [Int32: Int64?] = [:]
+        var starts: [TopicPartition: NextOffset] = [:]
+        for (partition, end) in ends {
+            guard let beginning = beginnings[partition] else { continue }
+            if beginning >= end {
+                found.updateValue(nil, forKey: partition)
+            } else {
+                starts[TopicPartition(topic, partition)] = NextOffset(end - 1)
+            }
+        }
+        if starts.isEmpty { return found }
+        try consumer.assign(starts)
+        while found.count < ends.count, !deadline.hasPassed {
+            if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))) {
+                found.updateValue(record.timestamp, forKey: record.partition)
+            }
+            // The marker of a transaction takes an offset and is no record.
+            for (partition, next) in consumer.positions
+            where found[partition.partition] == nil && next.value >= ends[partition.partition, default: .max] {
+                found.updateValue(nil, forKey: partition.partition)
+            }
+        }
+        // Nothing more is fetched until the next time.
+        try consumer.assign([:])
+        return found
+    }
+
+    func close(by deadline: Deadline) { consumer.close(by: deadline) }
+
+    private func byNumber(_ offsets: [TopicPartition: NextOffset]) -> [Int32: Int64] {
+        Dictionary(uniqueKeysWithValues: offsets.map { ($0.key.partition, $0.value.value) })
+    }
+}

@@ -1,0 +1,80 @@
+// What a consumer asks the broker; all of it blocks.
+
+internal import CRDKafka
+public import Log
+public import Platform
+
+extension Consumer {
+    /// The group's committed positions; nil for a partition without one. Waits for pending transactions of an earlier owner.
+    public func committed(
+        _ partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        let list = TopicPartitionList(capacity: partitions.count)
+        for partition in partitions { list.append(partition) }
+        try KafkaFault.check(
+            rd_kafka_committed(raw, list.raw, deadline.remaining.timeoutMilliseconds), "read committed offsets")
+        var committed: [TopicPartition: NextOffset] = [:]
+        try list.forEach { element throws(KafkaFault) in
+            try KafkaFault.check(element.err, "read the committed offset of \(TopicPartition(element))")
+            if element.offset >= 0 { committed[TopicPartition(element)] = NextOffset(element.offset) }
+        }
+        return committed
+    }
+
+    /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.
+    public func watermarks(
+        of partition: TopicPartition, by deadline: Deadline
+    ) throws(KafkaFault) -> (beginning: NextOffset, end: NextOffset) {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        try KafkaFault.check(
+            rd_kafka_query_watermark_offsets(
+                raw, partition.topic, partition.partition, &low, &high, deadline.remaining.timeoutMilliseconds),
+            "read the end of \(partition)")
+        return (NextOffset(low), NextOffset(high))
+    }
+
+    /// Of each partition the first record with a timestamp at or after `timestamp` (ms); the end when there is none.
+    public func offsets(
+        at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        var found = try list(timestamp, of: partitions, "find offsets by time", by: deadline)
+        for partition in partitions where found[partition] == nil {
+            found[partition] = try watermarks(of: partition, by: deadline).end
+        }
+        return found
+    }
+
+    /// The end of each partition, as in `watermarks`, with one request to each broker for all of its partitions.
+    public func ends(
+        of partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        try list(Int64(RD_KAFKA_OFFSET_END), of: partitions, "read the ends of partitions", by: deadline)
+    }
+
+    /// The first offset there is, of each partition, with one request to each broker.
+    public func beginnings(
+        of partitions: [TopicPartition], by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        try list(Int64(RD_KAFKA_OFFSET_BEGINNING), of: partitions, "read the beginnings of partitions", by: deadline)
+    }
+
+    /// The request of the protocol behind the three: a time, or one of two numbers that stand for the ends. A partition without an
+    /// answer is left out.
+    private func list(
+        _ timestamp: Int64, of partitions: [TopicPartition], _ operation: String, by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        if partitions.isEmpty { return [:] }
+        let list = TopicPartitionList(capacity: partitions.count)
+        for partition in partitions { list.append(partition, offset: timestamp) }
+        try KafkaFault.check(
+            rd_kafka_offsets_for_times(raw, list.raw, deadline.remaining.timeoutMilliseconds), operation)
+        var found: [TopicPartition: NextOffset] = [:]
+        try list.forEach { element throws(KafkaFault) in
+            let partition = TopicPartition(element)
+            try KafkaFault.check(element.err, "\(operation): \(partition)")
+            if element.offset >= 0 { found[partition] = NextOffset(element.offset) }
+        }
+        return found
+    }
+}

@@ -1,0 +1,45 @@
+// `perennial clock`: the ticker alone, where ingest does not run it.
+
+import Clock
+import Configuration
+import Contract
+import Kafka
+import Platform
+import Service
+import Telemetry
+
+extension Command {
+    static let clock = Command(
+        .clock, "Keeps time in the topics: appends a tick to each partition of notifications that is quiet.",
+        details: """
+            Needed only where ingest does not run: it ticks by itself. Several replicas share the partitions; when one goes, the
+            others take over. Runs until SIGTERM or SIGINT. /readyz says why ticks do not come.
+            """,
+        action: .service { invocation, configuration in
+            guard configuration.kafka.bootstrapServers != nil else {
+                invocation.output.message(
+                    "perennial clock: kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by "
+                        + "commas")
+                return .wrongUsage
+            }
+            let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
+            let health = Health()
+            let metrics = Metrics()
+            metrics.buildInfo(version: PerennialVersion.text)
+            let admin = AdminServer(
+                listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
+            let ticker = Ticker(
+                Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+            return Service([admin, ticker], health: health, logger: logger).run()
+        })
+}
+
+extension Ticker.Configuration {
+    /// The ticker of this process, here and in ingest.
+    init(_ configuration: Configuration) {
+        self.init(
+            prefix: configuration.topicPlan.prefix, partitions: configuration.topicPlan.partitions,
+            interval: configuration.tickInterval, kafka: configuration.kafka,
+            app: "perennial/\(PerennialVersion.text)")
+    }
+}

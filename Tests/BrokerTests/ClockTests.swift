@@ -1,0 +1,185 @@
+import Glibc
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+extension RealBroker {
+    @Suite(.serialized) struct `The clock` {
+        /// Short enough for a test, long enough that a busy machine does not miss a whole one.
+        private static let interval = 1_000
+
+        private func startClock(_ installation: Installation, environment: [String: String] = [:]) throws
+            -> ServiceProcess
+        {
+            try ServiceProcess(
+                ["clock", "--tick.interval.ms", "\(Self.interval)"] + installation.settings
+                    // A killed member is missed sooner than in production.
+                    + ["--kafka.consumer.session.timeout.ms", "3000", "--kafka.consumer.heartbeat.interval.ms", "300"],
+                environment: environment)
+        }
+
+        /// Of each partition of both environments the timestamps in the order of the log; every record is checked to be a tick.
+        private func ticks(_ installation: Installation) async throws -> [TopicPartition: [Int64]] {
+            var times: [TopicPartition: [Int64]] = [:]
+            for environment in ["production", "sandbox"] {
+                let topic = installation.topic("notifications", environment)
+                for record in try await installation.broker.read(topic) {
+                    let time = try #require(record.timestamp)
+                    times[TopicPartition(topic, record.partition), default: []].append(time)
+                    guard record.header("type") != "notification" else { continue }
+                    #expect(record.text == #"{"v":1,"tick":\#(time)}"#)
+                    #expect(record.header("type") == "tick")
+                    #expect(record.header("schema") == "tick/1")
+                    #expect(record.header("id") == "tick-\(record.partition)-\(time)")
+                    #expect(record.header("app")?.hasPrefix("perennial/") == true)
+                }
+            }
+            return times
+        }
+
+        private func waitForTicks(_ count: Int, _ installation: Installation) async throws {
+            try await waitUntil("\(count) ticks in each partition", within: patience) {
+                let times = try await ticks(installation)
+                return times.count == 2 * installation.partitions && times.values.allSatisfy { $0.count >= count }
+            }
+        }
+
+        /// - Parameter longest: allowed between two records of a partition.
+        private func expectOneInEachInterval(
+            _ times: [TopicPartition: [Int64]], longest: Int64, _ sourceLocation: SourceLocation = #_sourceLocation
+        ) {
+            for (partition, times) in times {
+                for (earlier, later) in zip(times, times.dropFirst()) {
+                    #expect(
+                        later - earlier >= Self.interval, "\(partition) was ticked twice in an interval",
+                        sourceLocation: sourceLocation)
+                    #expect(
+                        later - earlier <= longest, "\(partition) was not ticked in time",
+                        sourceLocation: sourceLocation)
+                }
+            }
+        }
+
+        @Test
+        func `of three replicas ticks each quiet partition once in an interval, whoever dies, stands still or leaves`()
+            async throws
+        {
+            let installation = try await Installation.make("ticks", try await Broker.shared(), partitions: 5)
+            let clocks = try (0..<3).map { _ in try startClock(installation) }
+            for clock in clocks { try await clock.waitUntilReady() }
+            let start = WallClock.milliseconds()
+            try await waitForTicks(6, installation)
+            let stable = try await ticks(installation).mapValues { $0.filter { $0 >= start } }
+            expectOneInEachInterval(stable, longest: 2 * Int64(Self.interval))
+
+            clocks[0].process.killNow()
+            let reached = try await ticks(installation).values.map(\.count).max() ?? 0
+            try await waitForTicks(reached + 3, installation)
+            // One wakes up after its session and believes for a moment that its partitions are its own.
+            clocks[1].process.suspend()
+            try await waitForTicks(reached + 6, installation)
+            clocks[1].process.resume()
+            try await waitForTicks(reached + 9, installation)
+            try await clocks[2].stop()
+            try await waitForTicks(reached + 12, installation)
+            try await clocks[1].stop()
+            // The session, the rebalance, and a busy machine.
+            expectOneInEachInterval(try await ticks(installation), longest: Int64(Self.interval) + 15_000)
+        }
+
+        @Test func `does not tick where notifications come, and ticks when they stop`() async throws {
+            let broker = try await Broker.shared()
+            let installation = try await Installation.make("busy", broker, partitions: 1)
+            let clock = try startClock(installation)
+            try await clock.waitUntilReady()
+            let topic = installation.topic("notifications")
+            let written = try await blocking {
+                let producer = try Producer(.init(clientID: "busy", properties: broker.properties)) { _ in }
+                let target = try producer.topic(topic)
+                var times: [Int64] = []
+                for _ in 0..<20 {
+                    times.append(WallClock.milliseconds())
+                    try producer.send(
+                        to: target, partition: 0, key: nil, value: [1].span,
+                        headers: [RecordHeader("type", "notification")], timestamp: times.last)
+                    producer.poll()
+                    pause(for: .milliseconds(Self.interval / 4))
+                }
+                producer.close(by: Deadline(after: patience))
+                return times
+            }
+            let last = try #require(written.last)
+            try await waitUntil("a tick after the last notification", within: patience) {
+                try await ticks(installation)[TopicPartition(topic, 0)]?.last.map { $0 > last } ?? false
+            }
+            let between = try await broker.read(topic).filter {
+                $0.header("type") == "tick" && ($0.timestamp ?? 0) > written[1] && ($0.timestamp ?? 0) <= last
+            }
+            // A machine that stood still for an interval may have left a gap that was ticked.
+            let gaps = zip(written, written.dropFirst()).count { $1 - $0 >= Self.interval }
+            #expect(between.count <= gaps)
+            let first = try await ticks(installation)[TopicPartition(topic, 0)]?.first { $0 > last }
+            #expect(try #require(first) - last >= Self.interval)
+            try await clock.stop()
+        }
+
+        @Test func `of a host that runs two minutes ahead writes nothing, says why, and harms nobody`() async throws {
+            let broker = try await Broker.shared()
+            let installation = try await Installation.make("ahead", broker, partitions: 3)
+            let scratch = try ScratchDirectory("clock-shift")
+            let file = try scratch.write("", to: "seconds")
+            func shift(by seconds: Int64) {
+                let descriptor = open(file, O_WRONLY)
+                defer { close(descriptor) }
+                withUnsafeBytes(of: seconds) { _ = write(descriptor, $0.baseAddress, $0.count) }
+            }
+            shift(by: 120)
+            let wrong = try startClock(
+                installation,
+                environment: ["LD_PRELOAD": try productPath("libClockShift.so"), "PERENNIAL_TEST_CLOCK_SHIFT": file])
+            try await waitUntil("the reason is told", within: patience) {
+                try await wrong.reasons().contains("this host's clock probably runs ahead")
+            }
+            let right = try startClock(installation)
+            try await right.waitUntilReady()
+            try await waitForTicks(5, installation)
+            #expect(try await wrong.reasons().contains("this host's clock probably runs ahead"))
+            let times = try await ticks(installation)
+            #expect(times.values.joined().allSatisfy { $0 <= WallClock.milliseconds() })
+            // Each try of the wrong one takes the partitions from both for a moment.
+            expectOneInEachInterval(times, longest: Int64(Self.interval) + 15_000)
+            try await right.stop()
+            shift(by: 0)
+            try await wrong.waitUntilReady()
+            let reached = try await ticks(installation).values.map(\.count).max() ?? 0
+            try await waitForTicks(reached + 2, installation)
+            try await wrong.stop()
+        }
+
+        @Test func `is not ready without its topics, names them, and begins when they are made`() async throws {
+            let installation = Installation(
+                broker: try await Broker.shared(), prefix: "late-\(UInt32.random(in: 0 ... .max))", partitions: 2)
+            let clock = try startClock(installation)
+            let missing = installation.topic("notifications", "sandbox")
+            try await waitUntil("the reason is told", within: patience) {
+                try await clock.reasons().contains("the topic \(missing) is missing: run perennial topics apply")
+            }
+            try await installation.makeTopics()
+            try await clock.waitUntilReady()
+            try await waitForTicks(1, installation)
+            try await clock.stop()
+        }
+
+        @Test func `refuses topics with another number of partitions`() async throws {
+            let made = try await Installation.make("count", try await Broker.shared(), partitions: 2)
+            let clock = try startClock(Installation(broker: made.broker, prefix: made.prefix, partitions: 3))
+            try await waitUntil("the reason is told", within: patience) {
+                try await clock.reasons().contains("has 2 partitions, and partitions is 3")
+            }
+            #expect(try await ticks(made).isEmpty)
+            try await clock.stop()
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// A service of the program, running, as its operator sees it.
+
+import KafkaTestKit
+import Platform
+import Testing
+
+/// `perennial COMMAND` with an admin server on a free port, and with nobody else's settings.
+final class ServiceProcess: Sendable {
+    let process: ChildProcess
+
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
+        process = try ChildProcess(
+            productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"], environment: .only(environment),
+            workingDirectory: "/")
+    }
+
+    var log: String { process.standardError }
+
+    /// Where a server listens, by the line that it logs.
+    func port(_ message: String) async throws -> UInt16 {
+        var port: UInt16?
+        try await waitUntil("\(message): \(process.lastLines(5))", within: patience) {
+            for line in log.split(separator: "\n") where line.contains("\"\(message)\"") {
+                guard let address = line.firstMatch(of: #/"address":"[^"]*:([0-9]+)"/#) else { continue }
+                port = UInt16(address.1)
+            }
+            return port != nil
+        }
+        return try #require(port)
+    }
+
+    func waitUntilReady() async throws {
+        let port = try await port("admin server listens")
+        do {
+            try await waitUntil("ready", within: patience) { await answer(port, "/readyz").status == 200 }
+        } catch {
+            Issue.record("\(await answer(port, "/readyz").body)\n\(process.lastLines(20))")
+            throw error
+        }
+    }
+
+    /// 503 and the reasons, as text.
+    func reasons() async throws -> String {
+        let answer = await answer(try await port("admin server listens"), "/readyz")
+        return answer.status == 503 ? answer.body : ""
+    }
+
+    /// SIGTERM; the exit code of a clean end is 0.
+    func stop() async throws {
+        #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")
+    }
+
+    /// By curl: somebody else's idea of HTTP.
+    private func answer(_ port: UInt16, _ path: String) async -> (status: Int, body: String) {
+        let curl = try? await run(
+            "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+        let lines = curl?.standardOutput.split(separator: "\n", omittingEmptySubsequences: false) ?? []
+        return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
+    }
+}
+
+/// The topics of an installation of a test's own, made by the program.
+struct Installation: Sendable {
+    let broker: Broker
+    let prefix: String
+    let partitions: Int
+
+    static func make(_ label: String, _ broker: Broker, partitions: Int, replicas: Int = 1) async throws -> Installation
+    {
+        let installation = Installation(
+            broker: broker, prefix: "\(label)-\(UInt32.random(in: 0 ... .max))", partitions: partitions)
+        try await installation.makeTopics(replicas: replicas)
+        return installation
+    }
+
+    var settings: [String] {
+        ["--kafka.bootstrap.servers", broker.bootstrap, "--topic.prefix", prefix, "--partitions", "\(partitions)"]
+    }
+
+    func makeTopics(replicas: Int = 1) async throws {
+        let made = try await run(
+            productPath("perennial"),
+            ["topics", "apply", "--topics.replication.factor", "\(replicas)"]
+                + ["--topics.min.insync.replicas", "\(min(replicas, 2))"] + settings,
+            environment: .only([:]), workingDirectory: "/")
+        try #require(made.code == 0, "\(made.words)")
+    }
+
+    func topic(_ name: String, _ environment: String = "production") -> String { "\(prefix).\(environment).\(name)" }
+}

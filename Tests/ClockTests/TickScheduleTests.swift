@@ -1,0 +1,156 @@
+import Testing
+
+@testable import Clock
+
+/// Times in seconds, told as milliseconds; the interval is 30 s.
+@Suite struct `A schedule of ticks` {
+    private var schedule = TickSchedule(interval: 30_000)
+
+    private func dueAt(_ now: Int64) -> [Int32] { schedule.due(at: now).map(\.partition) }
+
+    /// Partition 0, taken over at `now` with a last record before offset 10 of this timestamp.
+    private mutating func takeOver(at now: Int64, last: Int64?) {
+        schedule.take(over: [0])
+        schedule.saw(end: 10, of: 0, at: now)
+        schedule.read(last, before: 10, of: 0)
+    }
+
+    @Test func `knows nothing to be due before the first look`() {
+        var schedule = schedule
+        schedule.take(over: [0, 1])
+        #expect(schedule.due(at: .max / 2).isEmpty)
+        #expect(schedule.hasWork(at: 0), "the first look is worth while at once")
+    }
+
+    @Test func `ticks a partition that never had a record at once, and an interval later again`() {
+        var test = self
+        test.schedule.take(over: [0])
+        test.schedule.saw(end: 0, of: 0, at: 1_000)
+        #expect(test.dueAt(1_000) == [0])
+        test.schedule.ticked(0, at: 0, timestamp: 1_000)
+        #expect(test.dueAt(30_999).isEmpty)
+        #expect(test.dueAt(31_000) == [0])
+    }
+
+    @Test func `counts from the last record, whoever wrote it before the partition changed hands`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 40_000)
+        #expect(test.dueAt(69_999).isEmpty)
+        #expect(test.schedule.due(at: 70_000).first?.since == 70_000)
+    }
+
+    @Test func `ticks once, not once for each interval that nobody ticked`() {
+        var test = self
+        test.takeOver(at: 500_000, last: 40_000)
+        #expect(test.dueAt(500_000) == [0])
+        test.schedule.ticked(0, at: 10, timestamp: 500_000)
+        #expect(test.dueAt(529_999).isEmpty)
+    }
+
+    @Test func `is not due before the last record's timestamp is known`() {
+        var test = self
+        test.schedule.take(over: [0])
+        test.schedule.saw(end: 10, of: 0, at: 50_000)
+        #expect(test.dueAt(1_000_000).isEmpty)
+        #expect(test.schedule.unread(at: 50_000) == [0: 10])
+    }
+
+    @Test func `waits for an interval of silence after somebody has appended`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 40_000)
+        test.schedule.saw(end: 11, of: 0, at: 60_000)
+        #expect(test.dueAt(70_000).isEmpty)
+        #expect(test.schedule.unread(at: 89_999).isEmpty)
+        // Then the record tells when exactly it came.
+        #expect(test.schedule.unread(at: 90_000) == [0: 11])
+        test.schedule.read(59_000, before: 11, of: 0)
+        #expect(test.schedule.due(at: 90_000).first?.since == 89_000)
+    }
+
+    @Test func `never ticks behind the last record, however far that lies ahead`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 100_000)
+        #expect(test.schedule.ahead(of: 50_000) == 50_000)
+        #expect(test.dueAt(129_999).isEmpty)
+        #expect(test.dueAt(130_000) == [0])
+    }
+
+    @Test func `sees its own ticks as what they are`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 20_000)
+        test.schedule.ticked(0, at: 10, timestamp: 50_000)
+        test.schedule.saw(end: 11, of: 0, at: 53_000)
+        #expect(test.schedule.unread(at: 1_000_000).isEmpty)
+        #expect(test.dueAt(80_000) == [0])
+    }
+
+    @Test func `takes what came just before its tick as told by the tick`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 20_000)
+        // Offset 10 is a notification that the look did not see.
+        test.schedule.ticked(0, at: 11, timestamp: 50_000)
+        test.schedule.saw(end: 12, of: 0, at: 53_000)
+        #expect(test.dueAt(80_000) == [0])
+    }
+
+    @Test func `takes a tick whose acknowledgement was lost for somebody's record`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 20_000)
+        #expect(test.dueAt(50_000) == [0])
+        test.schedule.saw(end: 11, of: 0, at: 55_000)
+        #expect(test.dueAt(55_000).isEmpty)
+    }
+
+    @Test func `forgets everything when partitions are given anew, and what it is told of others`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 20_000)
+        test.schedule.take(over: [1])
+        test.schedule.saw(end: 10, of: 0, at: 50_000)
+        test.schedule.read(20_000, before: 10, of: 0)
+        test.schedule.ticked(0, at: 10, timestamp: 50_000)
+        #expect(test.schedule.owned == [1])
+        #expect(test.dueAt(1_000_000).isEmpty)
+    }
+
+    @Test func `starts anew with a topic that was made again under its name`() {
+        var test = self
+        test.takeOver(at: 50_000, last: 20_000)
+        test.schedule.saw(end: 3, of: 0, at: 60_000)
+        #expect(test.schedule.unread(at: 60_000) == [0: 3])
+        test.schedule.saw(end: 0, of: 0, at: 61_000)
+        #expect(test.dueAt(61_000) == [0])
+    }
+
+    @Test func `ignores a timestamp that was read before more came`() {
+        var test = self
+        test.schedule.take(over: [0])
+        test.schedule.saw(end: 10, of: 0, at: 50_000)
+        test.schedule.saw(end: 11, of: 0, at: 51_000)
+        test.schedule.read(1_000, before: 10, of: 0)
+        #expect(test.dueAt(70_000).isEmpty)
+    }
+
+    /// Two members, one of which does not know that it has lost the partition; every order of their looks in each of 12 steps.
+    @Test func `gives two members that look before they tick one tick in an interval`() {
+        for order in 0..<(1 << 12) {
+            var log: [Int64] = [0]
+            var members = [TickSchedule(interval: 30), TickSchedule(interval: 30)]
+            for index in members.indices { members[index].take(over: [0]) }
+            for step in 0..<12 {
+                let now = Int64(step) * 10 + 5
+                let first = (order >> step) & 1
+                for index in [first, 1 - first] {
+                    members[index].saw(end: Int64(log.count), of: 0, at: now)
+                    for (partition, end) in members[index].unread(at: now) {
+                        members[index].read(log[Int(end) - 1], before: end, of: partition)
+                    }
+                    if !members[index].due(at: now).isEmpty {
+                        log.append(now)
+                        members[index].ticked(0, at: Int64(log.count) - 1, timestamp: now)
+                    }
+                }
+            }
+            #expect(zip(log, log.dropFirst()).allSatisfy { $1 - $0 >= 30 && $1 - $0 <= 50 }, "order \(order): \(log)")
+        }
+    }
+}
