@@ -75,6 +75,10 @@ let roles: [Target] = [
 let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
+    .target(name: "CLoad", dependencies: ["CCurl"]),
+    .target(
+        name: "IngestTestKit",
+        dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
@@ -115,8 +119,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit",
-            "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
+            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
+            "KafkaTestKit", "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
@@ -153,6 +157,8 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+        // What Tests/Benchmarks measures besides.
+        .library(name: "IngestTestKit", targets: ["AppStore", "IngestTestKit", "Records"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],
