@@ -76,7 +76,7 @@ class Walk {
         case '"': {
             std::string_view text;
             if (auto code = value.get_string().get(text)) return fail(meaning_of(code), offset);
-            add(PERENNIAL_JSON_STRING, text, offset);
+            add(PERENNIAL_JSON_STRING, text, offset, offset + token.size());
             return PERENNIAL_JSON_OK;
         }
         default: return scalar(token, offset);
@@ -109,17 +109,30 @@ class Walk {
         return result;
     }
 
-    void add(perennial_json_kind kind, std::string_view text, int64_t offset) {
+    void add(perennial_json_kind kind, std::string_view text, int64_t offset, int64_t end) {
         parser.tokens.push_back(
-            {reinterpret_cast<const uint8_t *>(text.data()), uint32_t(text.size()), uint32_t(offset), kind});
+            {reinterpret_cast<const uint8_t *>(text.data()), uint32_t(text.size()), uint32_t(offset), uint32_t(end), kind});
+    }
+
+    /// Ends the value whose first token is `start`: simdjson has just stepped over its closing bracket, and between that and
+    /// the next token (there is one, if only the wrapper's bracket) are only blanks.
+    perennial_json_result close(size_t start, perennial_json_kind kind) {
+        const char *next = nullptr;
+        if (auto code = document.current_location().get(next)) return fail(meaning_of(code));
+        while (is_blank(next[-1])) next--;
+        add(kind, {}, offset_of(next) - 1, offset_of(next));
+        parser.tokens[start].end = uint32_t(offset_of(next));
+        parser.tokens[start].length = uint32_t(parser.tokens.size() - start);
+        return PERENNIAL_JSON_OK;
     }
 
     /// The iterators of simdjson step over a scalar that was only looked at.
     perennial_json_result scalar(std::string_view token, int64_t offset) {
-        if (token == "null") add(PERENNIAL_JSON_NULL, token, offset);
-        else if (token == "true") add(PERENNIAL_JSON_TRUE, token, offset);
-        else if (token == "false") add(PERENNIAL_JSON_FALSE, token, offset);
-        else if (is_number(token)) add(PERENNIAL_JSON_NUMBER, token, offset);
+        auto end = offset + int64_t(token.size());
+        if (token == "null") add(PERENNIAL_JSON_NULL, token, offset, end);
+        else if (token == "true") add(PERENNIAL_JSON_TRUE, token, offset, end);
+        else if (token == "false") add(PERENNIAL_JSON_FALSE, token, offset, end);
+        else if (is_number(token)) add(PERENNIAL_JSON_NUMBER, token, offset, end);
         else if (strchr("]},:", token.front())) return fail(PERENNIAL_JSON_BAD_STRUCTURE, offset);
         else if (token.front() == '-' || is_digit(token.front())) return fail(PERENNIAL_JSON_BAD_NUMBER, offset);
         else return fail(PERENNIAL_JSON_BAD_WORD, offset);
@@ -128,7 +141,8 @@ class Walk {
 
     perennial_json_result array(ondemand::value value, int64_t offset, uint32_t depth) {
         if (depth > parser.max_depth) return fail(PERENNIAL_JSON_TOO_DEEP, offset);
-        add(PERENNIAL_JSON_ARRAY_START, {}, offset);
+        auto start = parser.tokens.size();
+        add(PERENNIAL_JSON_ARRAY_START, {}, offset, offset);
         ondemand::array elements;
         if (auto code = value.get_array().get(elements)) return fail(meaning_of(code));
         for (auto element : elements) {
@@ -136,13 +150,13 @@ class Walk {
             if (auto code = element.get(next)) return fail(meaning_of(code));
             if (auto result = this->value(next, depth)) return result;
         }
-        add(PERENNIAL_JSON_ARRAY_END, {}, offset);
-        return PERENNIAL_JSON_OK;
+        return close(start, PERENNIAL_JSON_ARRAY_END);
     }
 
     perennial_json_result object(ondemand::value value, int64_t offset, uint32_t depth) {
         if (depth > parser.max_depth) return fail(PERENNIAL_JSON_TOO_DEEP, offset);
-        add(PERENNIAL_JSON_OBJECT_START, {}, offset);
+        auto start = parser.tokens.size();
+        add(PERENNIAL_JSON_OBJECT_START, {}, offset, offset);
         ondemand::object members;
         if (auto code = value.get_object().get(members)) return fail(meaning_of(code));
         for (auto member : members) {
@@ -151,11 +165,10 @@ class Walk {
             auto at = offset_of(field.key().raw()) - 1;
             std::string_view name;
             if (auto code = field.unescaped_key().get(name)) return fail(meaning_of(code), at);
-            add(PERENNIAL_JSON_NAME, name, at);
+            add(PERENNIAL_JSON_NAME, name, at, at);
             if (auto result = this->value(field.value(), depth)) return result;
         }
-        add(PERENNIAL_JSON_OBJECT_END, {}, offset);
-        return PERENNIAL_JSON_OK;
+        return close(start, PERENNIAL_JSON_OBJECT_END);
     }
 };
 
@@ -222,5 +235,7 @@ const perennial_json_token *perennial_json_tokens(const perennial_json_parser *p
     *count = parser->tokens.size();
     return parser->tokens.data();
 }
+
+const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return parser->padded.data() + 1; }
 
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser) { return parser->fault_offset; }

@@ -10,6 +10,8 @@ public import Telemetry
 public struct ConfigurationFaults: Error, CustomStringConvertible {
     public let faults: [SettingFault]
 
+    public init(faults: [SettingFault]) { self.faults = faults }
+
     public var description: String { faults.map(\.description).joined(separator: "\n") }
 }
 

@@ -15,11 +15,17 @@ public struct JSONFault: Error, Equatable, CustomStringConvertible {
     /// What the cause alone does not say, such as the name that is repeated or the limit.
     public let detail: String?
 
-    init(_ cause: Cause, offset: Int? = nil, in document: [UInt8] = [], detail: String? = nil) {
+    init(_ cause: Cause, offset: Int? = nil, in document: Span<UInt8> = Span(), detail: String? = nil) {
         self.cause = cause
         self.offset = offset
-        self.line = offset.map { document.prefix($0).count { $0 == UInt8(ascii: "\n") } + 1 }
         self.detail = detail
+        guard let offset else {
+            line = nil
+            return
+        }
+        var line = 1
+        for index in 0..<min(offset, document.count) where document[index] == UInt8(ascii: "\n") { line += 1 }
+        self.line = line
     }
 
     public var description: String {

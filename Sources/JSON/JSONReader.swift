@@ -16,51 +16,17 @@ public struct JSONLimits: Sendable {
     public init() {}
 }
 
-/// Owns a simdjson parser and its buffers, to be used for one document after another. One thread at a time.
+/// Reads one document after another into trees. One thread at a time.
 public struct JSONReader: ~Copyable {
-    private let parser: OpaquePointer
-    private let limits: JSONLimits
+    private var parser: JSONParser
 
-    public init(limits: JSONLimits = JSONLimits()) {
-        precondition((1...1000).contains(limits.depth) && limits.bytes < Int(UInt32.max), "limits of the C face")
-        guard let parser = perennial_json_parser_create(UInt32(limits.depth)) else {
-            // A few hundred bytes; nothing can go on without them.
-            fatalError("no memory for a JSON parser")
-        }
-        self.parser = parser
-        self.limits = limits
-    }
-
-    deinit { perennial_json_parser_destroy(parser) }
+    public init(limits: JSONLimits = JSONLimits()) { parser = JSONParser(limits: limits) }
 
     public mutating func read(_ document: [UInt8]) throws(JSONFault) -> JSONValue {
-        guard document.count <= limits.bytes else { throw JSONFault(.tooLarge, detail: "limit \(limits.bytes) bytes") }
-        let result = document.withUnsafeBufferPointer { perennial_json_parse(parser, $0.baseAddress, $0.count) }
-        guard result == PERENNIAL_JSON_OK else { throw fault(result, in: document) }
-        var count = 0
-        let tokens = UnsafeBufferPointer(start: perennial_json_tokens(parser, &count), count: count)
-        var builder = TreeBuilder(tokens: tokens, document: document, refusesRepeatedNames: limits.refusesRepeatedNames)
+        var builder = TreeBuilder(
+            tokens: try parser.parse(document.span), document: document,
+            refusesRepeatedNames: parser.limits.refusesRepeatedNames)
         return try builder.value()
-    }
-
-    private func fault(_ result: perennial_json_result, in document: [UInt8]) -> JSONFault {
-        let said = perennial_json_fault_offset(parser)
-        let offset: Int? = said < 0 ? nil : Int(said)
-        return switch result {
-        case PERENNIAL_JSON_EMPTY: JSONFault(.empty)
-        case PERENNIAL_JSON_NOT_UTF8: JSONFault(.notUTF8, offset: firstByteThatIsNotUTF8(document), in: document)
-        case PERENNIAL_JSON_UNCLOSED_STRING: JSONFault(.unclosedString)
-        case PERENNIAL_JSON_CONTROL_CHARACTER: JSONFault(.controlCharacter)
-        case PERENNIAL_JSON_BAD_STRING: JSONFault(.badString, offset: offset, in: document)
-        case PERENNIAL_JSON_BAD_NUMBER: JSONFault(.badNumber, offset: offset, in: document)
-        case PERENNIAL_JSON_BAD_WORD: JSONFault(.badWord, offset: offset, in: document)
-        case PERENNIAL_JSON_INCOMPLETE: JSONFault(.incomplete)
-        case PERENNIAL_JSON_TRAILING: JSONFault(.trailing, offset: offset, in: document)
-        case PERENNIAL_JSON_TOO_DEEP:
-            JSONFault(.tooDeep, offset: offset, in: document, detail: "limit \(limits.depth)")
-        case PERENNIAL_JSON_NO_MEMORY: JSONFault(.noMemory)
-        default: JSONFault(.badStructure, offset: offset, in: document)
-        }
     }
 }
 
@@ -69,15 +35,6 @@ extension JSONValue {
     public static func read(_ document: [UInt8], limits: JSONLimits = JSONLimits()) throws(JSONFault) -> JSONValue {
         var reader = JSONReader(limits: limits)
         return try reader.read(document)
-    }
-}
-
-private func firstByteThatIsNotUTF8(_ document: [UInt8]) -> Int? {
-    do {
-        _ = try UTF8Span(validating: document.span)
-        return nil
-    } catch {
-        return error.byteOffsets.lowerBound
     }
 }
 
@@ -122,7 +79,7 @@ private struct TreeBuilder {
             let name = text(token)
             if refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted {
                 throw JSONFault(
-                    .repeatedName, offset: Int(token.offset), in: document, detail: "\"\(name.prefix(60))\"")
+                    .repeatedName, offset: Int(token.offset), in: document.span, detail: "\"\(name.prefix(60))\"")
             }
             members.append(JSONObject.Member(name: name, value: try value()))
         }

@@ -53,6 +53,18 @@ public struct JSONWriter {
         bool(value)
     }
 
+    /// A value that is JSON already, byte for byte; that it is one value is the caller's promise.
+    public mutating func json(_ value: [UInt8]) {
+        beginValue()
+        bytes.append(contentsOf: value)
+    }
+
+    /// The same as a member; nil is null.
+    public mutating func member(_ name: String, json value: [UInt8]?) {
+        self.name(name)
+        if let value { json(value) } else { null() }
+    }
+
     /// A tree, as it was read: numbers keep their text.
     public mutating func value(_ value: JSONValue) {
         switch value {

@@ -1,4 +1,4 @@
-// Whole small files: settings, secrets, certificates.
+// Whole small files: settings, secrets, certificates; and standard input.
 
 internal import CPlatform
 import Glibc
@@ -28,11 +28,20 @@ public func readFile(_ path: String, limitBytes: Int = 1 << 20) throws(FileFault
     }
     guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
     guard status.st_size <= limitBytes else { throw .tooLarge(path: path, limitBytes: limitBytes) }
+    return try read(descriptor, path, limitBytes)
+}
+
+/// Reads what comes on standard input, whatever it is, to its end.
+public func readStandardInput(limitBytes: Int) throws(FileFault) -> [UInt8] {
+    try read(STDIN_FILENO, "standard input", limitBytes)
+}
+
+private func read(_ descriptor: Int32, _ path: String, _ limitBytes: Int) throws(FileFault) -> [UInt8] {
     // One byte beyond the limit is asked for: the file may have grown since its size was read (or be one of /proc).
     var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
     var filled = 0
     while filled < bytes.count {
-        let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + filled, $0.count - filled) }
+        let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress! + filled, $0.count - filled) }
         if count == 0 { break }
         if count < 0 {
             if errno == EINTR { continue }

@@ -1,20 +1,65 @@
-// Records of `notifications`, `signed` and `rejected`: key, headers, value.
+// Values of the records of `notifications`.
 
 public import AppStore
+internal import Contract
+internal import Crypto
+internal import JSON
 
-/// Where a verified notification came from.
+/// How a verified notification came to us.
 public enum NotificationSource: String, Sendable { case push, history, api, device }
 
 public enum NotificationRecord {
-    /// The value: one JSON object, Apple's parts carried as the bytes that were signed.
+    static let version = RecordType.notification.version
+
+    /// One JSON object. What Apple signed is carried as the bytes that were signed, not read and written again: nothing that
+    /// Apple adds is lost, no number changes its form.
     public static func value(_ notification: VerifiedNotification, receivedDate: Int64, source: NotificationSource)
         -> [UInt8]
-    { fatalError("to be written") }
+    {
+        var writer = JSONWriter()
+        writer.object { record in
+            record.member("v", version)
+            record.member("notificationUUID", notification.notificationUUID)
+            record.member("notificationType", notification.notificationType)
+            record.member("subtype", notification.subtype)
+            record.member("signedDate", notification.signedDate)
+            record.member("receivedDate", receivedDate)
+            record.member("source", source.rawValue)
+            record.member("environment", notification.environment.nameOfApple)
+            record.member("bundleId", notification.bundleId)
+            record.member("appAppleId", orNull: notification.appAppleId)
+            record.member("bundleVersion", notification.bundleVersion)
+            record.member("status", orNull: notification.status)
+            record.member("consumptionRequestReason", notification.consumptionRequestReason)
+            write(notification.content, to: &record)
+            record.name("evidence")
+            record.object { evidence in
+                evidence.member("sha256", hexadecimal(notification.sha256))
+                evidence.member("leaf", notification.leafSerial)
+            }
+        }
+        return writer.bytes
+    }
+
+    private static func write(_ content: VerifiedNotification.Content, to record: inout JSONWriter) {
+        switch content {
+        case .data(let transaction, let renewalInfo):
+            record.member("transaction", json: transaction)
+            record.member("renewalInfo", json: renewalInfo)
+        case .summary(let summary): record.member("summary", json: summary)
+        case .externalPurchaseToken(let token): record.member("externalPurchaseToken", json: token)
+        case .appData(let appData): record.member("appData", json: appData)
+        }
+    }
 }
 
-public enum TickRecord {
-    /// `{"v":1,"tick":1771000000000}`
-    public static func value(_ milliseconds: Int64) -> [UInt8] { fatalError("to be written") }
-    /// `tick-<partition>-<ms>`
-    public static func id(partition: Int32, _ milliseconds: Int64) -> String { fatalError("to be written") }
+extension JSONWriter {
+    fileprivate mutating func member(_ name: String, orNull value: Int64?) {
+        if let value {
+            member(name, value)
+        } else {
+            self.name(name)
+            null()
+        }
+    }
 }

@@ -1,14 +1,73 @@
 // Records of `usage`: what an app's own backend says of a purchase.
 
+internal import Contract
 public import JSON
 
 public struct UsageRecord: Sendable {
     public let originalTransactionId: String
-    /// JSON as it came.
+    /// JSON as it came, members that are not known here included.
     public let value: [UInt8]
 
-    /// Why one is refused: a reason for `POST /usage`, naming the member.
-    public struct Fault: Error, Equatable { public let reason: String }
+    /// Why one is refused: a reason for `POST /usage`, naming the member and never its value.
+    public struct Fault: Error, Equatable {
+        public let reason: String
+    }
 
-    public init(_ json: JSONValue) throws(Fault) { fatalError("to be written") }
+    /// In thousandths of a percent, as Apple takes it.
+    private static let percentages: ClosedRange<Int64> = 0...100_000
+
+    /// The words that Apple's Send Consumption Information takes; another one would be found out only when a refund is to be
+    /// answered, too late to mend it.
+    static let deliveryStatuses = [
+        "DELIVERED", "UNDELIVERED_QUALITY_ISSUE", "UNDELIVERED_WRONG_ITEM", "UNDELIVERED_SERVER_OUTAGE",
+        "UNDELIVERED_OTHER",
+    ]
+    static let refundPreferences = ["DECLINE", "GRANT_FULL", "GRANT_PRORATED"]
+
+    /// `v` and `originalTransactionId` must be there; null is as good as absent for each other member.
+    public init(_ json: JSONValue) throws(Fault) {
+        guard let object = json.object else { throw Fault(reason: "must be an object, not \(json.kindInWords)") }
+        let version = RecordType.usage.version
+        guard object["v"] == .integer(Int64(version)) else { throw Fault(reason: "v must be \(version)") }
+        guard let id = object["originalTransactionId"]?.string, !id.isEmpty else {
+            throw Fault(reason: "originalTransactionId must be a string that is not empty")
+        }
+        for (name, kind) in Self.kinds {
+            guard let value = object[name], value != .null else { continue }
+            if let problem = kind.problem(value) { throw Fault(reason: "\(name) must be \(problem)") }
+        }
+        originalTransactionId = id
+        var writer = JSONWriter()
+        writer.value(json)
+        value = writer.bytes
+    }
+
+    private enum Kind {
+        case text, bool, integer
+        case word([String])
+        case percentage
+
+        /// The rest of a sentence; nil when the value is right.
+        func problem(_ value: JSONValue) -> String? {
+            switch self {
+            case .text: (value.string?.isEmpty == false) ? nil : "a string that is not empty, or null"
+            case .bool: value.bool != nil ? nil : "true, false or null"
+            case .integer: value.integer != nil ? nil : "a whole number of 64 bits, or null"
+            case .word(let words):
+                value.string.map { word in words.contains { $0.utf8.elementsEqual(word.utf8) } } == true
+                    ? nil : "\(words.joined(separator: ", ")) or null"
+            case .percentage:
+                value.integer.map(percentages.contains) == true
+                    ? nil : "a whole number from 0 to 100000 (thousandths of a percent), or null"
+            }
+        }
+    }
+
+    private static let kinds: [(name: String, kind: Kind)] = [
+        ("transactionId", .text), ("consented", .bool), ("consentedAt", .integer),
+        ("deliveryStatus", .word(deliveryStatuses)), ("sampleContentProvided", .bool),
+        ("consumptionPercentage", .percentage), ("refundPreference", .word(refundPreferences)),
+        ("accountCreatedAt", .integer), ("playTimeSeconds", .integer), ("userStatus", .integer),
+        ("platform", .integer),
+    ]
 }

@@ -26,9 +26,12 @@ typedef enum {
 
 typedef struct {
     const uint8_t *bytes;
+    /// Of `bytes`; of a start the number of tokens up to and with its end, so that the value can be stepped over.
     uint32_t length;
     /// Where the token starts in the document.
     uint32_t offset;
+    /// Where the value ends that starts here, its closing bracket or quotation mark included; not kept for names.
+    uint32_t end;
     perennial_json_kind kind;
 } perennial_json_token;
 
@@ -59,6 +62,9 @@ void perennial_json_parser_destroy(perennial_json_parser *parser);
 perennial_json_result perennial_json_parse(perennial_json_parser *parser, const uint8_t *bytes, size_t length);
 
 const perennial_json_token *perennial_json_tokens(const perennial_json_parser *parser, size_t *count);
+
+/// The document that offsets count in, with the life of the tokens.
+const uint8_t *perennial_json_text(const perennial_json_parser *parser);
 
 /// After a failure: a byte at or shortly after which the document is wrong, or -1 where simdjson does not say.
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser);

@@ -1,0 +1,100 @@
+// From the header of a signed text to a chain that can be relied on: algorithm, form, certificates, path, markers.
+
+import Crypto
+import JSON
+
+/// What Apple's certificates for signing App Store data say that no other certificate of Apple's does.
+enum Marker {
+    static let leaf = "1.2.840.113635.100.6.11.1"
+    static let intermediate = "1.2.840.113635.100.6.2.1"
+}
+
+struct ChainCheck {
+    private static let certificatesInChain = 3
+
+    let anchors: TrustAnchors
+
+    /// The order of the steps is part of the contract: the first that fails gives the code.
+    func check(
+        _ header: borrowing JSONDocument, text: Span<UInt8>, now: Int64
+    ) throws(Rejection) -> CheckedHeader {
+        try checkAlgorithm(header)
+        try checkForm(header)
+        let texts = header.value("x5c", of: header.root)
+        let certificates = try certificates(of: header, texts)
+        let (leaf, intermediate) = (certificates[0], certificates[1])
+        guard let key = leaf.p256Key else {
+            throw Rejection(.badCertificate, "x5c[0]: its key is not on P-256, as a named curve with both coordinates")
+        }
+        guard leaf.mayVerifySignatures else {
+            throw Rejection(.badCertificate, "x5c[0]: its keyUsage does not allow signatures")
+        }
+        // The third certificate is the sender's own word; trust comes from the pinned roots alone.
+        guard let root = anchors.root(of: leaf, through: intermediate) else {
+            throw Rejection(.untrustedChain, "the chain does not lead to a pinned root")
+        }
+        guard leaf.hasExtension(Marker.leaf) else {
+            throw Rejection(.missingMarker, "x5c[0] has no extension \(Marker.leaf)")
+        }
+        guard intermediate.hasExtension(Marker.intermediate) else {
+            throw Rejection(.missingMarker, "x5c[1] has no extension \(Marker.intermediate)")
+        }
+        return CheckedHeader(
+            text: text.withUnsafeBufferPointer { Array($0) },
+            chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), key: key, checkedAt: now)
+    }
+
+    /// The text never chooses the algorithm: there is one.
+    private func checkAlgorithm(_ header: borrowing JSONDocument) throws(Rejection) {
+        guard header.has("alg", of: header.root, equalTo: "ES256") else {
+            throw Rejection(.badAlgorithm, "alg is not the string ES256")
+        }
+    }
+
+    /// `jwk`, `jku`, `x5u`, `kid` and the like are not looked at: a key that the text brings itself proves nothing.
+    private func checkForm(_ header: borrowing JSONDocument) throws(Rejection) {
+        guard header.member("crit", of: header.root) == nil else {
+            throw Rejection(.malformed, "header: crit names rules that are not known here")
+        }
+        if let isEncoded = header.member("b64", of: header.root), header.bool(isEncoded.value) != true {
+            throw Rejection(.malformed, "header: b64 is not true")
+        }
+        guard let chain = header.value("x5c", of: header.root), header.kind(of: chain) == .array else {
+            throw Rejection(.malformed, "header: x5c is no array")
+        }
+        var element = header.firstElement(of: chain)
+        while let text = element {
+            guard header.kind(of: text) == .string else {
+                throw Rejection(.malformed, "header: x5c holds something else than strings")
+            }
+            element = header.element(after: text)
+        }
+    }
+
+    /// All three are read, the unused third one too: there is one form of a header, not two of which one is looser.
+    private func certificates(
+        of header: borrowing JSONDocument, _ chain: JSONDocument.Value?
+    ) throws(Rejection) -> [Certificate] {
+        var values: [JSONDocument.Value] = []
+        var element = chain.flatMap { header.firstElement(of: $0) }
+        while let text = element, values.count <= Self.certificatesInChain {
+            values.append(text)
+            element = header.element(after: text)
+        }
+        guard values.count == Self.certificatesInChain else {
+            throw Rejection(.badChainLength, "x5c does not hold 3 certificates")
+        }
+        var certificates: [Certificate] = []
+        for (index, value) in values.enumerated() {
+            guard let text = header.string(value), let der = Base64.decodeStandard(text) else {
+                throw Rejection(.badCertificate, "x5c[\(index)]: no canonical base64")
+            }
+            do throws(CertificateFault) {
+                certificates.append(try Certificate(der: der))
+            } catch {
+                throw Rejection(.badCertificate, "x5c[\(index)]: \(error)")
+            }
+        }
+        return certificates
+    }
+}

@@ -1,0 +1,82 @@
+// The members that Apple documents, with their JSON types. A payload that has one of another type is not what it says.
+
+import JSON
+
+/// What the value of a known member must be. Null is as good as absent for each.
+enum MemberType {
+    case string, integer, bool, strings
+    case object(MemberTable)
+    /// Known by name only: Apple may put in what it likes.
+    case anything
+}
+
+final class MemberTable: Sendable {
+    struct Rule: Sendable {
+        let name: StaticString
+        let type: MemberType
+        let isRequired: Bool
+    }
+
+    private let rules: [Rule]
+    private let requiredCount: Int
+
+    /// Required ones are strings that are not empty, or whole numbers.
+    init(required: [(StaticString, MemberType)] = [], _ optional: [(StaticString, MemberType)]) {
+        rules =
+            required.map { Rule(name: $0.0, type: $0.1, isRequired: true) }
+            + optional.map { Rule(name: $0.0, type: $0.1, isRequired: false) }
+        requiredCount = required.count
+    }
+
+    /// Members that are not in the table may hold anything.
+    func check(
+        _ document: borrowing JSONDocument, _ object: JSONDocument.Value, _ place: StaticString = "payload"
+    ) throws(Rejection) {
+        var requiredFound = 0
+        var next = document.firstMember(of: object)
+        while let member = next {
+            next = document.member(after: member)
+            guard document.kind(of: member.value) != .null, let rule = rule(for: member, in: document) else { continue }
+            try check(document, member.value, rule, place)
+            if rule.isRequired { requiredFound += 1 }
+        }
+        guard requiredFound < requiredCount else { return }
+        for rule in rules where rule.isRequired && document.value(rule.name, of: object) == nil {
+            throw Rejection(.inconsistent, "\(place): \(rule.name) is missing")
+        }
+    }
+
+    private func rule(for member: JSONDocument.Member, in document: borrowing JSONDocument) -> Rule? {
+        for rule in rules where document.name(of: member, is: rule.name) { return rule }
+        return nil
+    }
+
+    private func check(
+        _ document: borrowing JSONDocument, _ value: JSONDocument.Value, _ rule: Rule, _ place: StaticString
+    ) throws(Rejection) {
+        switch rule.type {
+        case .string:
+            guard let text = document.string(value) else { throw wrong(rule, place, "is no string") }
+            if rule.isRequired, text.isEmpty { throw wrong(rule, place, "is empty") }
+        case .integer:
+            guard document.integer(value) != nil else { throw wrong(rule, place, "is no whole number of 64 bits") }
+        case .bool:
+            guard document.bool(value) != nil else { throw wrong(rule, place, "is neither true nor false") }
+        case .strings:
+            guard document.kind(of: value) == .array else { throw wrong(rule, place, "is no array") }
+            var element = document.firstElement(of: value)
+            while let text = element {
+                guard document.kind(of: text) == .string else { throw wrong(rule, place, "holds more than strings") }
+                element = document.element(after: text)
+            }
+        case .object(let table):
+            guard document.kind(of: value) == .object else { throw wrong(rule, place, "is no object") }
+            try table.check(document, value, rule.name)
+        case .anything: break
+        }
+    }
+
+    private func wrong(_ rule: Rule, _ place: StaticString, _ words: StaticString) -> Rejection {
+        Rejection(.inconsistent, "\(place): \(rule.name) \(words)")
+    }
+}

@@ -1,0 +1,121 @@
+// Of whom and of what a payload speaks: app and environment.
+
+public import Contract
+import JSON
+
+/// Read before the members' types are judged; points into the payload's document.
+struct Subject {
+    enum World: Equatable {
+        case known(Contract.Environment)
+        /// Another text, or no text: `Xcode` and `LocalTesting`, which Apple's libraries trust without a signature, too.
+        case unknown
+        case absent
+    }
+
+    /// The object that speaks: `data` and its like in a notification, else the payload.
+    let object: JSONDocument.Value
+    let bundleId: JSONDocument.Value?
+    let appAppleId: JSONDocument.Value?
+    let world: World
+
+    var environment: Contract.Environment? { if case .known(let environment) = world { environment } else { nil } }
+
+    init(_ document: borrowing JSONDocument, _ object: JSONDocument.Value, environment member: StaticString) {
+        self.object = object
+        bundleId = document.value("bundleId", of: object)
+        appAppleId = document.value("appAppleId", of: object)
+        world = World(document, document.value(member, of: object))
+    }
+
+    /// Tokens of external purchases have no environment of their own; their identifiers tell.
+    init(ofToken object: JSONDocument.Value, in document: borrowing JSONDocument) {
+        self.object = object
+        bundleId = document.value("bundleId", of: object)
+        appAppleId = document.value("appAppleId", of: object)
+        let identifier = document.value("externalPurchaseId", of: object)
+        world = .known(Self.isOfSandbox(document, identifier) ? .sandbox : .production)
+    }
+
+    private static func isOfSandbox(_ document: borrowing JSONDocument, _ identifier: JSONDocument.Value?) -> Bool {
+        guard let identifier, let text = document.string(identifier) else { return false }
+        return text.withUnsafeBufferPointer { $0.starts(with: "SANDBOX".utf8) }
+    }
+}
+
+extension Subject.World {
+    init(_ document: borrowing JSONDocument, _ value: JSONDocument.Value?) {
+        guard let value else {
+            self = .absent
+            return
+        }
+        self = .unknown
+        for environment in Contract.Environment.allCases where document.isText(value, environment.nameOfApple) {
+            self = .known(environment)
+        }
+    }
+}
+
+extension Contract.Environment {
+    /// As Apple's payloads write it, and our records.
+    public var nameOfApple: String {
+        switch self {
+        case .production: "Production"
+        case .sandbox: "Sandbox"
+        }
+    }
+}
+
+extension JSONDocument {
+    /// Compares bytes: Swift's texts are equal under Unicode's rules, identifiers are not.
+    borrowing func isText(_ value: Value, _ text: String) -> Bool {
+        guard let bytes = string(value) else { return false }
+        return bytes.withUnsafeBufferPointer { bytes in
+            bytes.count == text.utf8.count && bytes.elementsEqual(text.utf8)
+        }
+    }
+}
+
+/// Which apps and environments are ours.
+struct Identity {
+    let policy: VerificationPolicy
+
+    /// First bundleId, then, in production, appAppleId, then environment.
+    ///
+    /// What is absent although it is a required member of its kind is left to the step that asks for those; where it is none
+    /// nothing else would ask, and a payload without it is not known to be ours.
+    func check(_ document: borrowing JSONDocument, _ subject: Subject, _ kind: PayloadKind) throws(Rejection) {
+        let isRequired = kind == .transaction || kind == .renewal
+        if let apps = policy.apps, kind != .renewal {
+            if let bundleId = subject.bundleId {
+                try checkApp(document, bundleId, subject, apps, hasAppAppleId: kind != .transaction)
+            } else if !isRequired {
+                throw Rejection(.wrongApp, "there is no bundleId")
+            }
+        }
+        switch subject.world {
+        case .known(let environment):
+            guard policy.environments.contains(environment) else {
+                throw Rejection(.wrongEnvironment, "payloads of \(environment.rawValue) are not taken here")
+            }
+        case .unknown: throw Rejection(.wrongEnvironment, "the environment is neither Production nor Sandbox")
+        case .absent:
+            if !isRequired { throw Rejection(.wrongEnvironment, "there is no environment") }
+        }
+    }
+
+    private func checkApp(
+        _ document: borrowing JSONDocument, _ bundleId: JSONDocument.Value, _ subject: Subject, _ apps: [App],
+        hasAppAppleId: Bool
+    ) throws(Rejection) {
+        var found: App?
+        for app in apps where document.isText(bundleId, app.bundleId) { found = app }
+        guard let app = found else { throw Rejection(.wrongApp, "bundleId is none of the apps in the settings") }
+        guard hasAppAppleId, subject.environment == .production else { return }
+        guard let expected = app.appAppleId else {
+            throw Rejection(.wrongApp, "the app has no appAppleId in the settings; production needs it")
+        }
+        guard let id = subject.appAppleId, document.integer(id) == expected else {
+            throw Rejection(.wrongApp, "appAppleId is not the one in the settings")
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// What a notification says, as far as others than its reader need it.
+
+public import Contract
+
+/// A notification all of whose signatures hold. Members are nil when absent or null.
+public struct VerifiedNotification: Sendable {
+    /// Which of the four is there; bytes are one JSON object as it was signed.
+    public enum Content: Sendable {
+        case data(transaction: [UInt8]?, renewalInfo: [UInt8]?)
+        case summary([UInt8])
+        case externalPurchaseToken([UInt8])
+        /// As it was signed, but for `signedAppTransactionInfo`: in its place stands `appTransaction`, what was signed there.
+        case appData([UInt8])
+    }
+
+    public let environment: Contract.Environment
+    public let notificationUUID: String
+    public let notificationType: String
+    public let subtype: String?
+    public let signedDate: Int64
+    public let bundleId: String?
+    public let appAppleId: Int64?
+    public let bundleVersion: String?
+    public let status: Int64?
+    public let consumptionRequestReason: String?
+    public let content: Content
+    /// The key of its record in Kafka: see contract 4.
+    public let key: String
+    /// Of the signed text.
+    public let sha256: [UInt8]
+    /// Serial of the certificate that signed.
+    public let leafSerial: String
+    /// Differences that are accepted and counted, in words fit for a metric label: "no_renewal_info".
+    public let flags: [String]
+    /// Every chain that was relied on whose revocation is unknown; empty without `revocation`.
+    public let unknownChains: [TrustedChain]
+
+    public init(
+        environment: Contract.Environment, notificationUUID: String, notificationType: String, subtype: String?,
+        signedDate: Int64, bundleId: String?, appAppleId: Int64?, bundleVersion: String?, status: Int64?,
+        consumptionRequestReason: String?, content: Content, key: String, sha256: [UInt8], leafSerial: String,
+        flags: [String], unknownChains: [TrustedChain]
+    ) {
+        self.environment = environment
+        self.notificationUUID = notificationUUID
+        self.notificationType = notificationType
+        self.subtype = subtype
+        self.signedDate = signedDate
+        self.bundleId = bundleId
+        self.appAppleId = appAppleId
+        self.bundleVersion = bundleVersion
+        self.status = status
+        self.consumptionRequestReason = consumptionRequestReason
+        self.content = content
+        self.key = key
+        self.sha256 = sha256
+        self.leafSerial = leafSerial
+        self.flags = flags
+        self.unknownChains = unknownChains
+    }
+}

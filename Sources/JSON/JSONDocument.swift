@@ -1,0 +1,232 @@
+// A document read flat: tokens in a row instead of a tree of values. For the paths where reading must not cost allocations,
+// and where bytes are to be carried as they came.
+
+internal import CSIMDJSON
+
+/// Holds one document at a time, in buffers that are used again for the next. One thread at a time.
+///
+/// Places in it (`Value`, `Member`) are numbers: they belong to the document that gave them, and mean nothing after the next
+/// `read`. Spans cannot outlive it, the compiler sees to that.
+public struct JSONDocument: ~Copyable {
+    public enum Kind: Sendable { case null, bool, number, string, array, object }
+
+    /// Where a value is.
+    public struct Value: Sendable, Equatable {
+        fileprivate let token: Int
+    }
+
+    /// Where a member of an object is.
+    public struct Member: Sendable, Equatable {
+        fileprivate let token: Int
+        public var value: Value { Value(token: token + 1) }
+    }
+
+    private var parser: JSONParser
+    private var tokens = UnsafeBufferPointer<perennial_json_token>(start: nil, count: 0)
+
+    public init(limits: JSONLimits = JSONLimits()) { parser = JSONParser(limits: limits) }
+
+    /// After a failure there is no document: asking for one traps.
+    public mutating func read(_ document: Span<UInt8>) throws(JSONFault) {
+        tokens = UnsafeBufferPointer(start: nil, count: 0)
+        let read = try parser.parse(document)
+        if parser.limits.refusesRepeatedNames, let token = firstRepeatedName(in: read) {
+            let name = UnsafeBufferPointer(start: read[token].bytes, count: min(Int(read[token].length), 60))
+            throw JSONFault(
+                .repeatedName, offset: Int(read[token].offset), in: document,
+                detail: "\"\(String(decoding: name, as: UTF8.self))\"")
+        }
+        tokens = read
+    }
+
+    public var root: Value { Value(token: 0) }
+
+    public func kind(of value: Value) -> Kind {
+        switch tokens[value.token].kind {
+        case PERENNIAL_JSON_NULL: .null
+        case PERENNIAL_JSON_FALSE, PERENNIAL_JSON_TRUE: .bool
+        case PERENNIAL_JSON_NUMBER: .number
+        case PERENNIAL_JSON_STRING: .string
+        case PERENNIAL_JSON_ARRAY_START: .array
+        default: .object
+        }
+    }
+
+    /// nil when the value is none.
+    public func bool(_ value: Value) -> Bool? {
+        switch tokens[value.token].kind {
+        case PERENNIAL_JSON_TRUE: true
+        case PERENNIAL_JSON_FALSE: false
+        default: nil
+        }
+    }
+
+    /// Without escapes. nil when the value is no string.
+    @_lifetime(borrow self)
+    public func string(_ value: Value) -> Span<UInt8>? {
+        guard tokens[value.token].kind == PERENNIAL_JSON_STRING else { return nil }
+        return bytes(ofToken: value.token)
+    }
+
+    /// nil when the value is no number, one with fraction or exponent, or beyond 64 bits.
+    public func integer(_ value: Value) -> Int64? {
+        guard tokens[value.token].kind == PERENNIAL_JSON_NUMBER else { return nil }
+        let digits = bytes(ofToken: value.token)
+        let isNegative = digits[0] == UInt8(ascii: "-")
+        var result: Int64 = 0
+        for index in (isNegative ? 1 : 0)..<digits.count {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digits[index]) else { return nil }
+            let digit = Int64(digits[index] - UInt8(ascii: "0"))
+            // Counted below zero, where one number more fits than above.
+            let (product, overflows) = result.multipliedReportingOverflow(by: 10)
+            let (next, overflowsNext) = product.subtractingReportingOverflow(digit)
+            if overflows || overflowsNext { return nil }
+            result = next
+        }
+        if isNegative { return result }
+        return result == .min ? nil : -result
+    }
+
+    /// The value as it was written, brackets and quotation marks included.
+    @_lifetime(borrow self)
+    public func raw(_ value: Value) -> Span<UInt8> {
+        let range = range(of: value)
+        let span = Span(_unsafeStart: parser.text + range.lowerBound, count: range.count)
+        return _overrideLifetime(span, borrowing: self)
+    }
+
+    /// Where the value is written in the document's bytes.
+    public func range(of value: Value) -> Range<Int> {
+        Int(tokens[value.token].offset)..<Int(tokens[value.token].end)
+    }
+
+    /// Where a member is written, from its name to the end of its value.
+    public func range(of member: Member) -> Range<Int> {
+        Int(tokens[member.token].offset)..<range(of: member.value).upperBound
+    }
+
+    // MARK: Members and elements, in the order of the document
+
+    /// Compares bytes. Of a member given twice the first counts. nil also when `object` is none. Time grows with the number
+    /// of members.
+    public func member(_ name: StaticString, of object: Value) -> Member? {
+        let end = self.end(of: object)
+        guard tokens[object.token].kind == PERENNIAL_JSON_OBJECT_START else { return nil }
+        var token = object.token + 1
+        while token < end {
+            if self.name(of: Member(token: token), is: name) { return Member(token: token) }
+            token = self.end(of: Value(token: token + 1)) + 1
+        }
+        return nil
+    }
+
+    public func firstMember(of object: Value) -> Member? {
+        guard tokens[object.token].kind == PERENNIAL_JSON_OBJECT_START else { return nil }
+        return memberAt(object.token + 1)
+    }
+
+    public func member(after member: Member) -> Member? { memberAt(end(of: member.value) + 1) }
+
+    @_lifetime(borrow self)
+    public func name(of member: Member) -> Span<UInt8> { bytes(ofToken: member.token) }
+
+    public func name(of member: Member, is name: StaticString) -> Bool {
+        let count = Int(tokens[member.token].length)
+        guard count == name.utf8CodeUnitCount, let bytes = tokens[member.token].bytes else { return false }
+        let wanted = name.utf8Start
+        for index in 0..<count where bytes[index] != wanted[index] { return false }
+        return true
+    }
+
+    public func firstElement(of array: Value) -> Value? {
+        guard tokens[array.token].kind == PERENNIAL_JSON_ARRAY_START else { return nil }
+        return elementAt(array.token + 1)
+    }
+
+    public func element(after element: Value) -> Value? { elementAt(end(of: element) + 1) }
+
+    private func memberAt(_ token: Int) -> Member? {
+        tokens[token].kind == PERENNIAL_JSON_NAME ? Member(token: token) : nil
+    }
+
+    private func elementAt(_ token: Int) -> Value? {
+        tokens[token].kind == PERENNIAL_JSON_ARRAY_END ? nil : Value(token: token)
+    }
+
+    /// The last token of the value.
+    private func end(of value: Value) -> Int { lastToken(of: value.token, in: tokens) }
+
+    @_lifetime(borrow self)
+    private func bytes(ofToken token: Int) -> Span<UInt8> {
+        let buffer = UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))
+        return _overrideLifetime(Span(_unsafeElements: buffer), borrowing: self)
+    }
+}
+
+private func lastToken(of token: Int, in tokens: UnsafeBufferPointer<perennial_json_token>) -> Int {
+    switch tokens[token].kind {
+    case PERENNIAL_JSON_ARRAY_START, PERENNIAL_JSON_OBJECT_START: token + Int(tokens[token].length) - 1
+    default: token
+    }
+}
+
+/// The second of two members with one name in one object, at any level.
+private func firstRepeatedName(in tokens: UnsafeBufferPointer<perennial_json_token>) -> Int? {
+    for token in tokens.indices where tokens[token].kind == PERENNIAL_JSON_OBJECT_START {
+        if let repeated = repeatedName(ofObjectAt: token, in: tokens) { return repeated }
+    }
+    return nil
+}
+
+/// Objects of ordinary size are compared name by name, which needs no memory. Beyond this many members that would take time
+/// in the square of their number, a gift to whoever writes an object with ten thousand.
+private let limitMembersComparedOneByOne = 64
+
+private func repeatedName(
+    ofObjectAt object: Int, in tokens: UnsafeBufferPointer<perennial_json_token>
+) -> Int? {
+    let end = lastToken(of: object, in: tokens)
+    var seen = Set<[UInt8]>()
+    var count = 0
+    var token = object + 1
+    while token < end {
+        let name = UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))
+        if count >= limitMembersComparedOneByOne {
+            if count == limitMembersComparedOneByOne { seen = names(ofObjectAt: object, before: token, in: tokens) }
+            if !seen.insert(Array(name)).inserted { return token }
+        } else if has(name, inObjectAt: object, before: token, tokens) {
+            return token
+        }
+        count += 1
+        token = lastToken(of: token + 1, in: tokens) + 1
+    }
+    return nil
+}
+
+private func has(
+    _ name: UnsafeBufferPointer<UInt8>, inObjectAt object: Int, before end: Int,
+    _ tokens: UnsafeBufferPointer<perennial_json_token>
+) -> Bool {
+    var token = object + 1
+    while token < end {
+        if Int(tokens[token].length) == name.count,
+            UnsafeBufferPointer(start: tokens[token].bytes, count: name.count).elementsEqual(name)
+        {
+            return true
+        }
+        token = lastToken(of: token + 1, in: tokens) + 1
+    }
+    return false
+}
+
+private func names(
+    ofObjectAt object: Int, before end: Int, in tokens: UnsafeBufferPointer<perennial_json_token>
+) -> Set<[UInt8]> {
+    var names = Set<[UInt8]>()
+    var token = object + 1
+    while token < end {
+        names.insert(Array(UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))))
+        token = lastToken(of: token + 1, in: tokens) + 1
+    }
+    return names
+}
