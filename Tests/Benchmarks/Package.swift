@@ -22,8 +22,11 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CLoops",
+                .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
+                // Not linked: built beside it, to be started.
+                .product(name: "perennial", package: "perennial"),
             ],
             swiftSettings: strict),
     ],
