@@ -105,7 +105,7 @@ let tests: [Target] = [
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
             "Platform", "Records", "Service", "Simulation", "Telemetry",
         ]),
     .testTarget(
@@ -127,8 +127,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "JSON", "Kafka", "KafkaTestKit", "Platform", "Roles",
-            "Settings", "Simulation", "perennial",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit",
+            "Platform", "Roles", "Settings", "Simulation", "Telemetry", "perennial",
         ]),
     .testTarget(name: "HouseTests"),
 ]
@@ -157,8 +157,8 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
-        // What Tests/Benchmarks measures besides.
-        .library(name: "IngestTestKit", targets: ["AppStore", "IngestTestKit", "Records"]),
+        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+        .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -22,6 +22,7 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CLoops",
+                .product(name: "Domain", package: "perennial"),
                 .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
