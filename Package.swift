@@ -105,7 +105,8 @@ let tests: [Target] = [
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
+            "KafkaTestKit", "Log",
             "Platform", "Records", "Service", "Simulation", "Telemetry",
         ]),
     .testTarget(
