@@ -20,6 +20,7 @@ release: setup ## builds .build/release/perennial, which needs no Swift runtime 
 
 # The tests on a broker measure time: they run alone, after the others. Each says so when there is no Kafka and it is skipped.
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+	@Tests/Interop/setup.sh
 	swift test --skip-build --skip '^BrokerTests\.'
 	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
 	@[ -n "$${KAFKA_HOME:-}$${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \

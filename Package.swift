@@ -101,7 +101,7 @@ let tests: [Target] = [
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
             "Platform", "Records", "Service", "Simulation", "Telemetry",
         ]),
     .testTarget(
@@ -123,8 +123,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "JSON", "Kafka", "KafkaTestKit", "Platform", "Roles",
-            "Settings", "Simulation", "perennial",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit",
+            "Platform", "Roles", "Settings", "Simulation", "Telemetry", "perennial",
         ]),
     .testTarget(name: "HouseTests"),
 ]

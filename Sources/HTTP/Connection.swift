@@ -188,7 +188,9 @@ final class Connection: Sendable {
     /// Every 503 says when to come again.
     private func unavailable(_ words: String) -> HTTPResponse {
         var response = refusal(503, words)
-        response.headers.add("Retry-After", String(core.configuration.retryAfterSeconds))
+        if response.headers["Retry-After"] == nil {
+            response.headers.add("Retry-After", String(core.configuration.retryAfterSeconds))
+        }
         return response
     }
 

@@ -87,9 +87,12 @@ final class FrontDoor: ServicePart {
                 ["connections": .integer(max(possible, 64)), "wanted": .integer(wanted)])
         }
         configuration.maxConnections = max(64, min(wanted, possible))
-        configuration.refusal = { status, _ in .error(status, Self.code(status)) }
+        configuration.refusal = Self.refusal
         return configuration
     }
+
+    /// What the server itself refuses, in the form of all other refusals.
+    static let refusal: @Sendable (Int, String) -> HTTPResponse = { status, _ in .error(status, code(status)) }
 
     private static func code(_ status: Int) -> String {
         switch status {

@@ -7,8 +7,9 @@ extension Program {
             .clock,
             .topics,
             .deadLetters,
-            .check,
             .verify,
+            .check,
+            .simulate,
             .help,
             .version(),
         ])
