@@ -3,7 +3,7 @@
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
 strict := --explicit-target-dependency-import-check error
 
-.PHONY: help setup build release test lint format bench mutants nightly clean
+.PHONY: help setup build release test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -34,6 +34,9 @@ format: setup ## formats all Swift files
 
 bench: setup ## measures against the same loops in C, on a real broker
 	swift run -c release --package-path Tests/Benchmarks bench
+
+fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
+	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh

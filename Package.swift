@@ -153,6 +153,7 @@ let package = Package(
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
+        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],
