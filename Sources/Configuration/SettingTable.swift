@@ -12,7 +12,9 @@ public enum SettingTable {
         "First part of the names of topics and groups.")
     static let environment = setting(
         "environment", default: "production", note: "`topics`: both", .choice as SettingKind<Contract.Environment>,
-        for: .onTopics, "Picks the topics that are read. Ingest serves both and routes by the verified environment.")
+        for: .onTopics,
+        "Picks the topics that are read. Ingest serves both and routes by the verified environment; `POST /usage` writes "
+            + "to this one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
@@ -37,7 +39,7 @@ public enum SettingTable {
         "verify.ocsp", default: "off", .choice as SettingKind<OCSPMode>, for: .verifiers,
         "Whether revocation is asked of Apple. `soft`: no answer passes; `hard`: no answer does not.")
     static let archiveSignedPayloads = setting(
-        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill],
+        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters],
         "Also publish each signed payload to `signed`.")
 
     // MARK: Ingest

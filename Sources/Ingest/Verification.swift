@@ -1,8 +1,9 @@
 // The seam between the endpoint and the verifier.
 
 public import AppStore
-public import Configuration
+import Crypto
 public import Platform
+import Revocation
 import Synchronization
 
 public enum Verdict: Sendable {
@@ -24,54 +25,60 @@ public protocol NotificationJudge: Sendable {
 /// time, each with its own cache of chains.
 public final class VerifierPool: NotificationJudge {
     /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.
-    private final class Lent: @unchecked Sendable {
+    private struct Lent: @unchecked Sendable {
         let verifier: Verifier
-        /// Whether the verdict at hand rests on a chain of which nobody knows whether it is revoked.
-        var hasUnknownChain = false
-
-        init(_ policy: VerificationPolicy) { verifier = Verifier(policy) }
     }
 
     private let policy: VerificationPolicy
-    private let revocation: OCSPMode
+    private let watch: RevocationWatch?
+    private let isRevocationRequired: Bool
     private let idle = Mutex<[Lent]>([])
 
-    /// - Parameter revocation: under `hard` there is no verdict on a chain of which nothing is known. Nobody is asked in this
-    ///   version, so that is every chain; under `soft` it passes.
-    public init(_ policy: VerificationPolicy, revocation: OCSPMode) {
+    /// - Parameter revocation: nil: nobody is asked.
+    public convenience init(_ policy: VerificationPolicy, revocation: Revocations?) {
+        self.init(policy, watch: revocation?.watch, isRevocationRequired: revocation?.isRequired ?? false)
+    }
+
+    init(_ policy: VerificationPolicy, watch: RevocationWatch?, isRevocationRequired: Bool) {
         self.policy = policy
-        self.revocation = revocation
+        self.watch = watch
+        self.isRevocationRequired = isRevocationRequired
     }
 
     public func judge(
         _ jws: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
     ) {
-        verdict(judge(jws, now: now))
+        let (found, unknown) = judge(jws, now: now)
+        guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }
+        // No thread of the server waits meanwhile.
+        watch.whenKnown(unknown, by: deadline) { status in
+            switch status {
+            // Whatever was found: a revoked certificate may have signed it.
+            case .unknown: verdict(.none)
+            case .good: verdict(found)
+            case .revoked:
+                // The verifier says which of the parts it was, and in which order.
+                let (found, unknown) = self.judge(jws, now: now)
+                verdict(unknown.isEmpty ? found : .none)
+            }
+        }
     }
 
-    public func judge(_ jws: [UInt8], now: Int64) -> Verdict {
+    private func judge(_ jws: [UInt8], now: Int64) -> (verdict: Verdict, unknown: [TrustedChain]) {
         let lent = idle.withLock { $0.popLast() } ?? makeVerifier()
         defer { idle.withLock { $0.append(lent) } }
-        lent.hasUnknownChain = false
-        var verdict: Verdict
+        let verdict: Verdict
         do throws(Rejection) {
             verdict = .verified(try lent.verifier.notification(jws, now: now))
         } catch {
             verdict = .rejected(error)
         }
-        // Whatever else was found: a revoked certificate may have signed it.
-        if revocation == .hard, lent.hasUnknownChain { verdict = .none }
-        return verdict
+        return (verdict, lent.verifier.unknownChains)
     }
 
     private func makeVerifier() -> Lent {
-        let lent = Lent(policy)
-        guard revocation != .off else { return lent }
-        // Unowned: the verifier belongs to what it would keep alive.
-        lent.verifier.revocation = { [unowned lent] _ in
-            lent.hasUnknownChain = true
-            return .unknown
-        }
-        return lent
+        let verifier = Verifier(policy)
+        if let watch { verifier.revocation = { watch.status(of: $0) } }
+        return Lent(verifier: verifier)
     }
 }

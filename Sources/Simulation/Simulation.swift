@@ -116,7 +116,7 @@ extension Simulation {
         fileprivate init(_ simulation: Simulation) { self.simulation = simulation }
 
         /// Subscribers whose story has begun and is not over.
-        var subscribersUnderWay: Int { underWay.count }
+        public var subscribersUnderWay: Int { underWay.count }
 
         public mutating func next() -> SimulatedNotification? {
             // Whoever comes no later than the next notification may have an earlier one.
