@@ -22,10 +22,11 @@ struct Heap<Element: Comparable> {
         elements[0] = last
         var parent = 0
         while true {
-            let children = (2 * parent + 1)..<min(2 * parent + 3, elements.count + 0)
-            guard let least = children.lowerBound < elements.count ? children.min(by: { elements[$0] < elements[$1] }) : nil,
-                elements[least] < elements[parent]
-            else { return first }
+            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < elements.count }
+            guard let least = children.min(by: { elements[$0] < elements[$1] }), elements[least] < elements[parent]
+            else {
+                return first
+            }
             elements.swapAt(parent, least)
             parent = least
         }

@@ -42,18 +42,18 @@ private struct Entry: Equatable {
 @Suite struct `The courier` {
     private static let hour: Int64 = 3_600_000
 
-    private func post(
-        _ number: Int, at: Int64 = 0, _ expectation: Post.Expectation = .accepted,
+    private func parcel(
+        _ number: Int, at: Int64 = 0, _ expectation: Parcel.Expectation = .accepted,
         retryDelays: [Int64] = [1, 12, 24, 48, 72].map { $0 * hour }
-    ) -> Post {
-        Post(
+    ) -> Parcel {
+        Parcel(
             at: at, notificationUUID: "\(number)", expectation: expectation, retryDelays: retryDelays,
             payload: { Array("payload-\(number)".utf8) })
     }
 
     /// Delivers everything to an endpoint that answers so; an hour of Apple's is a tenth of a millisecond.
     private func deliver(
-        _ posts: [Post], adjust: @escaping @Sendable (inout Courier.Options) -> Void = { _ in },
+        _ parcels: [Parcel], adjust: @escaping @Sendable (inout Courier.Options) -> Void = { _ in },
         answer: @escaping Endpoint.Answer
     ) async throws -> (endpoint: Endpoint, entries: [Entry], tally: Tally) {
         let endpoint = Endpoint(answer)
@@ -69,12 +69,12 @@ private struct Entry: Equatable {
             let client = try HTTPClient()
             defer { client.close() }
             let entries = Mutex<[Entry]>([])
-            var courier = Courier(options, client: client) { post, _, sends, answer, verdict in
+            var courier = Courier(options, client: client) { parcel, _, sends, answer, verdict in
                 entries.withLock {
-                    $0.append(Entry(uuid: post.notificationUUID, sends: sends, answer: answer, verdict: verdict))
+                    $0.append(Entry(uuid: parcel.notificationUUID, sends: sends, answer: answer, verdict: verdict))
                 }
             }
-            var rest = posts[...]
+            var rest = parcels[...]
             try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
             return (entries.withLock { $0 }, courier.tally)
         }
@@ -82,7 +82,7 @@ private struct Entry: Equatable {
     }
 
     @Test func `posts every payload once when it is taken`() async throws {
-        let (endpoint, entries, tally) = try await deliver((0..<200).map { post($0) }) { _, _ in .text(200, "") }
+        let (endpoint, entries, tally) = try await deliver((0..<200).map { parcel($0) }) { _, _ in .text(200, "") }
         #expect(Set(endpoint.bodies) == Set((0..<200).map { #"{"signedPayload":"payload-\#($0)"}"# }))
         #expect(endpoint.bodies.count == 200)
         #expect(
@@ -91,7 +91,7 @@ private struct Entry: Equatable {
     }
 
     @Test func `keeps the order of the posts when one connection is used`() async throws {
-        let (endpoint, _, _) = try await deliver((0..<50).map { post($0) }, adjust: { $0.connections = 1 }) { _, _ in
+        let (endpoint, _, _) = try await deliver((0..<50).map { parcel($0) }, adjust: { $0.connections = 1 }) { _, _ in
             .text(200, "")
         }
         #expect(endpoint.bodies == (0..<50).map { #"{"signedPayload":"payload-\#($0)"}"# })
@@ -99,7 +99,7 @@ private struct Entry: Equatable {
 
     @Test(arguments: [503, 400, 500, 301, 207])
     func `tries again after any answer that is no success, with the same payload`(_ status: Int) async throws {
-        let (endpoint, entries, tally) = try await deliver([post(1)]) { _, earlier in
+        let (endpoint, entries, tally) = try await deliver([parcel(1)]) { _, earlier in
             .text(earlier < 3 ? status : 200, "")
         }
         #expect(endpoint.bodies == Array(repeating: #"{"signedPayload":"payload-1"}"#, count: 4))
@@ -108,21 +108,21 @@ private struct Entry: Equatable {
     }
 
     @Test func `gives up after six sends, and says so`() async throws {
-        let (endpoint, entries, tally) = try await deliver([post(1)]) { _, _ in .text(503, "") }
+        let (endpoint, entries, tally) = try await deliver([parcel(1)]) { _, _ in .text(503, "") }
         #expect(endpoint.bodies.count == 6)
         #expect(entries == [Entry(uuid: "1", sends: 6, answer: .status(503, error: nil), verdict: .unsettled)])
         #expect(!tally.isAllRight && tally.givenUp == 1)
     }
 
     @Test func `sends once where Apple does not try again`() async throws {
-        let (endpoint, _, tally) = try await deliver([post(1, retryDelays: [])]) { _, _ in .text(503, "") }
+        let (endpoint, _, tally) = try await deliver([parcel(1, retryDelays: [])]) { _, _ in .text(503, "") }
         #expect(endpoint.bodies.count == 1)
         #expect(tally.givenUp == 1)
     }
 
     @Test func `waits from the previous attempt as long as Apple does, scaled`() async throws {
         let (endpoint, _, _) = try await deliver(
-            [post(1, retryDelays: [1, 12].map { $0 * Self.hour })],
+            [parcel(1, retryDelays: [1, 12].map { $0 * Self.hour })],
             adjust: { $0.retryScale = Double(Self.hour) / 20 }
         ) { _, _ in .text(503, "") }
         let times = endpoint.times
@@ -133,8 +133,8 @@ private struct Entry: Equatable {
     }
 
     @Test func `tells the story at the speed it is asked for`() async throws {
-        let posts = [post(0, at: 1000), post(1, at: 1000 + Self.hour), post(2, at: 1000 + 3 * Self.hour)]
-        let (endpoint, _, _) = try await deliver(posts, adjust: { $0.speed = Double(Self.hour) / 100 }) { _, _ in
+        let parcels = [parcel(0, at: 1000), parcel(1, at: 1000 + Self.hour), parcel(2, at: 1000 + 3 * Self.hour)]
+        let (endpoint, _, _) = try await deliver(parcels, adjust: { $0.speed = Double(Self.hour) / 100 }) { _, _ in
             .text(200, "")
         }
         let times = endpoint.times
@@ -144,7 +144,7 @@ private struct Entry: Equatable {
 
     @Test func `sends no more in a second than it may`() async throws {
         let start = ContinuousClock.now
-        _ = try await deliver((0..<21).map { post($0) }, adjust: { $0.rate = 50 }) { _, _ in .text(200, "") }
+        _ = try await deliver((0..<21).map { parcel($0) }, adjust: { $0.rate = 50 }) { _, _ in .text(200, "") }
         #expect(ContinuousClock.now - start >= .milliseconds(400))
     }
 
@@ -156,7 +156,7 @@ private struct Entry: Equatable {
     func `holds the answer to a forgery to the code it deserves`(
         _ code: String, _ status: Int, _ error: String?, _ isRight: Bool
     ) async throws {
-        let (endpoint, entries, tally) = try await deliver([post(1, .refused(code: code))]) { _, _ in
+        let (endpoint, entries, tally) = try await deliver([parcel(1, .refused(code: code))]) { _, _ in
             error.map { .json(status, Array(#"{"error":"\#($0)"}"#.utf8)) } ?? .text(status, "")
         }
         #expect(endpoint.bodies.count == 1)
@@ -165,7 +165,7 @@ private struct Entry: Equatable {
     }
 
     @Test func `sends a forgery again when it was not judged`() async throws {
-        let (_, entries, tally) = try await deliver([post(1, .refused(code: "malformed"))]) { _, earlier in
+        let (_, entries, tally) = try await deliver([parcel(1, .refused(code: "malformed"))]) { _, earlier in
             earlier < 2 ? .text(503, "") : .json(400, Array(#"{"error":"malformed"}"#.utf8))
         }
         #expect(entries.map(\.sends) == [3])
@@ -178,7 +178,7 @@ private struct Entry: Equatable {
             defer { client.close() }
             // A port of the reserved ones, where nobody listens.
             var courier = Courier(Courier.Options(url: "http://127.0.0.1:1/"), client: client) { _, _, _, _, _ in }
-            var rest = [post(1, retryDelays: [])][...]
+            var rest = [parcel(1, retryDelays: [])][...]
             try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
             return courier.tally
         }

@@ -29,7 +29,7 @@ struct Courier {
     private let mailbox = Mailbox()
     /// Told of every post that has its last answer.
     private let journal:
-        (_ post: Post, _ sha256: [UInt8], _ sends: Int, _ answer: Answer, _ verdict: Verdict) throws(OutputFault) ->
+        (_ parcel: Parcel, _ sha256: [UInt8], _ sends: Int, _ answer: Answer, _ verdict: Verdict) throws(OutputFault) ->
             Void
     private var retries = RetryQueue()
     private var inFlight = 0
@@ -37,7 +37,7 @@ struct Courier {
 
     init(
         _ options: Options, client: HTTPClient,
-        journal: @escaping (Post, [UInt8], Int, Answer, Verdict) throws(OutputFault) -> Void
+        journal: @escaping (Parcel, [UInt8], Int, Answer, Verdict) throws(OutputFault) -> Void
     ) {
         self.options = options
         self.client = client
@@ -48,7 +48,7 @@ struct Courier {
     ///   - next: the posts, in the order of their times.
     ///   - watch: called now and then with the time of the last post that was sent.
     mutating func deliver(
-        _ next: () throws(OutputFault) -> Post?, watch: (Int64, Tally) -> Void
+        _ next: () throws(OutputFault) -> Parcel?, watch: (Int64, Tally) -> Void
     ) throws(OutputFault) {
         let start = ContinuousClock.now
         var upcoming = try next()
@@ -61,17 +61,17 @@ struct Courier {
             var wake = now + .seconds(1)
             if inFlight < options.connections {
                 if let entry = retries.pop(dueBy: now) {
-                    send(entry.post, sha256: entry.sha256, sends: entry.sends + 1)
+                    send(entry.parcel, sha256: entry.sha256, sends: entry.sends + 1)
                     continue
                 }
                 wake = min(wake, retries.nextDue ?? wake)
-                if let post = upcoming, retries.count < Self.maxWaiting {
-                    let due = start + dueAfter(post.at - firstAt, started: started)
+                if let parcel = upcoming, retries.count < Self.maxWaiting {
+                    let due = start + dueAfter(parcel.at - firstAt, started: started)
                     if due <= now {
                         tally.countPost()
-                        send(post, sha256: nil, sends: 1)
+                        send(parcel, sha256: nil, sends: 1)
                         started += 1
-                        lastAt = post.at
+                        lastAt = parcel.at
                         upcoming = try next()
                         watch(lastAt, tally)
                         continue
@@ -90,8 +90,8 @@ struct Courier {
         return max(byStory, byRate)
     }
 
-    private mutating func send(_ post: Post, sha256: [UInt8]?, sends: Int) {
-        let payload = post.payload()
+    private mutating func send(_ parcel: Parcel, sha256: [UInt8]?, sends: Int) {
+        let payload = parcel.payload()
         let sha256 = sha256 ?? SHA256.digest(payload.span)
         var body = Array(#"{"signedPayload":""#.utf8)
         body += payload
@@ -100,7 +100,7 @@ struct Courier {
         let request = HTTPClient.Request(
             "POST", options.url, headers: [.init("Content-Type", "application/json")], body: body)
         client.send(request) { [mailbox] result in
-            mailbox.put(Mailbox.Letter(post: post, sha256: sha256, sends: sends, answer: Answer(result)))
+            mailbox.put(Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result)))
         }
     }
 
@@ -108,18 +108,18 @@ struct Courier {
         for letter in letters {
             inFlight -= 1
             tally.count(letter.answer)
-            let verdict = letter.post.expectation.verdict(on: letter.answer)
-            let delays = letter.post.retryDelays
+            let verdict = letter.parcel.expectation.verdict(on: letter.answer)
+            let delays = letter.parcel.retryDelays
             if verdict == .unsettled, letter.sends <= delays.count {
                 let delay = delays[letter.sends - 1]
                 let due = ContinuousClock.now + .seconds(Double(delay) / 1000 / options.retryScale)
                 retries.append(
-                    RetryQueue.Entry(post: letter.post, sha256: letter.sha256, sends: letter.sends, due: due),
+                    RetryQueue.Entry(parcel: letter.parcel, sha256: letter.sha256, sends: letter.sends, due: due),
                     delay: delay)
                 continue
             }
             tally.count(verdict)
-            try journal(letter.post, letter.sha256, letter.sends, letter.answer, verdict)
+            try journal(letter.parcel, letter.sha256, letter.sends, letter.answer, verdict)
         }
     }
 }
@@ -145,7 +145,7 @@ extension Answer {
 /// From the client's thread to the courier's.
 private final class Mailbox: Sendable {
     struct Letter: Sendable {
-        let post: Post
+        let parcel: Parcel
         let sha256: [UInt8]
         let sends: Int
         let answer: Answer

@@ -9,6 +9,7 @@ import Simulation
 struct MakeBelieveStore: Sendable {
     private let simulation: Simulation
     private let authority: SimulatedAuthority
+    private let forger: Forger
     private let options: SimulateOptions
 
     /// Two, so that entitlements over several apps are met. Nobody has `example`; Apple's ids have ten digits.
@@ -33,6 +34,7 @@ struct MakeBelieveStore: Sendable {
         }
         do throws(CertificateFault) {
             authority = try SimulatedAuthority(seed: options.seed)
+            forger = try Forger(authority, seed: options.seed)
         } catch {
             throw Fault(words: "no certificate authority could be made: \(error)")
         }
@@ -84,18 +86,38 @@ struct MakeBelieveStore: Sendable {
     }
 
     /// In the order in which they are to be sent, each made when it is asked for.
-    var posts: Posts { Posts(notifications: simulation.notifications, authority: authority) }
+    var parcels: Parcels { Parcels(self) }
 
-    struct Posts: IteratorProtocol {
-        fileprivate var notifications: Simulation.Notifications
-        fileprivate let authority: SimulatedAuthority
+    struct Parcels: IteratorProtocol {
+        private var delivery: Delivery
+        private let authority: SimulatedAuthority
+        private let forger: Forger
 
-        mutating func next() -> Post? {
-            guard let notification = notifications.next() else { return nil }
-            let authority = authority
-            return Post(
-                at: notification.at, notificationUUID: notification.notificationUUID, expectation: .accepted,
-                retryDelays: [], payload: { notification.signedPayload(by: authority) })
+        fileprivate init(_ store: MakeBelieveStore) {
+            var configuration = Delivery.Configuration(seed: store.options.seed)
+            configuration.duplicatesPerMille = store.options.duplicates
+            configuration.delaysPerMille = store.options.delays
+            configuration.swapsPerMille = store.options.reorderings
+            configuration.forgeriesPerMille = store.options.forgeries
+            delivery = Delivery(store.simulation.notifications, configuration)
+            authority = store.authority
+            forger = store.forger
+        }
+
+        mutating func next() -> Parcel? {
+            guard let post = delivery.next() else { return nil }
+            return Parcel(
+                at: post.at, notificationUUID: post.notification.notificationUUID,
+                // A forgery is judged by the answer it gets, wherever it pretends to come from: it is tried like production's.
+                expectation: post.forgery.map { .refused(code: $0.reason) } ?? .accepted,
+                retryDelays: Self.delays(in: post.forgery == nil ? post.notification.environment : .production),
+                payload: { [authority, forger] in post.signedPayload(by: authority, forger: forger) })
+        }
+
+        private static func delays(in environment: Contract.Environment) -> [Int64] {
+            let schedule = RetrySchedule()
+            return Array((1...).lazy.map { schedule.delay(afterAttempt: $0, in: environment) }.prefix { $0 != nil })
+                .compactMap { $0 }
         }
     }
 }

@@ -1,9 +1,9 @@
-// Posts that wait for their next send.
+// Parcels that wait for their next send.
 
 /// All waits of one length in one line: who joined first is due first, so that there is nothing to sort.
 struct RetryQueue {
     struct Entry {
-        let post: Post
+        let parcel: Parcel
         let sha256: [UInt8]
         let sends: Int
         let due: ContinuousClock.Instant

@@ -66,10 +66,11 @@ struct SimulateOptions: Sendable {
             "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
         CommandOption("rate", value: "N", effect: "At most so many new posts a second."),
         CommandOption("connections", value: "N", effect: "Posts on their way at the same time (32)."),
-        CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent a second time (0)."),
-        CommandOption("delays", value: "PERCENT", effect: "Sent late (0)."),
-        CommandOption("reorder", value: "PERCENT", effect: "Sent after the next one of the same subscriber (0)."),
-        CommandOption("forgeries", value: "PERCENT", effect: "Followed by a forgery, which ingest has to refuse (0)."),
+        CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent again within an hour (0)."),
+        CommandOption("delays", value: "PERCENT", effect: "Sent up to an hour late (0)."),
+        CommandOption("reorder", value: "PERCENT", effect: "Sent just after the next one of any subscriber (0)."),
+        CommandOption(
+            "forgeries", value: "PERCENT", effect: "Accompanied by a forgery, which ingest has to refuse (0)."),
         CommandOption(
             "retry-scale", value: "N",
             effect: "How many times faster than Apple to try again (3600: an hour is a second)."),

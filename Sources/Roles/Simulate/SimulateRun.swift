@@ -75,7 +75,7 @@ struct SimulateRun {
         if let path = options.root { try OutputFile.write(store.rootPEM, to: path) }
         if let path = options.apps { try OutputFile.write(store.appsFile + [UInt8(ascii: "\n")], to: path) }
         guard let path = options.truth else { return }
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         defer { progress.end() }
         let file = try OutputFile(path: path)
         try store.writeTruth(to: file) { fraction in progress.update(fraction) { "of the truth" } }
@@ -84,17 +84,17 @@ struct SimulateRun {
     private func writePayloads(of store: MakeBelieveStore, to folder: String) throws(OutputFault) {
         try makeDirectory(folder)
         let index = try OutputFile(path: "\(folder)/index.jsonl")
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         defer { progress.end() }
-        var posts = store.posts
+        var parcels = store.parcels
         var count = 0
-        while let post = posts.next() {
+        while let parcel = parcels.next() {
             let number = String(count)
             let name = String(repeating: "0", count: max(0, 8 - number.count)) + number + ".jws"
-            try OutputFile.write(post.payload(), to: "\(folder)/\(name)")
-            try index.append(line: post.indexLine(file: name))
+            try OutputFile.write(parcel.payload(), to: "\(folder)/\(name)")
+            try index.append(line: parcel.indexLine(file: name))
             count += 1
-            progress.update(store.fraction(at: post.at)) { "\(count) payloads" }
+            progress.update(store.fraction(at: parcel.at)) { "\(count) payloads" }
         }
         try index.flush()
         progress.end()
@@ -114,16 +114,16 @@ struct SimulateRun {
                 url: url, connections: options.connections, speed: options.speed, rate: options.rate,
                 retryScale: options.retryScale),
             client: client
-        ) { post, sha256, sends, answer, verdict throws(OutputFault) in
+        ) { parcel, sha256, sends, answer, verdict throws(OutputFault) in
             guard let file else { return }
-            try file.append(line: post.journalLine(sha256: sha256, sends: sends, answer: answer, verdict: verdict))
+            try file.append(line: parcel.journalLine(sha256: sha256, sends: sends, answer: answer, verdict: verdict))
             // At once: what was acknowledged is to be known even if this process is killed.
             try file.flush()
         }
-        var progress = Progress.standardError()
-        var posts = store.posts
+        var progress = ProgressBar.standardError()
+        var parcels = store.parcels
         do throws(OutputFault) {
-            try courier.deliver({ posts.next() }) { at, tally in
+            try courier.deliver({ parcels.next() }) { at, tally in
                 progress.update(store.fraction(at: at)) { tally.progress }
             }
         } catch {
@@ -136,7 +136,7 @@ struct SimulateRun {
     }
 }
 
-extension Post {
+extension Parcel {
     private var expected: String {
         switch expectation {
         case .accepted: "accepted"

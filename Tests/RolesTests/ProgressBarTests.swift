@@ -3,15 +3,15 @@ import Testing
 
 @testable import Roles
 
-@Suite struct `Progress` {
+@Suite struct `A progress bar` {
     private let start = ContinuousClock.now
 
     /// What is written when it is told of these fractions at these seconds.
-    private func written(_ style: Progress.Style, _ steps: [(seconds: Double, fraction: Double)], ends: Bool = false)
+    private func written(_ style: ProgressBar.Style, _ steps: [(seconds: Double, fraction: Double)], ends: Bool = false)
         -> String
     {
         let text = Mutex("")
-        var progress = Progress(style, now: start) { part in text.withLock { $0 += part } }
+        var progress = ProgressBar(style, now: start) { part in text.withLock { $0 += part } }
         for step in steps { progress.update(step.fraction, now: start + .seconds(step.seconds)) { "words" } }
         if ends { progress.end() }
         return text.withLock { $0 }

@@ -4,7 +4,7 @@ import Glibc
 import Platform
 
 /// Told often, says little. One thread.
-struct Progress {
+struct ProgressBar {
     enum Style: Sendable, Equatable {
         /// One line, drawn again and again.
         case bar
@@ -25,8 +25,8 @@ struct Progress {
     }
 
     /// To the people in front of standard error: a bar when it is a terminal.
-    static func standardError() -> Progress {
-        Progress(isatty(2) == 1 ? .bar : .lines) { writeAll(Array($0.utf8), to: 2) }
+    static func standardError() -> ProgressBar {
+        ProgressBar(isatty(2) == 1 ? .bar : .lines) { writeAll(Array($0.utf8), to: 2) }
     }
 
     /// A bar moves ten times a second; a log gets a line every ten seconds, and none of what is over sooner.

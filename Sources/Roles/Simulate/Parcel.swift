@@ -3,7 +3,7 @@
 import HTTPClient
 
 /// What is to be posted, and what a right answer to it is.
-struct Post: Sendable {
+struct Parcel: Sendable {
     enum Expectation: Sendable, Equatable {
         case accepted
         /// The reason code that the contract promises for this forgery.
@@ -40,7 +40,7 @@ enum Verdict: String, Sendable {
     case unsettled
 }
 
-extension Post.Expectation {
+extension Parcel.Expectation {
     /// Apple counts 200 to 206 as success and tries again after anything else.
     private static let success = 200...206
 
