@@ -1,4 +1,5 @@
 import AppStore
+import HTTP
 import KafkaTestKit
 import Platform
 import Synchronization

@@ -1,3 +1,4 @@
+import HTTP
 import KafkaTestKit
 import Platform
 import Synchronization
@@ -100,7 +101,7 @@ import Testing
             "http://ocsp.apple.com/../ocsp03-leaf", "http://ocsp.apple.com/ocsp03-leaf?to=http://127.0.0.1/",
             "http://ocsp.apple.com/ocsp03 leaf", "http://ocsp.apple.com/%0d%0aHost:x", "ldap://ocsp.apple.com/leaf",
             "http://ocsp.apple.com/" + String(repeating: "a", count: 300),
-        ]) func `B6-39 asks nobody but ocsp.apple.com over HTTP`(_ address: String?) throws
+        ]) func `B6-39 asks nobody but ocsp.apple.com over HTTP`(_ address: String?) async throws
     {
         let chain = try Chain(leafAddress: address)
         let responder = try TestResponder(chain)
