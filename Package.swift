@@ -101,8 +101,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RevocationTests",
         dependencies: [
-            "AppStore", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation",
-            "Telemetry", "perennial",
+            "AppStore", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation", "Telemetry",
+            "perennial",
         ]),
     .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
     .testTarget(
