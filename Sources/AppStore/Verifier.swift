@@ -124,7 +124,8 @@ public final class Verifier {
         try kind.members.check(outer, outer.root)
         let parts = try contents.map { contents throws(Rejection) in try innerParts(of: contents, now: now) } ?? []
         if let date = payload.date, isAhead(date, of: now) {
-            throw Rejection(.inFuture, "payload: it is dated more than 5 minutes ahead; is the clock of this host right?")
+            throw Rejection(
+                .inFuture, "payload: it is dated more than 5 minutes ahead; is the clock of this host right?")
         }
         return CheckedPayload(payload: payload, contents: contents, subject: subject, parts: parts)
     }
@@ -147,15 +148,20 @@ public final class Verifier {
             parts.append(part)
         }
         // Not the products: a renewal's may rightly be another than its transaction's.
-        if let first = parts.first, let differing = parts.first(where: { $0.originalTransactionId != first.originalTransactionId }) {
-            throw Rejection(.inconsistent, "\(differing.path): originalTransactionId differs from that of the transaction")
+        if let first = parts.first,
+            let differing = parts.first(where: { $0.originalTransactionId != first.originalTransactionId })
+        {
+            throw Rejection(
+                .inconsistent, "\(differing.path): originalTransactionId differs from that of the transaction")
         }
         return parts
     }
 
     // MARK: The outcome
 
-    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) throws(Rejection) -> VerifiedNotification {
+    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) throws(Rejection)
+        -> VerifiedNotification
+    {
         guard let contents = checked.contents, let environment = checked.subject.environment,
             let uuid = outer.text("notificationUUID", of: outer.root),
             let type = outer.text("notificationType", of: outer.root), let signedDate = checked.payload.date
@@ -173,7 +179,8 @@ public final class Verifier {
             appAppleId: outer.integer("appAppleId", of: object),
             bundleVersion: outer.text("bundleVersion", of: object), status: status,
             consumptionRequestReason: outer.text("consumptionRequestReason", of: object),
-            content: content(checked, contents), key: key(checked, contents) ?? uuid, sha256: checked.payload.hash.digest(followedBy: rest),
+            content: content(checked, contents), key: key(checked, contents) ?? uuid,
+            sha256: checked.payload.hash.digest(followedBy: rest),
             leafSerial: checked.payload.signer.leafSerial,
             flags: Flags.all(of: checked.parts, type: type, subtype: subtype, hasStatus: status != nil, signedDate),
             unknownChains: authenticator.unknownChains)
