@@ -57,7 +57,7 @@ let roles: [Target] = [
         name: "Ingest",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
-            "Revocation", "Service", "Telemetry",
+            "Revocation", "Service", "Settings", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(

@@ -18,10 +18,11 @@ import Testing
     }
 
     /// Nobody here has Apple's key: a signature that does not verify is the last thing that can be reached.
-    @Test(arguments: [
-        (1_761_998_400_000, RejectionReason.badSignature), (1_830_297_600_000, .expiredChain),
-        (1_756_684_800_000, .expiredChain),
-    ] as [(Int64, RejectionReason)])
+    @Test(
+        arguments: [
+            (1_761_998_400_000, RejectionReason.badSignature), (1_830_297_600_000, .expiredChain),
+            (1_756_684_800_000, .expiredChain),
+        ] as [(Int64, RejectionReason)])
     func `is trusted at its time and at no other`(_ date: Int64, _ expected: RejectionReason) throws {
         let chain = [try certificate("leaf"), try certificate("intermediate"), try certificate("root")]
         let payload = Sample.notification().with("signedDate", "\(date)").text

@@ -28,9 +28,10 @@ import Testing
     }
 
     @Test func `forgets a header after a quarter of an hour, and when the clock goes back`() throws {
-        for (now, isKnown) in [(1000, true), (1000 + ChainCache.lifetime - 1, true), (1000 + ChainCache.lifetime, false),
-            (999, false)] as [(Int64, Bool)]
-        {
+        for (now, isKnown) in [
+            (1000, true), (1000 + ChainCache.lifetime - 1, true), (1000 + ChainCache.lifetime, false),
+            (999, false),
+        ] as [(Int64, Bool)] {
             var cache = ChainCache()
             cache.keep(try header("abc", at: 1000))
             #expect((text(of: &cache, for: "abc.d", now: now) != nil) == isKnown)

@@ -1,4 +1,5 @@
 import AppStore
+import Contract
 import Crypto
 import Testing
 
@@ -143,7 +144,8 @@ private struct Forgery {
             let data = Sample.data().with("signedTransactionInfo", quote(text))
             let verdict = refusal(forge.sign(Sample.envelope.with("data", data.text).text))
             #expect(verdict?.reason == .inconsistent)
-            #expect(verdict?.detail.hasPrefix("data.signedTransactionInfo: \(own), ") == true, "\(verdict?.detail ?? "")")
+            #expect(
+                verdict?.detail.hasPrefix("data.signedTransactionInfo: \(own), ") == true, "\(verdict?.detail ?? "")")
         }
     }
 }

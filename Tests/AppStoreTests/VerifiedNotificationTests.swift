@@ -6,7 +6,8 @@ import Testing
 
 private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-private func notification(_ name: String, _ object: Members, apps: [App]? = [Sample.app]) throws -> VerifiedNotification {
+private func notification(_ name: String, _ object: Members, apps: [App]? = [Sample.app]) throws -> VerifiedNotification
+{
     try verified(Forge.standard.sign(Sample.envelope.with(name, object.text).text), .trusting(apps: apps))
 }
 
@@ -50,7 +51,8 @@ private func notification(_ name: String, _ object: Members, apps: [App]? = [Sam
 
     @Test func `of TEST needs no parts inside and is keyed by its own id`() throws {
         let data = Members([
-            "appAppleId": "\(Sample.appAppleId)", "bundleId": quote(Sample.bundleId), "environment": quote("Production"),
+            "appAppleId": "\(Sample.appAppleId)", "bundleId": quote(Sample.bundleId),
+            "environment": quote("Production"),
         ])
         let test = try notification("data", data)
         #expect(test.key == test.notificationUUID)
@@ -123,11 +125,17 @@ private func notification(_ name: String, _ object: Members, apps: [App]? = [Sam
         #expect(verdict == .inconsistent)
     }
 
-    @Test(arguments: [
-        ("notificationType", nil), ("notificationType", "\"\""), ("notificationType", "1"), ("notificationUUID", nil),
-        ("notificationUUID", "\"\""), ("signedDate", nil), ("signedDate", "null"), ("subtype", "1"), ("version", "2"),
-        ("data", "{\"bundleId\":\"com.example.reader\",\"appAppleId\":1500000001,\"environment\":\"Production\",\"signedTransactionInfo\":{}}"),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("notificationType", nil), ("notificationType", "\"\""), ("notificationType", "1"),
+            ("notificationUUID", nil),
+            ("notificationUUID", "\"\""), ("signedDate", nil), ("signedDate", "null"), ("subtype", "1"),
+            ("version", "2"),
+            (
+                "data",
+                "{\"bundleId\":\"com.example.reader\",\"appAppleId\":1500000001,\"environment\":\"Production\",\"signedTransactionInfo\":{}}"
+            ),
+        ] as [(String, String?)])
     func `is refused without a required member, or with a known one of another type`(_ name: String, _ json: String?) {
         #expect(judge(forge.sign(Sample.notification().with(name, json).text)) == .inconsistent)
     }
@@ -231,18 +239,21 @@ private func notification(_ name: String, _ object: Members, apps: [App]? = [Sam
         #expect(try decoded(appData.text, as: .notification) == expectedAppData.text)
     }
 
-    @Test(arguments: [
-        (PayloadKind.transaction, "bundleId", "\"x\"", RejectionReason.wrongApp),
-        (.appTransaction, "bundleId", nil, .wrongApp), (.appTransaction, "appAppleId", "1", .wrongApp),
-        (.appTransaction, "receiptType", nil, .wrongEnvironment), (.transaction, "bundleId", nil, .inconsistent),
-        (.transaction, "environment", nil, .inconsistent), (.renewal, "environment", nil, .inconsistent),
-        (.transaction, "environment", "\"Xcode\"", .wrongEnvironment), (.renewal, "environment", "1", .wrongEnvironment),
-        (.transaction, "commitmentInfo", "{\"totalBillingPeriods\":\"12\"}", .inconsistent),
-        (.renewal, "eligibleWinBackOfferIds", "[1]", .inconsistent),
-        (.renewal, "eligibleWinBackOfferIds", "{}", .inconsistent), (.transaction, "isUpgraded", "1", .inconsistent),
-        (.transaction, "signedDate", "\(Forge.now + Forge.day)", .inFuture),
-        (.appTransaction, "receiptCreationDate", "\(Forge.now + Forge.day)", .inFuture),
-    ] as [(PayloadKind, String, String?, RejectionReason)])
+    @Test(
+        arguments: [
+            (PayloadKind.transaction, "bundleId", "\"x\"", RejectionReason.wrongApp),
+            (.appTransaction, "bundleId", nil, .wrongApp), (.appTransaction, "appAppleId", "1", .wrongApp),
+            (.appTransaction, "receiptType", nil, .wrongEnvironment), (.transaction, "bundleId", nil, .inconsistent),
+            (.transaction, "environment", nil, .inconsistent), (.renewal, "environment", nil, .inconsistent),
+            (.transaction, "environment", "\"Xcode\"", .wrongEnvironment),
+            (.renewal, "environment", "1", .wrongEnvironment),
+            (.transaction, "commitmentInfo", "{\"totalBillingPeriods\":\"12\"}", .inconsistent),
+            (.renewal, "eligibleWinBackOfferIds", "[1]", .inconsistent),
+            (.renewal, "eligibleWinBackOfferIds", "{}", .inconsistent),
+            (.transaction, "isUpgraded", "1", .inconsistent),
+            (.transaction, "signedDate", "\(Forge.now + Forge.day)", .inFuture),
+            (.appTransaction, "receiptCreationDate", "\(Forge.now + Forge.day)", .inFuture),
+        ] as [(PayloadKind, String, String?, RejectionReason)])
     func `is refused by the steps of its kind`(
         _ kind: PayloadKind, _ name: String, _ json: String?, _ expected: RejectionReason
     ) {
