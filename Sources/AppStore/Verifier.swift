@@ -25,22 +25,6 @@ public struct VerificationPolicy: Sendable {
     }
 }
 
-/// What `verify.ocsp` asks of a chain that holds: nothing, or what somebody who has asked Apple knows.
-public enum RevocationStatus: Sendable { case good, revoked, unknown }
-
-/// Leaf and intermediate of a chain that leads to a pinned root.
-public struct TrustedChain: Sendable {
-    public let leaf: Certificate
-    public let intermediate: Certificate
-    public let root: Certificate
-
-    public init(leaf: Certificate, intermediate: Certificate, root: Certificate) {
-        self.leaf = leaf
-        self.intermediate = intermediate
-        self.root = root
-    }
-}
-
 /// Verifies payloads, one at a time; one for each thread. It has no clock: callers tell it the time.
 ///
 /// The steps and their order are a contract, because each has a code that others count and answer by: form, algorithm, chain,
@@ -66,11 +50,15 @@ public final class Verifier {
     }
 
     /// Asked, if set, for every chain that leads to a root and holds its markers and dates; must answer at once, from what
-    /// is known. `unknown` passes here: it is the caller's to decide (see `VerifiedNotification.unknownChains`).
+    /// is known. `unknown` passes here: it is the caller's to decide (see `unknownChains`).
     public var revocation: ((TrustedChain) -> RevocationStatus)? {
         get { authenticator.revocation }
         set { authenticator.revocation = newValue }
     }
+
+    /// Of the last payload, whether it was taken or not: the chains that `revocation` did not know. Who may not rely on such a
+    /// chain has no verdict as long as there is one here, whatever was found after it, a wrong signature too.
+    public var unknownChains: [TrustedChain] { authenticator.unknownChains }
 
     /// How many headers are known whose chain need not be checked again.
     public var cachedHeaders: Int { authenticator.cachedHeaders }
@@ -182,8 +170,7 @@ public final class Verifier {
             content: content(checked, contents), key: key(checked, contents) ?? uuid,
             sha256: checked.payload.hash.digest(followedBy: rest),
             leafSerial: checked.payload.signer.leafSerial,
-            flags: Flags.all(of: checked.parts, type: type, subtype: subtype, hasStatus: status != nil, signedDate),
-            unknownChains: authenticator.unknownChains)
+            flags: Flags.all(of: checked.parts, type: type, subtype: subtype, hasStatus: status != nil, signedDate))
     }
 
     private func content(

@@ -14,8 +14,7 @@ private func notification(_ content: VerifiedNotification.Content, subtype: Stri
         environment: .production, notificationUUID: "u-1", notificationType: "DID_RENEW", subtype: subtype,
         signedDate: 1_771_000_000_000, bundleId: "com.example.app", appAppleId: subtype == nil ? nil : 123,
         bundleVersion: "7", status: subtype == nil ? nil : 1, consumptionRequestReason: nil, content: content,
-        key: "2000000123456789", sha256: Array(repeating: 0xab, count: 32), leafSerial: "47c2", flags: [],
-        unknownChains: [])
+        key: "2000000123456789", sha256: Array(repeating: 0xab, count: 32), leafSerial: "47c2", flags: [])
 }
 
 private func value(_ content: VerifiedNotification.Content, subtype: String? = "BILLING_RECOVERY") -> String {

@@ -1,0 +1,124 @@
+// What the make-believe store sells, and where.
+
+public import Contract
+
+/// One app of the make-believe store. All apps sell alike: what differs is under whose name.
+public struct SimulatedApp: Sendable {
+    public let bundleId: String
+    public let appAppleId: Int64
+    let group: String
+    /// Of billing grace, as the developer chose them in App Store Connect.
+    let graceDays: Int64
+    let products: Products
+
+    /// - Parameter graceDays: 3, 16 or 28.
+    public init(bundleId: String, appAppleId: Int64, graceDays: Int64 = 16) {
+        self.bundleId = bundleId
+        self.appAppleId = appAppleId
+        self.graceDays = graceDays
+        // Apple's group ids have eight digits.
+        group = String(21_400_000 + appAppleId % 100_000)
+        products = Products(bundleId: bundleId)
+    }
+
+    /// What the `apps` file of an installation would say of it: three entitlements, which are steps of one another.
+    public var contractApp: Contract.App {
+        let all = products.all
+        let subscriptions = all.filter { $0.kind == .autoRenewable }
+        let entitlements = [
+            ("basic", subscriptions + [products.pass, products.lifetime]),
+            ("plus", subscriptions.filter { $0.level >= 2 } + [products.lifetime]),
+            ("premium", subscriptions.filter { $0.level >= 3 }),
+        ]
+        return Contract.App(
+            bundleId: bundleId, appAppleId: appAppleId,
+            entitlements: entitlements.map { Contract.App.Entitlement(name: $0, productIds: $1.map(\.id)) },
+            periods: Contract.Period("P\(Products.passDays)D").map {
+                [Contract.App.ProductPeriod(productId: products.pass.id, period: $0)]
+            } ?? [])
+    }
+}
+
+enum ProductKind: String, Sendable {
+    case autoRenewable = "Auto-Renewable Subscription"
+    case nonConsumable = "Non-Consumable"
+    case consumable = "Consumable"
+    case nonRenewing = "Non-Renewing Subscription"
+}
+
+struct Product: Sendable {
+    let id: String
+    let kind: ProductKind
+    let length: PlanLength
+    /// Place in the group: greater is better; equal levels are crossgrades of one another.
+    let level: Int
+    /// Milliunits of a currency that is worth a euro.
+    let price: Int64
+    /// Of a month under the plan with a commitment of twelve.
+    let monthlyCommitmentPrice: Int64?
+
+    fileprivate init(
+        _ id: String, _ kind: ProductKind, _ length: PlanLength = .month, level: Int = 0, price: Int64,
+        monthlyCommitmentPrice: Int64? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.length = length
+        self.level = level
+        self.price = price
+        self.monthlyCommitmentPrice = monthlyCommitmentPrice
+    }
+}
+
+struct Products: Sendable {
+    /// Of the non-renewing pass, whose length Apple does not know.
+    static let passDays: Int64 = 30
+
+    let basicWeek, basicMonth, audioMonth, plusMonth, plusYear, premiumMonth, credits, lifetime, pass: Product
+
+    init(bundleId: String) {
+        func subscription(
+            _ name: String, _ length: PlanLength, _ level: Int, _ price: Int64, commitment: Int64? = nil
+        ) -> Product {
+            Product(
+                "\(bundleId).\(name)", .autoRenewable, length, level: level, price: price,
+                monthlyCommitmentPrice: commitment)
+        }
+        basicWeek = subscription("basic.week", .week, 1, 2990)
+        basicMonth = subscription("basic.month", .month, 1, 7990)
+        audioMonth = subscription("audio.month", .month, 1, 7990)
+        plusMonth = subscription("plus.month", .month, 2, 12_990)
+        plusYear = subscription("plus.year", .year, 2, 99_990, commitment: 9990)
+        premiumMonth = subscription("premium.month", .month, 3, 19_990)
+        credits = Product("\(bundleId).credits.100", .consumable, price: 1990)
+        lifetime = Product("\(bundleId).lifetime", .nonConsumable, price: 149_990)
+        pass = Product("\(bundleId).pass.30", .nonRenewing, price: 9990)
+    }
+
+    var all: [Product] {
+        [basicWeek, basicMonth, audioMonth, plusMonth, plusYear, premiumMonth, credits, lifetime, pass]
+    }
+}
+
+struct Storefront: Sendable {
+    let country: String
+    let id: String
+    let currency: String
+    /// Units of the currency for a euro, and the milliunits that prices are multiples of.
+    private let rate: Int64
+    private let step: Int64
+
+    /// Germany first: the commitment plan is not sold in the United States.
+    static let all = [
+        Storefront(country: "DEU", id: "143443", currency: "EUR", rate: 1, step: 10),
+        Storefront(country: "FRA", id: "143442", currency: "EUR", rate: 1, step: 10),
+        Storefront(country: "GBR", id: "143444", currency: "GBP", rate: 1, step: 10),
+        Storefront(country: "JPN", id: "143462", currency: "JPY", rate: 160, step: 10_000),
+        Storefront(country: "KOR", id: "143466", currency: "KRW", rate: 1500, step: 100_000),
+        Storefront(country: "USA", id: "143441", currency: "USD", rate: 1, step: 10),
+    ]
+
+    var sellsCommitments: Bool { country != "USA" }
+
+    func price(_ euros: Int64) -> Int64 { euros * rate / step * step }
+}

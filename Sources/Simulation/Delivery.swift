@@ -1,0 +1,146 @@
+// How notifications reach their receiver: some twice, some late, some after others, some that nobody signed, and again when
+// the receiver failed.
+
+public import Contract
+
+/// When Apple tries again.
+public struct RetrySchedule: Sendable {
+    /// From the attempt before. In sandbox there is one attempt only.
+    static let hours: [Int64] = [1, 12, 24, 48, 72]
+
+    /// How many milliseconds of the simulation's time an hour of waiting takes.
+    public var hour: Int64 = 3_600_000
+
+    public init() {}
+
+    /// How long to wait after that attempt, counted from 1, has failed; nil: Apple gives up.
+    public func delay(afterAttempt attempt: Int, in environment: Contract.Environment) -> Int64? {
+        guard environment == .production, Self.hours.indices.contains(attempt - 1) else { return nil }
+        return Self.hours[attempt - 1] * hour
+    }
+}
+
+/// One request to the receiver.
+public struct Post: Sendable {
+    /// When it is sent, in the simulation's time.
+    public let at: Int64
+    /// Of this request, from 1.
+    public let attempt: Int
+    public let notification: SimulatedNotification
+    /// nil: genuine.
+    public let forgery: Forgery?
+    /// A second delivery of what was sent before, though nothing had failed.
+    public let isDuplicate: Bool
+    let place: Int
+
+    /// What goes into `signedPayload`.
+    public func signedPayload(by authority: SimulatedAuthority, forger: Forger) -> [UInt8] {
+        if let forgery { forger.forge(forgery, of: notification) } else { notification.signedPayload(by: authority) }
+    }
+}
+
+/// Turns notifications into posts in order of time, disturbed at chosen rates; the same seed disturbs the same way.
+///
+/// Memory grows with the posts that are delayed or wait for another attempt.
+public struct Delivery: Sequence, IteratorProtocol {
+    public struct Configuration: Sendable {
+        public var seed: UInt64
+        /// Of a thousand notifications: sent again within `longestDelay` though the first was fine.
+        public var duplicatesPerMille = 0
+        /// Sent up to `longestDelay` late, and so often after later ones of the same subscription.
+        public var delaysPerMille = 0
+        /// Sent just after the next one of any subscriber.
+        public var swapsPerMille = 0
+        /// Accompanied by a forgery of it.
+        public var forgeriesPerMille = 0
+        public var forgeries = Forgery.allCases
+        /// Milliseconds. Users of Apple's service have seen an hour.
+        public var longestDelay: Int64 = 3_600_000
+        public var retries = RetrySchedule()
+
+        public init(seed: UInt64) { self.seed = seed }
+    }
+
+    private struct Waiting: Comparable {
+        let post: Post
+        static func < (left: Waiting, right: Waiting) -> Bool {
+            (left.post.at, left.post.place) < (right.post.at, right.post.place)
+        }
+        static func == (left: Waiting, right: Waiting) -> Bool { left.post.place == right.post.place }
+    }
+
+    private let configuration: Configuration
+    private var source: Simulation.Notifications
+    private var upcoming: SimulatedNotification?
+    private var waiting = Heap<Waiting>()
+    private var random: Randomness
+    private var posts = 0
+
+    public init(_ notifications: Simulation.Notifications, _ configuration: Configuration) {
+        self.configuration = configuration
+        source = notifications
+        upcoming = source.next()
+        random = Randomness(configuration.seed, 5)
+    }
+
+    /// Delayed and repeated ones that wait for their time.
+    public var waitingCount: Int { waiting.count }
+
+    public mutating func next() -> Post? {
+        // Nothing is sent before its `signedDate`: what comes later than the first that waits cannot precede it.
+        while let notification = upcoming, waiting.first.map({ notification.at <= $0.post.at }) ?? true {
+            upcoming = source.next()
+            plan(notification)
+        }
+        return waiting.popFirst()?.post
+    }
+
+    /// The receiver failed at `time`, or did not answer. Answers when the next attempt comes; nil: never.
+    @discardableResult
+    public mutating func retry(_ post: Post, at time: Int64) -> Int64? {
+        guard
+            let delay = configuration.retries.delay(
+                afterAttempt: post.attempt, in: post.notification.environment)
+        else { return nil }
+        // Nobody forges with patience.
+        guard post.forgery == nil else { return nil }
+        add(post.notification, at: time + delay, attempt: post.attempt + 1, isDuplicate: post.isDuplicate)
+        return time + delay
+    }
+
+    /// Every kind of disturbance draws, happen or not: a change of one rate leaves the others where they were.
+    private mutating func plan(_ notification: SimulatedNotification) {
+        let isDelayed = random.chance(perMille: configuration.delaysPerMille)
+        let delay = random.number(in: 0...configuration.longestDelay)
+        let isSwapped = random.chance(perMille: configuration.swapsPerMille)
+        let isDuplicate = random.chance(perMille: configuration.duplicatesPerMille)
+        let gap = random.number(in: 0...configuration.longestDelay)
+        let isForged = random.chance(perMille: configuration.forgeriesPerMille)
+        let choice = random.next()
+
+        var at = notification.at
+        if isDelayed {
+            at += delay
+        } else if isSwapped, let upcoming {
+            at = Swift.max(at, upcoming.at + 1)
+        }
+        add(notification, at: at)
+        if isDuplicate { add(notification, at: at + gap, isDuplicate: true) }
+        let possible = isForged ? configuration.forgeries.filter { $0.applies(to: notification) } : []
+        if !possible.isEmpty {
+            add(notification, at: at, forgery: possible[Int(choice % UInt64(possible.count))])
+        }
+    }
+
+    private mutating func add(
+        _ notification: SimulatedNotification, at time: Int64, attempt: Int = 1, forgery: Forgery? = nil,
+        isDuplicate: Bool = false
+    ) {
+        posts += 1
+        waiting.insert(
+            Waiting(
+                post: Post(
+                    at: time, attempt: attempt, notification: notification, forgery: forgery, isDuplicate: isDuplicate,
+                    place: posts)))
+    }
+}

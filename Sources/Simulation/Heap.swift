@@ -1,0 +1,34 @@
+// A queue whose first element is always the smallest.
+
+/// A binary heap. Which of two equal elements comes first is not said: give each a place in a total order.
+struct Heap<Element: Comparable> {
+    private var elements: [Element] = []
+
+    var count: Int { elements.count }
+    var first: Element? { elements.first }
+
+    mutating func insert(_ element: Element) {
+        elements.append(element)
+        var child = elements.count - 1
+        while child > 0, elements[child] < elements[(child - 1) / 2] {
+            elements.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func popFirst() -> Element? {
+        guard let last = elements.popLast() else { return nil }
+        guard let first = elements.first else { return last }
+        elements[0] = last
+        var parent = 0
+        while true {
+            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < elements.count }
+            guard let least = children.min(by: { elements[$0] < elements[$1] }), elements[least] < elements[parent]
+            else {
+                return first
+            }
+            elements.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

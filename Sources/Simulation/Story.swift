@@ -1,0 +1,44 @@
+// The lives that subscribers of the make-believe store lead.
+
+/// What happens to one subscriber, from the first notification to the last.
+public enum Story: String, Sendable, CaseIterable {
+    // Upfront plans
+    case steady, cancelled, cancelledAndSaved, resubscribed, resubscribedLate
+    case trialToPaid, trialCancelled, payAsYouGo, payUpFront
+    case promotionalOffer, offerCode, winBack, offerUpgrade, offerDowngrade
+    case graceRecovered, graceRecoveredLate, graceLost, graceCancelled
+    case retryRecovered, retryLost, retryCancelled
+    case upgraded, downgraded, crossgraded, crossgradedLater, changeDropped
+    case priceAccepted, priceIgnored, priceWithoutConsent, priceCancelled
+    case productNotForSale, endedForAnotherReason
+    case extended, massExtension, extensionFailed
+    // Refunds
+    case refunded, refundedProrated, refundReversed, refundDeclined, refundOfEarlierPeriod, refundedThenRenewed
+    // Families
+    case familyMemberLeft, familyPurchaserRefunded
+    // Commitments
+    case commitmentRenewed, commitmentCancelled, commitmentRecovered, commitmentLost
+    case commitmentRefundOfEarlierPeriod, commitmentRefunded, commitmentDowngraded, commitmentUpgraded
+    // One-time purchases
+    case consumable, consumableRefunded, nonConsumable, nonConsumableRefunded, nonConsumableShared, nonRenewing
+    // All the rest that Apple tells
+    case metadataUpdated, migrated, priceChanged
+    case consentRescinded, externalPurchase, test, unknownType
+
+    var isCommitment: Bool { rawValue.hasPrefix("commitment") }
+
+    /// Of one subscriber in a thousand or so: steady customers are many, oddities few. Commitments are more than in a real
+    /// store, because each of their stories is another rule.
+    public var defaultWeight: Int {
+        switch self {
+        case .steady: 240
+        case .trialToPaid, .cancelled: 80
+        case .trialCancelled, .graceRecovered, .retryRecovered, .retryLost, .resubscribed: 30
+        case .commitmentRenewed, .commitmentCancelled, .refunded, .upgraded, .downgraded, .consumable: 20
+        case .test, .unknownType, .externalPurchase, .consentRescinded, .massExtension, .metadataUpdated, .migrated,
+            .priceChanged:
+            3
+        default: 10
+        }
+    }
+}

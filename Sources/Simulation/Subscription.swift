@@ -1,0 +1,248 @@
+// What the App Store keeps of one subscription, and the truth of it.
+
+internal import Contract
+
+/// One `originalTransactionId` of one customer.
+final class Subscription {
+    let customer: Customer
+    let accountToken: UUIDText?
+    var current: Transaction
+    /// The period before, for refunds that come late.
+    var previous: Transaction?
+    var renewal: RenewalInfo
+    /// Sandbox allows only so many.
+    var renewals = 0
+    /// Of the price, after an increase that holds.
+    var pricePerMille: Int64 = 1000
+    /// Under the offer of the current period.
+    var offerPeriodsLeft = 0
+    private var anchor: Int64
+    private var periodsSinceAnchor = 0
+    private var cycle: PlanLength
+
+    private(set) var intervals: [AccessInterval] = []
+    var words: Words
+
+    /// What a reader of the public records expects to see.
+    struct Words {
+        var state: String?
+        var reason: String?
+        var productId: String
+        var autoRenew: Bool?
+        var plan: Plan?
+        var commitmentPeriod: Int?
+    }
+
+    /// A first purchase at `now`.
+    init(
+        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?, now: Int64
+    ) {
+        self.customer = customer
+        self.accountToken = accountToken
+        anchor = now
+        cycle = product.length
+        current = Transaction(
+            id: id, original: id, product: product, purchaseDate: now, originalPurchaseDate: now,
+            accountToken: accountToken, price: 0)
+        renewal = RenewalInfo(
+            original: id, product: product, nextProduct: product, renewalDate: now, renewalPrice: 0, recentStart: now,
+            accountToken: accountToken, plan: plan)
+        words = Words(productId: product.id)
+        offerPeriodsLeft = (offer?.periods ?? 1) - 1
+        begin(product, plan: plan, offer: offer, at: now, from: now, startsCycle: true)
+    }
+
+    /// A purchase that does not renew, at `now`.
+    init(
+        oneTime product: Product, id: Int64, quantity: Int, offer: Offer?, customer: Customer, accountToken: UUIDText?,
+        now: Int64
+    ) {
+        self.customer = customer
+        self.accountToken = accountToken
+        anchor = now
+        cycle = product.length
+        current = Transaction(
+            id: id, original: id, product: product, purchaseDate: now, originalPurchaseDate: now, quantity: quantity,
+            accountToken: accountToken, price: 0, offer: offer)
+        // Never told: one-time purchases have none.
+        renewal = RenewalInfo(
+            original: id, product: product, nextProduct: product, renewalDate: now, renewalPrice: 0, recentStart: now)
+        words = Words(productId: product.id)
+        current.price = price(of: product, plan: .upfront, offer: offer) * Int64(quantity)
+    }
+
+    // MARK: Periods
+
+    /// The end of the current period.
+    var due: Int64 { current.expiresDate ?? current.purchaseDate }
+
+    var isCommitment: Bool { current.plan == .monthly }
+
+    /// Puts a period in the place of the current one.
+    /// - Parameters:
+    ///   - start: when the customer is charged: `purchaseDate`.
+    ///   - scheduled: when the period before ended, from which the cycle counts on.
+    func begin(
+        _ product: Product, plan: Plan, offer: Offer?, at start: Int64, from scheduled: Int64, startsCycle: Bool = false
+    ) {
+        let length = Self.length(of: product, plan: plan, offer: offer)
+        if startsCycle || length != cycle {
+            anchor = scheduled
+            periodsSinceAnchor = 0
+            cycle = length
+        }
+        periodsSinceAnchor += 1
+        let lastEnd = due
+        current.product = product
+        current.plan = plan
+        current.offer = offer
+        current.purchaseDate = start
+        current.expiresDate = customer.pace.end(of: length, count: periodsSinceAnchor, from: anchor)
+        current.price = price(of: product, plan: plan, offer: offer)
+        current.revocation = nil
+        current.isUpgraded = false
+        current.commitment = nil
+        if start - lastEnd >= customer.pace.longGap { renewal.recentStart = start }
+        renew(after: offer)
+    }
+
+    /// The next period in a row of purchases: another transaction.
+    func next(id: Int64, isRenewal: Bool) {
+        previous = current
+        current.id = id
+        current.isRenewal = isRenewal
+    }
+
+    /// Makes the current period one of a commitment, whose end counts from this period.
+    func commit(to period: Int) {
+        let left = Commitment.periods - period + 1
+        let monthly = price(of: current.product, plan: .monthly, offer: nil)
+        let ends = customer.pace.end(of: .month, count: left, from: current.purchaseDate)
+        commit(Commitment(period: period, ends: ends, price: monthly * Int64(Commitment.periods)))
+    }
+
+    func commit(_ commitment: Commitment) {
+        current.commitment = commitment
+        let isOn = renewal.commitment?.isOn ?? true
+        renewal.commitment = RenewalInfo.CommitmentRenewal(
+            isOn: isOn, product: renewal.commitment?.product ?? current.product,
+            plan: renewal.commitment?.plan ?? .monthly, date: commitment.ends, price: renewal.renewalPrice)
+        // After the last period the next billing period is the next commitment's.
+        renewal.isOn = isOn || commitment.period < Commitment.periods
+    }
+
+    /// What the renewal info says at the beginning of a period.
+    private func renew(after offer: Offer?) {
+        renewal.product = current.product
+        renewal.nextProduct = current.product
+        renewal.plan = current.plan ?? .upfront
+        renewal.isOn = true
+        renewal.intent = nil
+        renewal.isRetrying = nil
+        renewal.graceUntil = nil
+        renewal.winBackOffers = []
+        renewal.renewalDate = due
+        renewal.offer = offerPeriodsLeft > 0 ? offer : nil
+        if renewal.plan == .upfront { renewal.commitment = nil }
+        priceRenewal()
+    }
+
+    func priceRenewal() {
+        renewal.renewalPrice = price(of: renewal.nextProduct, plan: renewal.plan, offer: renewal.offer)
+    }
+
+    /// The developer moved the end of the period.
+    func extend(to end: Int64) {
+        give(from: due, until: end, .extension)
+        current.expiresDate = end
+        renewal.renewalDate = end
+        anchor = end
+        periodsSinceAnchor = 0
+    }
+
+    private static func length(of product: Product, plan: Plan, offer: Offer?) -> PlanLength {
+        switch offer?.discount {
+        case .freeTrial, .payUpFront: offer?.length ?? product.length
+        default: plan == .monthly ? .month : product.length
+        }
+    }
+
+    private func price(of product: Product, plan: Plan, offer: Offer?) -> Int64 {
+        let full = (plan == .monthly ? product.monthlyCommitmentPrice : nil) ?? product.price
+        let euros =
+            switch offer?.discount {
+            case .freeTrial: Int64(0)
+            case .some: full / 2
+            case nil: full * pricePerMille / 1000
+            }
+        return customer.storefront.price(euros)
+    }
+
+    // MARK: Truth
+
+    /// Access by the current period, and words that say so.
+    func giveCurrent() {
+        let rule: AccessInterval.Rule =
+            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else { .paid }
+        give(from: current.purchaseDate, until: due, rule)
+    }
+
+    func give(from: Int64, until: Int64?, _ rule: AccessInterval.Rule) {
+        intervals.append(
+            AccessInterval(
+                from: from, until: until, productId: current.product.id, transactionId: String(current.id), rule: rule,
+                revokedAt: nil))
+    }
+
+    func sayCurrent() {
+        say("active")
+        words.productId = current.product.id
+        words.plan = current.plan
+        words.commitmentPeriod = current.commitment?.period
+    }
+
+    func say(_ state: String?, _ reason: String? = nil) {
+        words.state = state
+        words.reason = reason
+    }
+
+    /// What Apple's tardiness must not cost the customer.
+    func bridge(from end: Int64, until start: Int64) {
+        guard let last = intervals.last else { return }
+        intervals.append(
+            AccessInterval(
+                from: end, until: start, productId: last.productId, transactionId: last.transactionId, rule: .leeway,
+                revokedAt: nil))
+    }
+
+    /// No access beyond `time`, whatever was given.
+    func cut(at time: Int64) {
+        intervals.removeAll { $0.from >= time }
+        for index in intervals.indices where intervals[index].until ?? .max > time { intervals[index].until = time }
+    }
+
+    /// A purchase was refunded.
+    func revoke(_ transaction: Transaction, at time: Int64) {
+        for index in intervals.indices where intervals[index].transactionId == String(transaction.id) {
+            intervals[index].until = min(intervals[index].until ?? .max, max(time, intervals[index].from))
+            intervals[index].revokedAt = time
+        }
+    }
+
+    /// The refund was taken back at `time`.
+    func reinstate(_ transaction: Transaction, at time: Int64) {
+        for index in intervals.indices where intervals[index].transactionId == String(transaction.id) {
+            intervals[index].revokedAt = nil
+        }
+        if transaction.expiresDate ?? .max > time { give(from: time, until: transaction.expiresDate, .reinstated) }
+    }
+
+    var truth: SubscriptionTruth {
+        SubscriptionTruth(
+            originalTransactionId: String(current.original),
+            environment: customer.pace == .production ? .production : .sandbox, bundleId: customer.app.bundleId,
+            isFamilyShared: customer.isFamilyMember, appAccountToken: accountToken?.description, intervals: intervals,
+            state: words.state, reason: words.reason, productId: words.productId, autoRenew: words.autoRenew,
+            billingPlan: words.plan?.rawValue, commitmentPeriod: words.commitmentPeriod)
+    }
+}

@@ -1,0 +1,155 @@
+// One story while it is told to one subscriber.
+
+/// Why a story stops before its end.
+enum Ending: Error {
+    /// The simulation is over: what would come later never happened.
+    case horizon
+    /// What the telling was for has been told.
+    case told
+}
+
+/// What a telling is for. Stories are told anew for each of their notifications: that takes microseconds, and nobody has to
+/// keep the future of every subscriber.
+enum Aim {
+    case notification(Int)
+    case everything
+}
+
+/// The time, chance and memory of one story. Acts of the App Store move `now`; each takes effect in the truth only after its
+/// notification was sent, because nobody can know it sooner.
+final class Telling {
+    /// A story tells less than a thousand; ids of subscribers are that far apart.
+    static let limitIds = 512
+
+    let subscriber: Int
+    let story: Story
+    let customer: Customer
+    let accountToken: UUIDText
+    /// Whether the app gives its token at purchases.
+    let setsToken: Bool
+    private let seed: UInt64
+    private let end: Int64
+    private let aim: Aim
+    var random: Randomness
+    private(set) var now: Int64
+    private var lastTold: Int64 = .min
+    private var ids = 0
+    private var count = 0
+    /// Every notification so far; under the aim for one of them, only that.
+    private(set) var notifications: [SimulatedNotification] = []
+    private(set) var deeds: [Deed] = []
+    var subscriptions: [Subscription] = []
+
+    init(_ simulation: Simulation, subscriber: Int, aim: Aim) {
+        let configuration = simulation.configuration
+        self.subscriber = subscriber
+        self.aim = aim
+        seed = configuration.seed
+        end = configuration.end
+        var random = Randomness(seed, 1, UInt64(subscriber))
+        now = simulation.start(of: subscriber)
+        let story = Story.allCases[random.index(weighted: simulation.weights)]
+        self.story = story
+        let pace = random.chance(perMille: configuration.sandboxPerMille) ? Pace.sandbox : .production
+        let storefronts = Storefront.all.filter { !story.isCommitment || $0.sellsCommitments }
+        customer = Customer(
+            app: random.choice(of: configuration.apps), pace: pace, storefront: random.choice(of: storefronts),
+            appTransactionId: 704_000_000_000_000_000 + Self.number(seed, subscriber, 0), isFamilyMember: false,
+            namesApp: pace == .production || random.chance(perMille: 500))
+        accountToken = random.uuid()
+        setsToken = random.chance(perMille: 800)
+        self.random = random
+    }
+
+    /// Tells as much as the aim asks for.
+    func run() {
+        do {
+            try tellStory()
+        } catch {
+            // Either ending leaves what is wanted.
+        }
+    }
+
+    // MARK: Time
+
+    var pace: Pace { customer.pace }
+
+    func advance(to time: Int64) throws(Ending) {
+        now = max(now, time)
+        guard now < end else { throw .horizon }
+    }
+
+    /// Seconds: what a customer needs for the next step, or Apple to tell.
+    func pause() throws(Ending) { try advance(to: now + random.number(in: pace.delay)) }
+
+    /// On to somewhere in the current period of a subscription.
+    func pass(_ subscription: Subscription, perMille: ClosedRange<Int64>) throws(Ending) {
+        let row = subscription.current
+        let length = (row.expiresDate ?? row.purchaseDate) - row.purchaseDate
+        try advance(to: max(row.purchaseDate + length / 1000 * random.number(in: perMille), now + second))
+    }
+
+    // MARK: Facts
+
+    /// A number of nine digits that no other purchase of the simulation has. Opaque as Apple's are: the order of purchases
+    /// cannot be read from it.
+    func nextId() -> Int64 {
+        ids += 1
+        precondition(ids < Self.limitIds, "a story with more purchases than there are numbers for")
+        return 2_000_000_000_000_000 + Self.number(seed, subscriber, ids)
+    }
+
+    /// The factor shares no divisor with 10^9, so different numbers stay different.
+    private static func number(_ seed: UInt64, _ subscriber: Int, _ index: Int) -> Int64 {
+        let offset = Int64(seed % 1_000_000_000)
+        return (Int64(subscriber * limitIds + index) * 736_338_717 + offset * 387_420_489) % 1_000_000_000
+    }
+
+    func did(_ event: String, _ subscription: Subscription? = nil) {
+        guard case .everything = aim else { return }
+        deeds.append(
+            Deed(
+                at: now, subscriber: subscriber, story: story,
+                originalTransactionId: subscription.map { String($0.current.original) }, event: event))
+    }
+
+    /// Sends one notification now, or a second after the last. Answers when its inner parts were signed.
+    @discardableResult
+    func notify(
+        _ type: String, _ subtype: String? = nil, of customer: Customer, _ content: SimulatedNotification.Content
+    ) throws(Ending) -> Int64 {
+        // More than the age of inner parts, so that these keep the order too: the newest signature wins.
+        if lastTold > .min { try advance(to: lastTold + second) }
+        lastTold = now
+        defer { count += 1 }
+        var random = Randomness(seed, 2, UInt64(subscriber), UInt64(count))
+        let innerAge = random.number(in: 0...(second - 100))
+        if case .notification(let wanted) = aim, wanted != count { return now - innerAge }
+        notifications.append(
+            SimulatedNotification(
+                at: now, subscriber: subscriber, index: count, notificationType: type, subtype: subtype,
+                customer: customer, content: content, uuid: random.uuid(), innerAge: innerAge))
+        if case .notification = aim { throw .told }
+        return now - innerAge
+    }
+
+    /// After some seconds, with the newest transaction and renewal info of a subscription.
+    @discardableResult
+    func tell(
+        _ type: String, _ subtype: String? = nil, of subscription: Subscription, status: Int,
+        transaction: Transaction? = nil, requestReason: String? = nil
+    ) throws(Ending) -> Int64 {
+        try pause()
+        let signed = try notify(
+            type, subtype, of: subscription.customer,
+            .data(
+                transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason))
+        subscription.words.autoRenew = subscription.renewal.isOn
+        return signed
+    }
+
+    /// The truth so far.
+    var truth: SubscriberTruth {
+        SubscriberTruth(deeds: deeds, subscriptions: subscriptions.map(\.truth), end: end)
+    }
+}

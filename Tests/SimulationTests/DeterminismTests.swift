@@ -1,0 +1,105 @@
+import Crypto
+import Simulation
+import Testing
+
+@Suite struct `A seed` {
+    /// Everything that a run says, in bytes.
+    private func transcript(_ configuration: Simulation.Configuration) throws -> [[UInt8]] {
+        let simulation = try Simulation(configuration)
+        var lines: [[UInt8]] = []
+        for notification in simulation.notifications {
+            lines.append(Array("\(notification.at) \(notification.kind) \(notification.notificationUUID)".utf8))
+            lines.append(contentsOf: [notification.transaction, notification.renewalInfo].compactMap { $0 })
+        }
+        for subscriber in 0..<configuration.subscribers { lines += simulation.truth(of: subscriber).lines }
+        return lines
+    }
+
+    @Test func `repeats a run byte by byte`() throws {
+        #expect(try transcript(configuration(seed: 7, subscribers: 60)) == transcript(configuration(seed: 7, subscribers: 60)))
+        #expect(try transcript(configuration(seed: 7)) != transcript(configuration(seed: 8)))
+    }
+
+    /// The digest was written down from a first run: another one would mean that a seed in a report of a defect no longer
+    /// repeats it.
+    @Test func `means the same run in every process and release`() throws {
+        let text = try transcript(configuration(seed: 1, subscribers: 40)).flatMap { $0 + [10] }
+        #expect(hexadecimal(SHA256.digest(text.span)) == "DIGEST")
+    }
+
+    @Test func `repeats signatures`() throws {
+        let notification = try #require(try simulation(of: .steady).life(of: 0).notifications.first)
+        let first = notification.signedPayload(by: try SimulatedAuthority(seed: 3))
+        #expect(first == notification.signedPayload(by: try SimulatedAuthority(seed: 3)))
+        #expect(first != notification.signedPayload(by: try SimulatedAuthority(seed: 4)))
+    }
+
+    @Test func `gives every purchase and every notification an id of its own`() throws {
+        let simulation = try Simulation(configuration(subscribers: 400))
+        var uuids = Set<String>()
+        var owners: [String: Int] = [:]
+        for notification in simulation.notifications {
+            #expect(uuids.insert(notification.notificationUUID).inserted)
+            let id = try notification.transactionJSON.map { try #require($0["transactionId"]?.string) }
+            guard let id else { continue }
+            #expect(id.utf8.count == 16)
+            #expect(owners.updateValue(notification.subscriber, forKey: id) ?? notification.subscriber == notification.subscriber)
+        }
+    }
+}
+
+@Suite struct `A simulation` {
+    @Test func `tells everybody's notifications in one order of time`() throws {
+        let simulation = try Simulation(configuration(subscribers: 120))
+        let all = Array(simulation.notifications)
+        #expect(zip(all, all.dropFirst()).allSatisfy { ($0.at, $0.subscriber) < ($1.at, $1.subscriber) })
+        let alone = (0..<120).flatMap { simulation.life(of: $0).notifications.map(\.notificationUUID) }
+        #expect(all.map(\.notificationUUID).sorted() == alone.sorted())
+    }
+
+    /// Of 20,000 subscribers who come over ten years only those whose story is under way are held.
+    @Test func `holds only whoever is under way`() throws {
+        var configuration = configuration(subscribers: 20_000)
+        configuration.end = start + 3650 * day
+        configuration.lastArrival = configuration.end
+        configuration.weights = [.trialCancelled: 1]
+        let simulation = try Simulation(configuration)
+        var notifications = simulation.notifications
+        var most = 0
+        for _ in 0..<6000 {
+            _ = notifications.next()
+            most = max(most, notifications.subscribersUnderWay)
+        }
+        // One comes about every four hours and stays for a week.
+        #expect((20...80).contains(most), "\(most)")
+    }
+
+    @Test func `ends when it is over, in the middle of stories`() throws {
+        var short = configuration(subscribers: 50)
+        short.end = start + 60 * day
+        let simulation = try Simulation(short)
+        let whole = try Simulation(configuration(subscribers: 50))
+        for subscriber in 0..<50 {
+            let cut = simulation.life(of: subscriber)
+            let all = whole.life(of: subscriber)
+            #expect(cut.notifications.map(\.notificationUUID) == all.notifications.map(\.notificationUUID).filter { uuid in
+                all.notifications.contains { $0.notificationUUID == uuid && $0.at < short.end }
+            })
+        }
+    }
+
+    @Test func `says what is wrong with its configuration`() throws {
+        var none = configuration()
+        none.apps = []
+        #expect(throws: Simulation.Fault.self) { try Simulation(none) }
+        var backwards = configuration()
+        backwards.end = backwards.start
+        #expect(throws: Simulation.Fault.self) { try Simulation(backwards) }
+        var crowded = configuration()
+        crowded.subscribers = Simulation.limitSubscribers + 1
+        #expect(throws: Simulation.Fault.self) { try Simulation(crowded) }
+        var silent = configuration()
+        silent.weights = [:]
+        #expect(throws: Simulation.Fault.self) { try Simulation(silent) }
+    }
+}

@@ -1,0 +1,159 @@
+import JSON
+import Simulation
+import Testing
+
+/// What Apple documents of the order of notifications, with the status that each brings.
+private struct Course: Sendable, CustomTestStringConvertible {
+    let story: Story
+    let kinds: [String]
+    var sandbox = false
+
+    var testDescription: String { "\(story)" }
+
+    init(_ story: Story, _ kinds: String...) {
+        self.story = story
+        self.kinds = kinds
+    }
+}
+
+private let courses = [
+    Course(.trialToPaid, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1"),
+    Course(
+        .trialCancelled, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
+        "EXPIRED/VOLUNTARY 2"),
+    Course(.graceRecovered, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(
+        .graceRecoveredLate, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3",
+        "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(.retryLost, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(.graceLost, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(.retryRecovered, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(
+        .graceCancelled, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 2",
+        "EXPIRED/VOLUNTARY 2"),
+    Course(.commitmentRecovered, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(.commitmentLost, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(
+        .commitmentCancelled, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1",
+        "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1",
+        "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "EXPIRED/VOLUNTARY 2"),
+    Course(.upgraded, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_PREF/UPGRADE 1", "DID_RENEW 1"),
+    Course(.downgraded, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_RENEW 1"),
+    Course(.changeDropped, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_CHANGE_RENEWAL_PREF 1", "DID_RENEW 1"),
+    Course(.refunded, "CONSUMPTION_REQUEST 1", "REFUND 5", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 5"),
+    Course(.refundReversed, "REFUND 5", "REFUND_REVERSED 1", "EXPIRED/VOLUNTARY 2"),
+    Course(.refundDeclined, "CONSUMPTION_REQUEST 1", "REFUND_DECLINED 1", "DID_RENEW 1"),
+    Course(.refundOfEarlierPeriod, "DID_RENEW 1", "CONSUMPTION_REQUEST 1", "REFUND 1", "DID_RENEW 1"),
+    Course(.priceIgnored, "PRICE_INCREASE/PENDING 1", "EXPIRED/PRICE_INCREASE 2"),
+    Course(.priceAccepted, "PRICE_INCREASE/PENDING 1", "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
+    Course(.priceWithoutConsent, "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
+    Course(.priceCancelled, "PRICE_INCREASE/PENDING 1", "DID_CHANGE_RENEWAL_STATUS 1", "EXPIRED/VOLUNTARY 2"),
+    Course(.productNotForSale, "SUBSCRIBED/INITIAL_BUY 1", "EXPIRED/PRODUCT_NOT_FOR_SALE 2"),
+    Course(.endedForAnotherReason, "SUBSCRIBED/INITIAL_BUY 1", "EXPIRED 2"),
+    Course(
+        .cancelledAndSaved, "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
+        "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_ENABLED 1", "DID_RENEW 1"),
+    Course(.resubscribed, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
+    Course(.winBack, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
+    Course(.promotionalOffer, "OFFER_REDEEMED 1", "DID_RENEW 1"),
+    Course(.offerUpgrade, "OFFER_REDEEMED/UPGRADE 1", "DID_RENEW 1"),
+    Course(.offerDowngrade, "OFFER_REDEEMED/DOWNGRADE 1", "DID_RENEW 1"),
+    Course(.familyMemberLeft, "SUBSCRIBED/INITIAL_BUY 1", "SUBSCRIBED/INITIAL_BUY 1", "REVOKE 5", "DID_RENEW 1"),
+    Course(.familyPurchaserRefunded, "REFUND 5", "REVOKE 5", "REVOKE 5"),
+    Course(.extended, "RENEWAL_EXTENDED 1", "DID_RENEW 1"),
+    Course(.massExtension, "RENEWAL_EXTENDED 1", "RENEWAL_EXTENSION/SUMMARY", "DID_RENEW 1"),
+    Course(.extensionFailed, "RENEWAL_EXTENSION/FAILURE 1", "DID_RENEW 1"),
+    Course(.consumableRefunded, "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND"),
+    Course(.nonConsumableShared, "ONE_TIME_CHARGE", "ONE_TIME_CHARGE", "REVOKE"),
+    Course(.nonRenewing, "ONE_TIME_CHARGE"),
+    Course(
+        .externalPurchase, "EXTERNAL_PURCHASE_TOKEN/CREATED", "EXTERNAL_PURCHASE_TOKEN/ACTIVE_TOKEN_REMINDER",
+        "EXTERNAL_PURCHASE_TOKEN/UNREPORTED"),
+    Course(.consentRescinded, "RESCIND_CONSENT"),
+    Course(.metadataUpdated, "METADATA_UPDATE 1"),
+    Course(.migrated, "MIGRATION 1"),
+    Course(.priceChanged, "PRICE_CHANGE 1"),
+    Course(.test, "TEST"),
+]
+
+@Suite struct `The stories` {
+    @Test(arguments: courses, [false, true])
+    private func `go the way that Apple documents`(_ course: Course, sandbox: Bool) throws {
+        let simulation = try simulation(of: course.story, sandbox: sandbox)
+        for subscriber in 0..<5 {
+            let told = simulation.life(of: subscriber).notifications.map { notification in
+                notification.kind + (notification.status.map { " \($0)" } ?? "")
+            }
+            #expect(told.holds(inOrder: course.kinds), "\(told)")
+        }
+    }
+
+    @Test(arguments: Story.allCases) func `are told in order and to an end`(_ story: Story) throws {
+        for sandbox in [false, true] {
+            let (notifications, truth) = try simulation(of: story, sandbox: sandbox).life(of: 0)
+            #expect(!notifications.isEmpty)
+            #expect(notifications.map(\.index) == Array(notifications.indices))
+            for (earlier, later) in zip(notifications, notifications.dropFirst()) {
+                #expect(earlier.innerSignedDate < later.innerSignedDate, "the newest signature has to win")
+                #expect(earlier.at < later.at)
+            }
+            #expect(truth.deeds.allSatisfy { $0.story == story })
+            #expect(zip(truth.deeds, truth.deeds.dropFirst()).allSatisfy { $0.at <= $1.at })
+            // Nobody is left who would have to renew and of whom nothing more is heard.
+            for subscription in truth.subscriptions where subscription.state == "active" {
+                #expect(story == .refundedThenRenewed || subscription.autoRenew == nil)
+            }
+        }
+    }
+
+    @Test func `all occur among a thousand subscribers or two`() throws {
+        let simulation = try Simulation(configuration(subscribers: 3000))
+        var seen = Set<Story>()
+        for subscriber in 0..<3000 { seen.insert(simulation.life(of: subscriber).truth.deeds[0].story) }
+        #expect(seen == Set(Story.allCases))
+    }
+
+    @Test func `keep the cycle when grace recovers, and begin a new one after`() throws {
+        func dates(_ story: Story) throws -> (due: Int64, recovered: Int64, next: Int64) {
+            let notifications = try simulation(of: story, seed: 4).life(of: 1).notifications
+            let place = try #require(notifications.firstIndex { $0.subtype == "BILLING_RECOVERY" })
+            let failed = try #require(notifications[..<place].last { $0.notificationType == "DID_FAIL_TO_RENEW" })
+            let row = try #require(notifications[place].transactionJSON)
+            return (
+                try #require(failed.transactionJSON?["expiresDate"]?.integer),
+                try #require(row["purchaseDate"]?.integer), try #require(row["expiresDate"]?.integer)
+            )
+        }
+        // A period of a week or a month has one of these lengths.
+        let lengths: Set<Int64> = [7, 28, 29, 30, 31]
+        let kept = try dates(.graceRecovered)
+        #expect(kept.recovered > kept.due && lengths.contains((kept.next - kept.due) / day))
+        #expect((kept.next - kept.due) % day == 0)
+        let restarted = try dates(.graceRecoveredLate)
+        #expect(lengths.contains((restarted.next - restarted.recovered) / day))
+        #expect((restarted.next - restarted.recovered) % day == 0)
+    }
+
+    @Test func `count a commitment to twelve and move its end after a recovery`() throws {
+        let renewed = try simulation(of: .commitmentRenewed).life(of: 0).notifications.compactMap(\.transactionJSON)
+        let periods = renewed.compactMap { $0["commitmentInfo"]?["billingPeriodNumber"]?.integer }
+        #expect(periods.starts(with: Array(1...12) + [1, 2]))
+        let recovered = try simulation(of: .commitmentRecovered).life(of: 0).notifications
+        let place = try #require(recovered.firstIndex { $0.subtype == "BILLING_RECOVERY" })
+        let before = try #require(recovered[place - 1].transactionJSON?["commitmentInfo"])
+        let after = try #require(recovered[place].transactionJSON?["commitmentInfo"])
+        let end = try #require(before["commitmentExpiresDate"]?.integer)
+        #expect(try #require(after["commitmentExpiresDate"]?.integer) > end)
+        #expect(after["billingPeriodNumber"]?.integer == before["billingPeriodNumber"]?.integer.map { $0 + 1 })
+    }
+
+    @Test func `make sandbox quick and end it after twelve renewals`() throws {
+        let notifications = try simulation(of: .steady, sandbox: true).life(of: 0).notifications
+        #expect(notifications.count { $0.notificationType == "DID_RENEW" } == 12)
+        #expect(notifications.last?.kind == "EXPIRED/VOLUNTARY")
+        let lengths = notifications.compactMap(\.transactionJSON).map { row in
+            ((row["expiresDate"]?.integer ?? 0) - (row["purchaseDate"]?.integer ?? 0) + minute / 2) / minute
+        }
+        #expect(Set(lengths).isSubset(of: [3, 5, 60]), "\(lengths)")
+    }
+}
