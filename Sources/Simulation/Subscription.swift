@@ -35,7 +35,8 @@ final class Subscription {
 
     /// A first purchase at `now`.
     init(
-        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?, now: Int64
+        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?,
+        now: Int64
     ) {
         self.customer = customer
         self.accountToken = accountToken
@@ -141,6 +142,8 @@ final class Subscription {
         renewal.isRetrying = nil
         renewal.graceUntil = nil
         renewal.winBackOffers = []
+        // A higher price is paid from here on, and none is pending.
+        renewal.priceIncreaseStatus = nil
         renewal.renewalDate = due
         renewal.offer = offerPeriodsLeft > 0 ? offer : nil
         if renewal.plan == .upfront { renewal.commitment = nil }
@@ -149,6 +152,15 @@ final class Subscription {
 
     func priceRenewal() {
         renewal.renewalPrice = price(of: renewal.nextProduct, plan: renewal.plan, offer: renewal.offer)
+    }
+
+    /// Shared periods end with the purchaser's, whenever the sharing began.
+    func align(with purchaser: Subscription) {
+        anchor = purchaser.anchor
+        periodsSinceAnchor = purchaser.periodsSinceAnchor
+        cycle = purchaser.cycle
+        current.expiresDate = purchaser.due
+        renewal.renewalDate = purchaser.due
     }
 
     /// The developer moved the end of the period.
@@ -183,7 +195,9 @@ final class Subscription {
     /// Access by the current period, and words that say so.
     func giveCurrent() {
         let rule: AccessInterval.Rule =
-            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else { .paid }
+            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else {
+                .paid
+            }
         give(from: current.purchaseDate, until: due, rule)
     }
 

@@ -30,7 +30,11 @@ import Testing
         }
         let posts = try posts(disturb)
         #expect(try posts.map(id) == self.posts(disturb).map(id))
-        #expect(try posts.map(id) != self.posts { disturb(&$0); $0.seed = 12 }.map(id))
+        #expect(
+            try posts.map(id)
+                != self.posts {
+                    disturb(&$0); $0.seed = 12
+                }.map(id))
         #expect(zip(posts, posts.dropFirst()).allSatisfy { $0.at <= $1.at })
         #expect(posts.allSatisfy { $0.at >= $0.notification.at })
 
@@ -61,7 +65,8 @@ import Testing
         let authority = try SimulatedAuthority(seed: 1)
         let forger = try Forger(authority, seed: 1)
         var delivery = Delivery(simulation.notifications, Delivery.Configuration(seed: 1))
-        let first = try #require(delivery.next())
+        let next = delivery.next()
+        let first = try #require(next)
         let payload = first.signedPayload(by: authority, forger: forger)
         var attempts = [first.at]
         var failed = first
