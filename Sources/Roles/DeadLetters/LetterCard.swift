@@ -17,7 +17,7 @@ struct LetterCard {
 
     func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
         var found = 0
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         for scan in scans {
             try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
                 record throws(DeadLettersFault) in

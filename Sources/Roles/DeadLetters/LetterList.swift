@@ -13,7 +13,7 @@ struct LetterList {
     func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
         let limit = query.limit ?? LetterQuery.defaultListLimit
         var newest = NewestLetters(limit: limit)
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         for scan in scans {
             // What a filter leaves out may be anything, so then everything is looked at.
             let start: LetterScan.Start =

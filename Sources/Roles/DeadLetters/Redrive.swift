@@ -48,7 +48,7 @@ struct Redrive {
             archivesSignedPayloads: configuration.verification.archivesSignedPayloads)
         var tallies: [String: Tally] = [:]
         var count = 0
-        var progress = Progress.standardError()
+        var progress = ProgressBar.standardError()
         // Also when it ends early: what is said then begins on an empty line.
         defer { progress.end() }
         for scan in scans {
