@@ -35,7 +35,8 @@ final class Subscription {
 
     /// A first purchase at `now`.
     init(
-        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?, now: Int64
+        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?,
+        now: Int64
     ) {
         self.customer = customer
         self.accountToken = accountToken
@@ -194,7 +195,9 @@ final class Subscription {
     /// Access by the current period, and words that say so.
     func giveCurrent() {
         let rule: AccessInterval.Rule =
-            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else { .paid }
+            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else {
+                .paid
+            }
         give(from: current.purchaseDate, until: due, rule)
     }
 

@@ -17,7 +17,9 @@ import Testing
     }
 
     @Test func `repeats a run byte by byte`() throws {
-        #expect(try transcript(configuration(seed: 7, subscribers: 60)) == transcript(configuration(seed: 7, subscribers: 60)))
+        #expect(
+            try transcript(configuration(seed: 7, subscribers: 60))
+                == transcript(configuration(seed: 7, subscribers: 60)))
         #expect(try transcript(configuration(seed: 7)) != transcript(configuration(seed: 8)))
     }
 
