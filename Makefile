@@ -3,7 +3,7 @@
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
 strict := --explicit-target-dependency-import-check error
 
-.PHONY: help setup build release test lint format bench mutants nightly clean
+.PHONY: help setup build release test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -20,6 +20,7 @@ release: setup ## builds .build/release/perennial, which needs no Swift runtime 
 
 # The tests on a broker measure time: they run alone, after the others. Each says so when there is no Kafka and it is skipped.
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+	@Tests/Interop/setup.sh
 	swift test --skip-build --skip '^BrokerTests\.'
 	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
 	@[ -n "$${KAFKA_HOME:-}$${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
@@ -33,6 +34,9 @@ format: setup ## formats all Swift files
 
 bench: setup ## measures against the same loops in C, on a real broker
 	swift run -c release --package-path Tests/Benchmarks bench
+
+fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
+	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh

@@ -24,7 +24,7 @@ final class Authenticator {
     private var cache = ChainCache()
     private var header: JSONDocument
     var revocation: ((TrustedChain) -> RevocationStatus)?
-    /// Chains that `revocation` did not know, of all payloads since this was emptied.
+    /// Chains that `revocation` did not know, of all payloads since this was emptied; each once.
     var unknownChains: [TrustedChain] = []
 
     init(anchors: TrustAnchors, maxBytes: Int) {
@@ -78,7 +78,9 @@ final class Authenticator {
         case nil, .good: break
         case .revoked: throw Rejection(.revoked, "a certificate of the chain is revoked")
         case .unknown:
-            if !unknownChains.contains(where: { $0.leaf === signer.chain.leaf }) { unknownChains.append(signer.chain) }
+            if !unknownChains.contains(where: { $0.fingerprint == signer.chain.fingerprint }) {
+                unknownChains.append(signer.chain)
+            }
         }
     }
 }

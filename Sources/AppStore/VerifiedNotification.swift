@@ -32,14 +32,12 @@ public struct VerifiedNotification: Sendable {
     public let leafSerial: String
     /// Differences that are accepted and counted, in words fit for a metric label: "no_renewal_info".
     public let flags: [String]
-    /// Every chain that was relied on whose revocation is unknown; empty without `revocation`.
-    public let unknownChains: [TrustedChain]
 
     public init(
         environment: Contract.Environment, notificationUUID: String, notificationType: String, subtype: String?,
         signedDate: Int64, bundleId: String?, appAppleId: Int64?, bundleVersion: String?, status: Int64?,
         consumptionRequestReason: String?, content: Content, key: String, sha256: [UInt8], leafSerial: String,
-        flags: [String], unknownChains: [TrustedChain]
+        flags: [String]
     ) {
         self.environment = environment
         self.notificationUUID = notificationUUID
@@ -56,6 +54,5 @@ public struct VerifiedNotification: Sendable {
         self.sha256 = sha256
         self.leafSerial = leafSerial
         self.flags = flags
-        self.unknownChains = unknownChains
     }
 }

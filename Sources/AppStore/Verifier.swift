@@ -25,22 +25,6 @@ public struct VerificationPolicy: Sendable {
     }
 }
 
-/// What `verify.ocsp` asks of a chain that holds: nothing, or what somebody who has asked Apple knows.
-public enum RevocationStatus: Sendable { case good, revoked, unknown }
-
-/// Leaf and intermediate of a chain that leads to a pinned root.
-public struct TrustedChain: Sendable {
-    public let leaf: Certificate
-    public let intermediate: Certificate
-    public let root: Certificate
-
-    public init(leaf: Certificate, intermediate: Certificate, root: Certificate) {
-        self.leaf = leaf
-        self.intermediate = intermediate
-        self.root = root
-    }
-}
-
 /// Verifies payloads, one at a time; one for each thread. It has no clock: callers tell it the time.
 ///
 /// The steps and their order are a contract, because each has a code that others count and answer by: form, algorithm, chain,
@@ -66,11 +50,15 @@ public final class Verifier {
     }
 
     /// Asked, if set, for every chain that leads to a root and holds its markers and dates; must answer at once, from what
-    /// is known. `unknown` passes here: it is the caller's to decide (see `VerifiedNotification.unknownChains`).
+    /// is known. `unknown` passes here: it is the caller's to decide (see `unknownChains`).
     public var revocation: ((TrustedChain) -> RevocationStatus)? {
         get { authenticator.revocation }
         set { authenticator.revocation = newValue }
     }
+
+    /// Of the last payload, whether it was taken or not: the chains that `revocation` did not know. Who may not rely on such a
+    /// chain has no verdict as long as there is one here, whatever was found after it, a wrong signature too.
+    public var unknownChains: [TrustedChain] { authenticator.unknownChains }
 
     /// How many headers are known whose chain need not be checked again.
     public var cachedHeaders: Int { authenticator.cachedHeaders }
@@ -124,7 +112,8 @@ public final class Verifier {
         try kind.members.check(outer, outer.root)
         let parts = try contents.map { contents throws(Rejection) in try innerParts(of: contents, now: now) } ?? []
         if let date = payload.date, isAhead(date, of: now) {
-            throw Rejection(.inFuture, "payload: it is dated more than 5 minutes ahead; is the clock of this host right?")
+            throw Rejection(
+                .inFuture, "payload: it is dated more than 5 minutes ahead; is the clock of this host right?")
         }
         return CheckedPayload(payload: payload, contents: contents, subject: subject, parts: parts)
     }
@@ -147,15 +136,20 @@ public final class Verifier {
             parts.append(part)
         }
         // Not the products: a renewal's may rightly be another than its transaction's.
-        if let first = parts.first, let differing = parts.first(where: { $0.originalTransactionId != first.originalTransactionId }) {
-            throw Rejection(.inconsistent, "\(differing.path): originalTransactionId differs from that of the transaction")
+        if let first = parts.first,
+            let differing = parts.first(where: { $0.originalTransactionId != first.originalTransactionId })
+        {
+            throw Rejection(
+                .inconsistent, "\(differing.path): originalTransactionId differs from that of the transaction")
         }
         return parts
     }
 
     // MARK: The outcome
 
-    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) throws(Rejection) -> VerifiedNotification {
+    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) throws(Rejection)
+        -> VerifiedNotification
+    {
         guard let contents = checked.contents, let environment = checked.subject.environment,
             let uuid = outer.text("notificationUUID", of: outer.root),
             let type = outer.text("notificationType", of: outer.root), let signedDate = checked.payload.date
@@ -173,10 +167,10 @@ public final class Verifier {
             appAppleId: outer.integer("appAppleId", of: object),
             bundleVersion: outer.text("bundleVersion", of: object), status: status,
             consumptionRequestReason: outer.text("consumptionRequestReason", of: object),
-            content: content(checked, contents), key: key(checked, contents) ?? uuid, sha256: checked.payload.hash.digest(followedBy: rest),
+            content: content(checked, contents), key: key(checked, contents) ?? uuid,
+            sha256: checked.payload.hash.digest(followedBy: rest),
             leafSerial: checked.payload.signer.leafSerial,
-            flags: Flags.all(of: checked.parts, type: type, subtype: subtype, hasStatus: status != nil, signedDate),
-            unknownChains: authenticator.unknownChains)
+            flags: Flags.all(of: checked.parts, type: type, subtype: subtype, hasStatus: status != nil, signedDate))
     }
 
     private func content(

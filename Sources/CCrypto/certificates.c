@@ -3,6 +3,7 @@
 // Threads: X509 computes what it knows of its extensions at the first question, under a lock of its own, and we ask that
 // question in the creation. After that it is only read. X509_STORE locks its list by itself.
 #include "CCrypto.h"
+#include "times.h"
 
 #include <openssl/asn1.h>
 #include <openssl/err.h>
@@ -15,9 +16,8 @@
 
 static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
 
-/// What RFC 5280 4.1.2.5 allows: seconds are there, the zone is Z. OpenSSL looks at it only where it compares with a clock,
-/// and that comparison is switched off.
-static bool seconds_since_1970(const ASN1_TIME *time, int64_t *out) {
+/// OpenSSL looks at the form only where it compares with a clock, and that comparison is switched off.
+bool perennial_seconds_since_1970(const ASN1_TIME *time, int64_t *out) {
     const uint8_t *text = ASN1_STRING_get0_data(time);
     int count = ASN1_STRING_length(time);
     if (count != (ASN1_STRING_type(time) == V_ASN1_UTCTIME ? 13 : 15) || text[count - 1] != 'Z') return false;
@@ -63,8 +63,8 @@ static perennial_certificate_result read_der(
     if (!x509) return PERENNIAL_CERTIFICATE_UNREADABLE;
     if (end != der + count) return PERENNIAL_CERTIFICATE_TRAILING;
     if (!is_encoded_as(x509, der, count)) return PERENNIAL_CERTIFICATE_NOT_DER;
-    if (!seconds_since_1970(X509_get0_notBefore(x509), &facts->not_before)) return PERENNIAL_CERTIFICATE_BAD_TIME;
-    if (!seconds_since_1970(X509_get0_notAfter(x509), &facts->not_after)) return PERENNIAL_CERTIFICATE_BAD_TIME;
+    if (!perennial_seconds_since_1970(X509_get0_notBefore(x509), &facts->not_before)) return PERENNIAL_CERTIFICATE_BAD_TIME;
+    if (!perennial_seconds_since_1970(X509_get0_notAfter(x509), &facts->not_after)) return PERENNIAL_CERTIFICATE_BAD_TIME;
     // Also the first question about extensions, see the top.
     facts->is_authority = X509_check_ca(x509) == 1;
     // All bits when there is no keyUsage; none when an extension cannot be read.

@@ -1,4 +1,6 @@
 #pragma once
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 
 // Swift does not import variadic functions: the ones that are needed, with their arguments spelt out.
@@ -8,9 +10,9 @@ struct perennial_httpd_settings {
     unsigned int connection_limit;
     size_t connection_memory;
     unsigned int threads;
-    // PEM, ended by NUL and alive as long as the daemon; both or none.
-    const char *certificate;
-    const char *key;
+    // Asked in every handshake; NULL: plaintext.
+    gnutls_certificate_retrieve_function3 *certificate;
+    // Alive as long as the daemon.
     const char *priorities;
 };
 
@@ -45,8 +47,7 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     unsigned int flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (settings->certificate) {
         flags |= MHD_USE_TLS;
-        PERENNIAL_OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, settings->certificate);
-        PERENNIAL_OPTION(MHD_OPTION_HTTPS_MEM_KEY, 0, settings->key);
+        PERENNIAL_OPTION(MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, settings->certificate);
         PERENNIAL_OPTION(MHD_OPTION_HTTPS_PRIORITIES, 0, settings->priorities);
     }
     PERENNIAL_OPTION(MHD_OPTION_END, 0, NULL);

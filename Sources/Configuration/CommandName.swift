@@ -15,7 +15,7 @@ extension [CommandName] {
     /// Run a worker, live or in the shadow.
     static let runWorkers: [CommandName] = workers + [.replay]
     /// Verify what Apple signed.
-    static let verifiers: [CommandName] = [.ingest, .backfill, .verify]
+    static let verifiers: [CommandName] = [.ingest, .backfill, .verify, .deadLetters]
     /// Stay up, with health and metrics.
     static let services: [CommandName] = [.ingest] + workers + [.api, .clock]
     /// Read or write records of the topics.

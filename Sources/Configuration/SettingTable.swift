@@ -37,7 +37,7 @@ public enum SettingTable {
         "verify.ocsp", default: "off", .choice as SettingKind<OCSPMode>, for: .verifiers,
         "Whether revocation is asked of Apple. `soft`: no answer passes; `hard`: no answer does not.")
     static let archiveSignedPayloads = setting(
-        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill],
+        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters],
         "Also publish each signed payload to `signed`.")
 
     // MARK: Ingest

@@ -50,6 +50,12 @@ public struct Period: Sendable, Hashable {
     public private(set) var weeks = 0
     public private(set) var days = 0
 
+    /// As it is written, units of nothing left out.
+    public var text: String {
+        let parts = [(years, "Y"), (months, "M"), (weeks, "W"), (days, "D")]
+        return "P" + parts.filter { $0.0 > 0 }.map { "\($0)\($1)" }.joined()
+    }
+
     /// nil for any other text, for nothing and for more than a century.
     public init?(_ text: String) {
         var rest = Array(text.utf8)[...]

@@ -84,7 +84,7 @@ public final class Certificate: @unchecked Sendable {
     }
 
     /// What a function writes that is asked for its size first.
-    private func bytes(_ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) -> [UInt8] {
+    func bytes(_ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) -> [UInt8] {
         let count = write(UnsafeMutableBufferPointer(start: nil, count: 0))
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             initialized = min(write(buffer), count)

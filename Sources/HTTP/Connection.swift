@@ -83,14 +83,15 @@ final class Connection: Sendable {
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
         state.withLock { $0.request = request }
         guard perennial_httpd_head_bytes(handle.pointer) <= core.configuration.maxHeadBytes else {
-            return refuse(.headTooLarge, .text(431, "the head is larger than \(core.configuration.maxHeadBytes) bytes"))
+            return refuse(
+                .headTooLarge, refusal(431, "the head is larger than \(core.configuration.maxHeadBytes) bytes"))
         }
         let framing: Framing
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             framing = try Framing(version: version, headers: headers)
         } catch {
-            return refuse(.malformed, .text(error == .version ? 505 : 400, error.rawValue))
+            return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
         }
         guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else { return .YES }
         // Who waits for "100 Continue" has not sent the body yet; who announces too much is not waited for.
@@ -117,7 +118,7 @@ final class Connection: Sendable {
 
     private func tooLarge() -> HTTPResponse {
         core.metrics.count(.bodyTooLarge)
-        return .text(413, "the body is larger than \(core.configuration.maxBodyBytes) bytes")
+        return refusal(413, "the body is larger than \(core.configuration.maxBodyBytes) bytes")
     }
 
     func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
@@ -174,12 +175,23 @@ final class Connection: Sendable {
 
     private func overloaded() -> HTTPResponse {
         core.metrics.count(.overloaded)
-        return .unavailable("too many requests are waiting", retryAfterSeconds: core.configuration.retryAfterSeconds)
+        return unavailable("too many requests are waiting")
     }
 
     private func stopped() -> HTTPResponse {
         core.metrics.count(.stopped)
-        return .unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)
+        return unavailable("shutting down")
+    }
+
+    private func refusal(_ status: Int, _ words: String) -> HTTPResponse { core.configuration.refusal(status, words) }
+
+    /// Every 503 says when to come again.
+    private func unavailable(_ words: String) -> HTTPResponse {
+        var response = refusal(503, words)
+        if response.headers["Retry-After"] == nil {
+            response.headers.add("Retry-After", String(core.configuration.retryAfterSeconds))
+        }
+        return response
     }
 
     private func ask(_ request: HTTPRequest) -> MHD_Result {
@@ -211,7 +223,7 @@ final class Connection: Sendable {
         core.logger.error(
             "an answer cannot be sent: a header of it is not allowed",
             ["server": .string(core.configuration.name), "status": .integer(response.status)])
-        return queue(.text(500, "internal error"), closes: closes) ? .YES : .NO
+        return queue(refusal(500, "internal error"), closes: closes) ? .YES : .NO
     }
 
     private func queue(_ response: HTTPResponse, closes: Bool) -> Bool {
@@ -274,7 +286,7 @@ final class Connection: Sendable {
 
     func answerDropped() {
         let path = state.withLock { $0.request?.path ?? "" }
-        guard answer(.text(500, "internal error")) else { return }
+        guard answer(refusal(500, "internal error")) else { return }
         core.metrics.count(.unanswered)
         core.logger.error(
             "a request was dropped without an answer and got 500; this is a defect of the handler",
@@ -283,7 +295,7 @@ final class Connection: Sendable {
 
     /// The deadline of the stop has passed: what is held is answered for the handler.
     func giveUp() {
-        if answer(.unavailable("shutting down", retryAfterSeconds: core.configuration.retryAfterSeconds)) {
+        if answer(unavailable("shutting down")) {
             core.metrics.count(.stopped)
         }
     }
@@ -306,7 +318,7 @@ final class Connection: Sendable {
             case .reading(let since):
                 if since.duration(to: now) > configuration.requestDeadline {
                     core.metrics.count(.timedOut)
-                    cut(&state, saying: .text(408, "the request was not complete in time"))
+                    cut(&state, saying: refusal(408, "the request was not complete in time"))
                 } else if drained && received == 0 {
                     cut(&state, saying: nil)
                 }

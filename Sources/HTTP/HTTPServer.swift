@@ -9,7 +9,7 @@ public import Telemetry
 /// Listens from `init` to `stop`. One that is never stopped goes on listening until the process ends.
 public final class HTTPServer: Sendable {
     /// Certificate chain (the server's own first) and private key, both PEM.
-    public struct Identity: Sendable {
+    public struct Identity: Sendable, Equatable {
         public var certificate: [UInt8]
         public var key: [UInt8]
 
@@ -23,7 +23,7 @@ public final class HTTPServer: Sendable {
         /// Tells the servers of a process apart in metrics and logs.
         public var name: String
         public var address: ListenAddress
-        /// nil: plaintext.
+        /// nil: plaintext. `replaceIdentity` changes it while the server runs.
         public var identity: Identity?
         /// Threads that read, call the handler and write. Two keep one busy handshake from stopping everything.
         public var threads = 2
@@ -50,6 +50,8 @@ public final class HTTPServer: Sendable {
         public var maxInFlight = 2048
         /// For that 503: by then a burst is over.
         public var retryAfterSeconds = 60
+        /// How the server's own refusals look; `words` are for people.
+        public var refusal: @Sendable (_ status: Int, _ words: String) -> HTTPResponse = { .text($0, $1) }
         /// A stop leaves idle connections this long, so that a busy client learns by `Connection: close` and loses nothing.
         public var drainGrace: Duration = .seconds(1)
 
@@ -77,20 +79,12 @@ public final class HTTPServer: Sendable {
     ) throws(HTTPServerFault) {
         precondition(configuration.threads >= 1 && configuration.maxConnections >= configuration.threads)
         precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
-        if let identity = configuration.identity {
-            // The library takes C strings and would read only up to a zero byte.
-            guard !identity.certificate.contains(0), !identity.key.contains(0) else {
-                throw .badIdentity(reason: "it is not PEM")
-            }
-        }
+        core = try ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
         let (socket, bound) = try configuration.address.listen(backlog: configuration.backlog)
-        core = ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
         address = bound
         guard let started = Self.startDaemon(core, socket: socket) else {
             close(socket)
-            throw configuration.identity == nil
-                ? .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")
-                : .badIdentity(reason: "certificate and key must be PEM, unencrypted, and belong together")
+            throw .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")
         }
         daemon = started
         // Without the sweeper no deadline would be kept.
@@ -101,8 +95,6 @@ public final class HTTPServer: Sendable {
 
     private static func startDaemon(_ core: ServerCore, socket: Int32) -> DaemonHandle? {
         let configuration = core.configuration
-        let certificate = configuration.identity.map { strdup($0.certificate) }
-        let key = configuration.identity.map { strdup($0.key) }
         let priorities = strdup(Array(tlsPriorities.utf8))
         // One reference for the callbacks, given back when the daemon has ended and none can come any more. A server that
         // is never stopped keeps it: better a leak than a callback into freed memory.
@@ -110,17 +102,16 @@ public final class HTTPServer: Sendable {
         var settings = perennial_httpd_settings(
             listen_socket: socket, connection_limit: UInt32(configuration.maxConnections),
             connection_memory: connectionMemoryBytes, threads: UInt32(configuration.threads),
-            certificate: certificate, key: key, priorities: priorities)
+            certificate: core.identities == nil ? nil : onCertificateWanted, priorities: priorities)
         var callbacks = perennial_httpd_callbacks(
             context: context.toOpaque(), request: onRequest, request_line: onRequestLine, completed: onCompleted,
             connection: onConnection)
-        let texts = [certificate, key, priorities].compactMap { $0 }
         guard let daemon = perennial_httpd_start(&settings, &callbacks) else {
             context.release()
-            texts.forEach { $0.deallocate() }
+            priorities.deallocate()
             return nil
         }
-        return DaemonHandle(pointer: daemon, context: context, texts: texts)
+        return DaemonHandle(pointer: daemon, context: context, priorities: priorities)
     }
 
     /// A C string of its own. `bytes` has no NUL.
@@ -141,6 +132,17 @@ public final class HTTPServer: Sendable {
             while !stop.wait(for: interval) { core.sweep() }
             end.open()
         }
+    }
+
+    /// Shows new connections another certificate; those that are open go on. false: it is the one that is shown already.
+    ///
+    /// When it cannot be used this throws, and the one before stays.
+    @discardableResult
+    public func replaceIdentity(_ identity: Identity) throws(HTTPServerFault) -> Bool {
+        guard let identities = core.identities else {
+            throw .badIdentity(reason: "this server was started without TLS")
+        }
+        return try identities.replace(with: identity)
     }
 
     /// Ends the server in this order. Blocks until `deadline` at the longest, unless a handler blocks in its thread.
@@ -193,10 +195,10 @@ public final class HTTPServer: Sendable {
 private struct DaemonHandle: @unchecked Sendable {
     let pointer: OpaquePointer
     let context: Unmanaged<ServerCore>
-    let texts: [UnsafeMutablePointer<CChar>]
+    let priorities: UnsafeMutablePointer<CChar>
 
     func release() {
         context.release()
-        texts.forEach { $0.deallocate() }
+        priorities.deallocate()
     }
 }

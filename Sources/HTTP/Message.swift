@@ -91,11 +91,4 @@ public struct HTTPResponse: Sendable, Equatable {
         response.headers.add("Content-Type", type)
         return response
     }
-
-    /// Come again: every 503 says when.
-    public static func unavailable(_ reason: String, retryAfterSeconds: Int) -> HTTPResponse {
-        var response = text(503, reason)
-        response.headers.add("Retry-After", String(retryAfterSeconds))
-        return response
-    }
 }

@@ -9,14 +9,23 @@ final class ServerCore: Sendable {
     let handler: any HTTPHandler
     let metrics: ServerMetrics
     let logger: Logger
+    /// nil: plaintext.
+    let identities: TLSIdentities?
     private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
     private let inFlight = Atomic(0)
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
     private let ended = Atomic(false)
 
-    init(_ configuration: HTTPServer.Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger) {
+    init(
+        _ configuration: HTTPServer.Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
+    ) throws(HTTPServerFault) {
         self.configuration = configuration
+        if let identity = configuration.identity {
+            identities = try TLSIdentities(identity)
+        } else {
+            identities = nil
+        }
         self.handler = handler
         self.metrics = ServerMetrics(metrics, server: configuration.name)
         self.logger = logger
@@ -131,7 +140,7 @@ func onCompleted(
     connection.completed(status: Int(perennial_httpd_status(handle)))
 }
 
-private func lentConnection(_ handle: OpaquePointer?) -> Connection? {
+func lentConnection(_ handle: OpaquePointer?) -> Connection? {
     guard let handle, let pointer = perennial_httpd_context(handle) else { return nil }
     return Unmanaged<Connection>.fromOpaque(pointer).takeUnretainedValue()
 }

@@ -15,9 +15,11 @@ public struct ClientAddresses: Sendable {
     /// one was written by somebody nobody has to believe.
     ///
     /// nil: it cannot be read, so nothing may be concluded from it.
-    public func client(of request: HTTPRequest) -> IPAddress? {
-        guard let peer = request.peer, isTrusted(peer) else { return request.peer }
-        let hops = request.headers.all("X-Forwarded-For")
+    public func client(of request: HTTPRequest) -> IPAddress? { client(peer: request.peer, request.headers) }
+
+    func client(peer: IPAddress?, _ headers: HTTPHeaders) -> IPAddress? {
+        guard let peer, isTrusted(peer) else { return peer }
+        let hops = headers.all("X-Forwarded-For")
             .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
         for hop in hops.reversed() {
             guard let address = Self.address(hop) else { return nil }

@@ -1,6 +1,6 @@
 // What ingest writes: records with their place.
 
-import AppStore
+public import AppStore
 public import Contract
 import Crypto
 public import Log
@@ -33,13 +33,18 @@ public struct OutgoingRecord: Sendable, Equatable {
 }
 
 /// Makes the records of ingest.
-struct RecordFactory: Sendable {
-    /// Header `app`: `perennial/<version>`.
-    let app: String
-    let archivesSignedPayloads: Bool
+public struct RecordFactory: Sendable {
+    private let app: String
+    private let archivesSignedPayloads: Bool
+
+    /// - Parameter app: the header `app`: `perennial/<version>`.
+    public init(app: String, archivesSignedPayloads: Bool) {
+        self.app = app
+        self.archivesSignedPayloads = archivesSignedPayloads
+    }
 
     /// The record of `notifications` and, if payloads are archived, that of `signed`.
-    func records(of notification: VerifiedNotification, jws: [UInt8], receivedDate: Int64) -> [OutgoingRecord] {
+    public func records(of notification: VerifiedNotification, jws: [UInt8], receivedDate: Int64) -> [OutgoingRecord] {
         let key = Array(notification.key.utf8)
         var records = [
             OutgoingRecord(

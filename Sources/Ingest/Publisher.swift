@@ -50,7 +50,7 @@ public final class Publisher: RecordSink, ServicePart {
     /// What is left at the end has been answered 503 or is anonymous garbage; a Kafka that answers takes it in this time.
     private static let flushLimit: Duration = .seconds(5)
 
-    /// Adds the condition `clock` to `health`.
+    /// Adds the condition `host-clock` to `health`.
     /// - Parameter topicsTrouble: what is wrong with the topics; nil when nothing is.
     public init(
         _ configuration: Configuration, metrics: Metrics, health: Health, logger: Logger, refusals: RefusalLog,
@@ -67,7 +67,7 @@ public final class Publisher: RecordSink, ServicePart {
         waitingGauge = metrics.gauge(
             "perennial_ingest_publications_waiting", help: "Publications handed to Kafka and not over yet.")
         let clock = clock
-        health.condition("clock") { clock.reason }
+        health.condition("host-clock") { clock.reason }
     }
 
     /// Why nothing can be written now, the topics apart; nil when a producer is at work.

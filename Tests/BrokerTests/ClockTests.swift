@@ -138,7 +138,7 @@ extension RealBroker {
             shift(by: 120)
             let wrong = try startClock(
                 installation,
-                environment: ["LD_PRELOAD": try productPath("libClockShift.so"), "PERENNIAL_TEST_CLOCK_SHIFT": file])
+                environment: ["LD_PRELOAD": try productPath("libClockShift.so"), "CLOCK_SHIFT_FILE": file])
             try await waitUntil("the reason is told", within: patience) {
                 try await wrong.reasons().contains("this host's clock probably runs ahead")
             }

@@ -132,3 +132,42 @@ void perennial_anchors_destroy(perennial_anchors *anchors);
 /// The place among the roots of the one with which leaf and intermediate form a path of exactly three; -1 without one.
 ptrdiff_t perennial_anchors_judge(
     const perennial_anchors *anchors, const perennial_certificate *leaf, const perennial_certificate *intermediate);
+
+// MARK: OCSP (RFC 6960). `certificate` is always one that `issuer` has issued; callers have made sure of it.
+
+/// Where the certificate says that it may be asked about, one address after the other, each with a line feed behind it.
+/// Writes at most `capacity` bytes and returns how many there are.
+size_t perennial_ocsp_addresses(const perennial_certificate *certificate, uint8_t *out, size_t capacity);
+
+/// DER of the request, without a nonce. Writes at most `capacity` bytes and returns how many there are; 0 without memory.
+size_t perennial_ocsp_request(
+    const perennial_certificate *certificate, const perennial_certificate *issuer, uint8_t *out, size_t capacity);
+
+typedef enum { PERENNIAL_OCSP_GOOD, PERENNIAL_OCSP_UNKNOWN, PERENNIAL_OCSP_REVOKED } perennial_ocsp_status;
+
+/// Seconds since 1970. A responder of its own is valid from `signer_not_before` to `signer_not_after`, both included; of the
+/// issuer itself nothing is said here.
+typedef struct {
+    perennial_ocsp_status status;
+    int64_t this_update, next_update;
+    int64_t signer_not_before, signer_not_after;
+} perennial_ocsp_answer;
+
+typedef enum {
+    PERENNIAL_OCSP_READ,
+    PERENNIAL_OCSP_UNREADABLE,
+    /// The responder refuses: malformed request, internal error, try later, unauthorized.
+    PERENNIAL_OCSP_REFUSED,
+    /// Not signed by the issuer, nor by a certificate that the issuer has issued for signing such answers.
+    PERENNIAL_OCSP_STRANGER,
+    PERENNIAL_OCSP_BAD_SIGNATURE,
+    /// It says nothing of `certificate`.
+    PERENNIAL_OCSP_OF_ANOTHER,
+    /// A time is not as RFC 5280 writes it, or there is no nextUpdate.
+    PERENNIAL_OCSP_BAD_TIME,
+} perennial_ocsp_result;
+
+/// Judges everything but the time: there is no clock here.
+perennial_ocsp_result perennial_ocsp_read(
+    const uint8_t *der, size_t count, const perennial_certificate *certificate, const perennial_certificate *issuer,
+    perennial_ocsp_answer *answer);

@@ -1,8 +1,8 @@
 // `perennial ingest`: wiring.
 
 import AppStore
+import Clock
 import Configuration
-import Crypto
 import Ingest
 import Kafka
 import Platform
@@ -23,32 +23,41 @@ extension Command {
                         + "separated by commas")
                 return .wrongUsage
             }
-            let policy: VerificationPolicy
-            do throws(CertificateFault) {
-                policy = try verificationPolicy(configuration)
+            var policy: VerificationPolicy
+            do throws(ConfigurationFaults) {
+                policy = try VerificationPolicy(configuration)
             } catch {
-                invocation.output.message("perennial ingest: \(error)")
+                for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
             }
-            return run(configuration, policy)
+            // A signed text is never longer than the body that brings it, whose limit is the one that was set.
+            policy.maxBytes = configuration.ingest.maxBodyBytes
+            return run(configuration, policy, invocation.output)
         })
 
-    private static func run(_ configuration: Configuration, _ policy: VerificationPolicy) -> ExitCode {
+    private static func run(_ configuration: Configuration, _ policy: VerificationPolicy, _ output: Output) -> ExitCode
+    {
         let settings = configuration.service
         let logger = Logger(level: settings.logLevel, format: settings.logFormat)
         let metrics = Metrics()
         metrics.buildInfo(version: PerennialVersion.text)
         let health = Health()
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
+        let revocations: Revocations?
+        do {
+            revocations = try Revocations.make(
+                configuration, maxWaiters: configuration.ingest.maxInFlight, metrics: metrics, logger: logger)
+        } catch {
+            output.message("perennial ingest: \(error)")
+            return .gaveUp
+        }
         let ingest = IngestService(
-            configuration, judge: VerifierPool { Verifier(policy) }, app: "perennial/\(PerennialVersion.text)",
-            health: health, metrics: metrics, logger: logger)
-        return Service([admin] + ingest.parts, health: health, logger: logger, reload: ingest.reload).run()
+            configuration, judge: VerifierPool(policy, revocation: revocations),
+            app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
+        let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+        // Before those who ask it, so that it stops after them.
+        let asked: [any ServicePart] = revocations.map { [$0] } ?? []
+        return Service(asked + [admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload)
+            .run()
     }
-}
-
-private func verificationPolicy(_ configuration: Configuration) throws(CertificateFault) -> VerificationPolicy {
-    var policy = VerificationPolicy(anchors: TrustAnchors([AppleRoot.g3]), apps: configuration.apps)
-    policy.maxBytes = configuration.ingest.maxBodyBytes
-    return policy
 }

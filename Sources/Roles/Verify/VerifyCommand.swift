@@ -4,7 +4,9 @@ import AppStore
 import Configuration
 import Ingest
 import Platform
+import Revocation
 import Settings
+import Telemetry
 
 extension Command {
     static let verify = Command(
@@ -19,7 +21,8 @@ extension Command {
             FILE, or standard input, holds the signed text (one line end after it is allowed) or the body of Apple's POST.
             Exit code 0: it verifies, and standard output has its JSON, payloads signed inside of it decoded in their places.
             Exit code 1: it does not, and standard output has the reason code; standard error says more.
-            Exit code 3: no verdict, because verify.ocsp is hard and Apple's answer is not known.
+            Exit code 3: no verdict, because verify.ocsp is hard and within 10 s Apple did not say whether the certificates are
+            revoked (it is asked at ocsp.apple.com, through http_proxy if that is set).
             Without apps neither bundleId nor appAppleId is checked. Payloads of both environments verify.
             """,
         action: .configured { invocation, configuration in
@@ -33,41 +36,59 @@ extension Command {
                 for fault in error.faults { invocation.output.message("perennial verify: \(fault)") }
                 return .wrongUsage
             }
-            return VerifyRun(
-                policy: policy, needsRevocation: configuration.verification.ocsp == .hard, output: invocation.output
-            )
-            .run(invocation.operands.first, as: kind, now: WallClock.milliseconds())
+            return VerifyRun(policy: policy, ocsp: configuration.verification.ocsp, output: invocation.output).run(
+                invocation.operands.first, as: kind, now: WallClock.milliseconds())
         })
 }
 
 struct VerifyRun {
+    /// For one chain; nearly always all parts of a payload have the same. Apple's libraries wait for half a minute; somebody sits in front of this.
+    private static let limitAsking: Duration = .seconds(10)
+
     let policy: VerificationPolicy
-    /// Nobody is asked in this version: a verdict that needs an answer is not given.
-    let needsRevocation: Bool
+    let ocsp: OCSPMode
     let output: Output
 
     /// - Parameter path: nil for standard input.
     func run(_ path: String?, as kind: PayloadKind, now: Int64) -> ExitCode {
-        var isRevocationUnknown = false
+        let watch: RevocationWatch?
+        do {
+            watch = ocsp == .off ? nil : try RevocationWatch(metrics: Metrics(), logger: logger)
+        } catch {
+            output.message("perennial verify: \(error)")
+            return .gaveUp
+        }
+        defer { watch?.close() }
         let verifier = Verifier(policy)
-        verifier.revocation = { _ in
-            isRevocationUnknown = true
-            return .unknown
+        if let watch {
+            verifier.revocation = { watch.status(of: [$0], waitingUntil: Deadline(after: Self.limitAsking)) }
         }
         do throws(Rejection) {
             guard let input = try read(path) else { return .wrongUsage }
             let json = try verifier.decoded(signedText(in: input), as: kind, now: now)
-            if needsRevocation { return noVerdict() }
+            if !verifier.unknownChains.isEmpty {
+                if ocsp == .hard { return noVerdict() }
+                output.message("perennial verify: whether the certificates are revoked is not known")
+            }
             if policy.apps == nil {
                 output.message("perennial verify: apps is not set: bundleId and appAppleId were not checked")
             }
             output.data(String(decoding: json, as: UTF8.self))
             return .done
         } catch {
-            if needsRevocation, isRevocationUnknown { return noVerdict() }
+            // Whatever was found: a revoked certificate may have signed it.
+            if ocsp == .hard, !verifier.unknownChains.isEmpty { return noVerdict() }
             output.data(error.reason.rawValue)
             output.message("perennial verify: \(error.detail)")
             return .no
+        }
+    }
+
+    /// Says why nobody answers.
+    private var logger: Logger {
+        let message = output.message
+        return Logger(level: .warning, format: .text) { line in
+            message(String(decoding: line.dropLast(), as: UTF8.self))
         }
     }
 

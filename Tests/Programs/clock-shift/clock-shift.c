@@ -1,5 +1,5 @@
 // A host whose wall clock is wrong, for one process: preloaded (LD_PRELOAD), it moves what the C library says of the time by the
-// seconds that the file named by PERENNIAL_TEST_CLOCK_SHIFT holds, as a 64-bit number. The file may change at any time.
+// seconds that the file named by CLOCK_SHIFT_FILE holds, as a 64-bit number. The file may change at any time.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ static int64_t shift(void) {
     static _Atomic(const volatile int64_t *) seconds;
     const volatile int64_t *known = atomic_load(&seconds);
     if (!known) {
-        const char *path = getenv("PERENNIAL_TEST_CLOCK_SHIFT");
+        const char *path = getenv("CLOCK_SHIFT_FILE");
         int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
         // Without the file the test would prove nothing: better no process than a right clock.
         if (file < 0) abort();

@@ -1,0 +1,19 @@
+// How many files and sockets this process may have open.
+
+import Glibc
+
+public enum DescriptorLimit {
+    /// Raises the soft limit towards `wanted`, as far as the hard limit allows, and returns what holds then. The soft limit of
+    /// 1,024 that most systems begin with is for programs that use `select`.
+    public static func raise(to wanted: Int) -> Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return wanted }
+        let aim = min(rlim_t(wanted), limit.rlim_max)
+        if limit.rlim_cur < aim {
+            let before = limit.rlim_cur
+            limit.rlim_cur = aim
+            if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) != 0 { limit.rlim_cur = before }
+        }
+        return Int(clamping: limit.rlim_cur)
+    }
+}

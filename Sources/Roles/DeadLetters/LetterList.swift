@@ -1,0 +1,100 @@
+// `dead-letters list`: the newest letters, newest last.
+
+import Contract
+import JSON
+import Platform
+import Settings
+import Telemetry
+
+struct LetterList {
+    let query: LetterQuery
+    let output: Output
+
+    func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
+        let limit = query.limit ?? LetterQuery.defaultListLimit
+        var newest = NewestLetters(limit: limit)
+        var progress = ProgressBar.standardError()
+        for scan in scans {
+            // What a filter leaves out may be anything, so then everything is looked at.
+            let start: LetterScan.Start =
+                query.since.map { .time($0) } ?? (query.reasons.isEmpty ? .newest(limit) : .beginning)
+            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
+                record throws(DeadLettersFault) in
+                let letter = Letter(record, in: scan.environment)
+                if query.matches(letter) { newest.add(letter) }
+                return true
+            }
+        }
+        progress.end()
+        let letters = newest.sorted
+        for letter in letters { output.data(query.isJSON ? letter.jsonLine : letter.textLine) }
+        if letters.isEmpty { output.message("perennial dead-letters: there are none") }
+        if newest.leftOut > 0 {
+            output.message("perennial dead-letters: \(newest.leftOut) older ones are not shown; --limit shows more")
+        }
+        return .done
+    }
+}
+
+/// Keeps the newest of what it is given.
+struct NewestLetters {
+    private let limit: Int
+    private var letters: [Letter] = []
+    private var count = 0
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    mutating func add(_ letter: Letter) {
+        count += 1
+        letters.append(letter)
+        // Sorted once for as many as are kept: the cost of a letter does not grow with their number.
+        if letters.count >= 2 * limit { letters = Array(sorted) }
+    }
+
+    var leftOut: Int { count - min(count, limit) }
+
+    /// Oldest first.
+    var sorted: ArraySlice<Letter> {
+        letters.sorted {
+            ($0.firstTime, $0.environment.rawValue, $0.partition, $0.offset)
+                < ($1.firstTime, $1.environment.rawValue, $1.partition, $1.offset)
+        }.suffix(limit)
+    }
+}
+
+extension Letter {
+    /// Columns that a shell can cut: what others wrote is cleaned of what would move a terminal's cursor.
+    var textLine: String {
+        "\(environment.rawValue)  \(position)  \(rfc3339(milliseconds: firstTime))  \(printable(reason))  \(bytes)  "
+            + printable(key)
+    }
+
+    var jsonLine: String {
+        var writer = JSONWriter()
+        writer.object { line in
+            line.member("environment", environment.rawValue)
+            line.member("partition", partition)
+            line.member("offset", offset)
+            line.member("time", firstTime)
+            line.member("reason", reason)
+            line.member("bytes", bytes)
+            line.member("key", key)
+        }
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}
+
+/// Text that anybody may have sent, for a terminal: nothing in it starts a line or an escape sequence, or hides.
+func printable(_ text: String) -> String {
+    var shown = ""
+    for scalar in text.unicodeScalars {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator:
+            shown += "\\u{\(String(scalar.value, radix: 16))}"
+        default: shown.unicodeScalars.append(scalar)
+        }
+    }
+    return shown
+}

@@ -1,0 +1,145 @@
+// Reads letters from Kafka, as many as asked for and none twice.
+
+import Contract
+import Kafka
+import Log
+import Platform
+
+/// One record of `rejected` or of a worker's dead letters.
+struct Letter: Sendable {
+    let environment: Contract.Environment
+    let partition: Int32
+    let offset: Int64
+    /// When it first came: milliseconds since 1970.
+    let firstTime: Int64
+    let reason: String
+    /// Of `rejected`: the SHA-256 of the body, as hexadecimal text.
+    let key: String
+    let headers: [RecordHeader]
+    let bytes: Int
+
+    init(_ record: borrowing ConsumedRecord, in environment: Contract.Environment) {
+        self.environment = environment
+        partition = record.partition
+        offset = record.offset
+        headers = record.headers
+        bytes = record.value?.count ?? 0
+        reason = Self.text(HeaderName.reason, headers) ?? "unknown"
+        key = record.copyOfKey().map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let written = record.timestamp ?? 0
+        let told = Self.text(HeaderName.firstTimestamp, headers).flatMap { Int64($0) }
+        // It came before it was written. A later time is no time of arrival, and would move the clock of a partition.
+        firstTime = told.map { (0...written).contains($0) ? $0 : written } ?? written
+    }
+
+    private static func text(_ name: String, _ headers: [RecordHeader]) -> String? {
+        headers.first { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    var position: String { "\(partition):\(offset)" }
+}
+
+/// Reads a topic from where it is asked to up to the end that it has when the reading begins.
+struct LetterScan: Sendable {
+    enum Start {
+        case beginning
+        /// Records written at or after this time.
+        case time(Int64)
+        /// The last ones of each partition.
+        case newest(Int)
+        case position(partition: Int32, offset: Int64)
+    }
+
+    let environment: Contract.Environment
+    let topic: String
+    let partitions: [Int32]
+    let kafka: ClientProperties
+
+    /// Nothing comes although there is something: the brokers are in trouble.
+    private static let silenceLimit: Duration = .seconds(30)
+    private static let answerLimit: Duration = .seconds(10)
+
+    /// - Parameters:
+    ///   - progress: called after each record with the fraction that has been passed, 0 to 1.
+    ///   - body: false ends the reading.
+    func run(
+        from start: Start, progress: (_ fraction: Double) -> Void = { _ in },
+        _ body: (borrowing ConsumedRecord) throws(DeadLettersFault) -> Bool
+    ) throws(DeadLettersFault) {
+        let consumer: Consumer
+        do throws(PropertyFault) {
+            // The group is a name only: nothing is committed to it.
+            let client = "perennial-dead-letters"
+            consumer = try Consumer(.init(clientID: client, groupID: client, properties: kafka))
+        } catch {
+            throw DeadLettersFault(.wrongUsage, error.description)
+        }
+        defer { consumer.close(by: Deadline(after: .seconds(5))) }
+        var (starts, ends) = try asking { () throws(KafkaFault) in try range(start, consumer) }
+        ends = ends.filter { starts[$0.key, default: $0.value] < $0.value }
+        starts = starts.filter { ends[$0.key] != nil }
+        let total = ends.reduce(0) { $0 + $1.value.value - starts[$1.key, default: $1.value].value }
+        if ends.isEmpty { return }
+        try asking { () throws(KafkaFault) in try consumer.assign(starts) }
+        var done: Int64 = 0
+        var patience = Deadline(after: Self.silenceLimit)
+        while !ends.isEmpty {
+            guard let record = try asking({ () throws(KafkaFault) in try consumer.poll(.milliseconds(200)) }) else {
+                // The end may be no record but the marker of a transaction.
+                for (partition, next) in consumer.positions where next >= ends[partition] ?? next {
+                    ends[partition] = nil
+                }
+                if patience.hasPassed { throw silence(consumer) }
+                continue
+            }
+            patience = Deadline(after: Self.silenceLimit)
+            let partition = record.topicPartition
+            guard let end = ends[partition], record.offset < end.value else { continue }
+            if NextOffset(after: record.offset) == end { ends[partition] = nil }
+            done += 1
+            if try !body(record) { return }
+            progress(Double(done) / Double(max(1, total)))
+        }
+    }
+
+    private func range(
+        _ start: Start, _ consumer: Consumer
+    ) throws(KafkaFault) -> (starts: [TopicPartition: NextOffset], ends: [TopicPartition: NextOffset]) {
+        let all = partitions.map { TopicPartition(topic, $0) }
+        let deadline = Deadline(after: Self.answerLimit)
+        var ends = try consumer.ends(of: all, by: deadline)
+        let beginnings = try consumer.beginnings(of: all, by: deadline)
+        switch start {
+        case .beginning: return (beginnings, ends)
+        case .time(let time): return (try consumer.offsets(at: time, in: all, by: deadline), ends)
+        case .newest(let count):
+            let starts = ends.map { partition, end in
+                (partition, max(beginnings[partition, default: end], NextOffset(end.value - Int64(count))))
+            }
+            return (Dictionary(uniqueKeysWithValues: starts), ends)
+        case .position(let number, let offset):
+            let partition = TopicPartition(topic, number)
+            guard let beginning = beginnings[partition], let end = ends[partition],
+                (beginning.value..<end.value).contains(offset)
+            else { return ([:], [:]) }
+            ends = [partition: NextOffset(after: offset)]
+            return ([partition: NextOffset(offset)], ends)
+        }
+    }
+
+    private func silence(_ consumer: Consumer) -> DeadLettersFault {
+        let cause = consumer.recentFaults.last.map { ": \($0.detail)" } ?? ""
+        return DeadLettersFault(
+            .gaveUp, "Kafka gave no records of \(topic) for \(Self.silenceLimit.wholeMilliseconds / 1000) s\(cause)")
+    }
+
+    private func asking<Answer: ~Copyable>(
+        _ body: () throws(KafkaFault) -> Answer
+    ) throws(DeadLettersFault) -> Answer {
+        do throws(KafkaFault) {
+            return try body()
+        } catch {
+            throw DeadLettersFault(error)
+        }
+    }
+}

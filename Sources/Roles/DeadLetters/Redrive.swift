@@ -1,0 +1,120 @@
+// `dead-letters redrive`: verifies again what was refused, and publishes what holds now.
+
+import AppStore
+import Configuration
+import Contract
+import Ingest
+import JSON
+import Kafka
+import Platform
+
+struct Redrive {
+    /// What became of the letters of one reason.
+    private struct Tally {
+        var hold = 0
+        /// By the reason they have now.
+        var refused: [String: Int] = [:]
+    }
+
+    let query: LetterQuery
+    let configuration: Configuration
+    let policy: VerificationPolicy
+    let output: Output
+
+    /// The policy of ingest, which decides about the same bodies.
+    static func policy(_ configuration: Configuration) throws(DeadLettersFault) -> VerificationPolicy {
+        guard configuration.verification.ocsp != .hard else {
+            throw DeadLettersFault(
+                .wrongUsage,
+                "verify.ocsp is hard, and redrive asks nobody about revocation: set it to soft for this call if that will do"
+            )
+        }
+        do throws(ConfigurationFaults) {
+            var policy = try VerificationPolicy(configuration)
+            // Whatever was let in once may be read again: the greatest value of ingest.max.body.bytes.
+            policy.maxBytes = 524_288
+            return policy
+        } catch {
+            throw DeadLettersFault(.wrongUsage, error.description)
+        }
+    }
+
+    func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
+        let publisher = query.applies ? try RedrivePublisher(configuration) : nil
+        defer { publisher?.close() }
+        let verifier = Verifier(policy)
+        let records = RecordFactory(
+            app: "perennial/\(PerennialVersion.text)",
+            archivesSignedPayloads: configuration.verification.archivesSignedPayloads)
+        var tallies: [String: Tally] = [:]
+        var count = 0
+        var progress = ProgressBar.standardError()
+        // Also when it ends early: what is said then begins on an empty line.
+        defer { progress.end() }
+        for scan in scans {
+            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
+                record throws(DeadLettersFault) in
+                let letter = Letter(record, in: scan.environment)
+                guard query.matches(letter) else { return true }
+                if let limit = query.limit, count == limit { return false }
+                count += 1
+                do throws(Rejection) {
+                    let jws = try NotificationBody.signedPayload(of: record.copyOfValue() ?? [])
+                    let notification = try verifier.notification(jws, now: WallClock.milliseconds())
+                    tallies[letter.reason, default: Tally()].hold += 1
+                    let made = records.records(of: notification, jws: jws, receivedDate: letter.firstTime)
+                    publisher?.publish(made)
+                } catch {
+                    tallies[letter.reason, default: Tally()].refused[error.reason.rawValue, default: 0] += 1
+                }
+                if let fault = publisher?.fault { throw fault }
+                return true
+            }
+        }
+        try publisher?.finish()
+        progress.end()
+        report(tallies)
+        return .done
+    }
+
+    private var start: LetterScan.Start {
+        if case .position(let partition, let offset)? = query.letter {
+            return .position(partition: partition, offset: offset)
+        }
+        return query.since.map { .time($0) } ?? .beginning
+    }
+
+    private func report(_ tallies: [String: Tally]) {
+        for (reason, tally) in tallies.sorted(by: { $0.key < $1.key }) {
+            output.data(query.isJSON ? Self.json(reason, tally) : Self.text(reason, tally))
+        }
+        let hold = tallies.values.reduce(0) { $0 + $1.hold }
+        if tallies.isEmpty {
+            output.message("perennial dead-letters: there are none")
+        } else if query.applies {
+            output.message("perennial dead-letters: \(hold) notifications are published")
+        } else {
+            output.message("perennial dead-letters: nothing was written; --apply publishes the \(hold) that hold")
+        }
+    }
+
+    private static func text(_ reason: String, _ tally: Tally) -> String {
+        let refused = tally.refused.sorted { $0.key < $1.key }
+        let again = refused.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        return "\(printable(reason))  hold now: \(tally.hold)  refused again: \(refused.reduce(0) { $0 + $1.value })"
+            + (again.isEmpty ? "" : " (\(again))")
+    }
+
+    private static func json(_ reason: String, _ tally: Tally) -> String {
+        var writer = JSONWriter()
+        writer.object { line in
+            line.member("reason", reason)
+            line.member("hold", tally.hold)
+            line.name("refused")
+            line.object { refused in
+                for (reason, count) in tally.refused.sorted(by: { $0.key < $1.key }) { refused.member(reason, count) }
+            }
+        }
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}

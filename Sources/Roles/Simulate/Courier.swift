@@ -1,0 +1,187 @@
+// Posts what the make-believe App Store has to tell, as Apple does: in order, and again when it is not taken.
+
+import Crypto
+import HTTPClient
+import JSON
+import Platform
+import Synchronization
+
+/// Drives one delivery from its first post to its last answer, on the calling thread.
+struct Courier {
+    struct Options: Sendable {
+        var url: String
+        /// On their way at the same time.
+        var connections = 32
+        /// Milliseconds of the simulation that pass in one; nil: as fast as the answers come.
+        var speed: Double?
+        /// New posts a second; nil: no limit but the others.
+        var rate: Double?
+        /// Milliseconds of Apple's waiting that pass in one.
+        var retryScale = 3600.0
+    }
+
+    /// Posts that wait to be sent again, a few hundred bytes each. When there are so many, nothing new is sent: the other
+    /// side is down, and its return is to be met by what is owed first.
+    private static let maxWaiting = 50_000
+
+    private let options: Options
+    private let client: HTTPClient
+    private let mailbox = Mailbox()
+    /// Told of every post that has its last answer.
+    private let journal:
+        (_ parcel: Parcel, _ sha256: [UInt8], _ sends: Int, _ answer: Answer, _ verdict: Verdict) throws(OutputFault) ->
+            Void
+    private var retries = RetryQueue()
+    private var inFlight = 0
+    private(set) var tally = Tally()
+
+    init(
+        _ options: Options, client: HTTPClient,
+        journal: @escaping (Parcel, [UInt8], Int, Answer, Verdict) throws(OutputFault) -> Void
+    ) {
+        self.options = options
+        self.client = client
+        self.journal = journal
+    }
+
+    /// - Parameters:
+    ///   - next: the posts, in the order of their times.
+    ///   - watch: called now and then with the time of the last post that was sent.
+    mutating func deliver(
+        _ next: () throws(OutputFault) -> Parcel?, watch: (Int64, Tally) -> Void
+    ) throws(OutputFault) {
+        let start = ContinuousClock.now
+        var upcoming = try next()
+        let firstAt = upcoming?.at ?? 0
+        var lastAt = firstAt
+        var started = 0
+        while upcoming != nil || inFlight > 0 || retries.count > 0 {
+            try settle(mailbox.take())
+            let now = ContinuousClock.now
+            var wake = now + .seconds(1)
+            if inFlight < options.connections {
+                if let entry = retries.pop(dueBy: now) {
+                    send(entry.parcel, sha256: entry.sha256, sends: entry.sends + 1)
+                    continue
+                }
+                wake = min(wake, retries.nextDue ?? wake)
+                if let parcel = upcoming, retries.count < Self.maxWaiting {
+                    let due = start + dueAfter(parcel.at - firstAt, started: started)
+                    if due <= now {
+                        tally.countPost()
+                        send(parcel, sha256: nil, sends: 1)
+                        started += 1
+                        lastAt = parcel.at
+                        upcoming = try next()
+                        watch(lastAt, tally)
+                        continue
+                    }
+                    wake = min(wake, due)
+                }
+            }
+            watch(lastAt, tally)
+            mailbox.wait(until: Deadline(after: ContinuousClock.now.duration(to: wake)))
+        }
+    }
+
+    private func dueAfter(_ milliseconds: Int64, started: Int) -> Duration {
+        let byStory = options.speed.map { Duration.seconds(Double(milliseconds) / 1000 / $0) } ?? .zero
+        let byRate = options.rate.map { Duration.seconds(Double(started) / $0) } ?? .zero
+        return max(byStory, byRate)
+    }
+
+    private mutating func send(_ parcel: Parcel, sha256: [UInt8]?, sends: Int) {
+        let payload = parcel.payload()
+        let sha256 = sha256 ?? SHA256.digest(payload.span)
+        var body = Array(#"{"signedPayload":""#.utf8)
+        body += payload
+        body += Array(#""}"#.utf8)
+        inFlight += 1
+        let request = HTTPClient.Request(
+            "POST", options.url, headers: [.init("Content-Type", "application/json")], body: body)
+        client.send(request) { [mailbox] result in
+            mailbox.put(Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result)))
+        }
+    }
+
+    private mutating func settle(_ letters: [Mailbox.Letter]) throws(OutputFault) {
+        for letter in letters {
+            inFlight -= 1
+            tally.count(letter.answer)
+            let verdict = letter.parcel.expectation.verdict(on: letter.answer)
+            let delays = letter.parcel.retryDelays
+            if verdict == .unsettled, letter.sends <= delays.count {
+                let delay = delays[letter.sends - 1]
+                let due = ContinuousClock.now + .seconds(Double(delay) / 1000 / options.retryScale)
+                retries.append(
+                    RetryQueue.Entry(parcel: letter.parcel, sha256: letter.sha256, sends: letter.sends, due: due),
+                    delay: delay)
+                continue
+            }
+            tally.count(verdict)
+            try journal(letter.parcel, letter.sha256, letter.sends, letter.answer, verdict)
+        }
+    }
+}
+
+extension Answer {
+    init(_ result: Result<HTTPClient.Response, HTTPClientFault>) {
+        switch result {
+        case .success(let response): self = .status(response.status, error: Self.error(in: response.body))
+        case .failure(let fault): self = .none(fault.kind)
+        }
+    }
+
+    /// Of any server: what is no such object says nothing.
+    private static func error(in body: [UInt8]) -> String? {
+        do throws(JSONFault) {
+            return try JSONValue.read(body)["error"]?.string
+        } catch {
+            return nil
+        }
+    }
+}
+
+/// From the client's thread to the courier's.
+private final class Mailbox: Sendable {
+    struct Letter: Sendable {
+        let parcel: Parcel
+        let sha256: [UInt8]
+        let sends: Int
+        let answer: Answer
+    }
+
+    private struct State {
+        var letters: [Letter] = []
+        /// Opened by the next letter; nil: nobody waits.
+        var arrival: Latch?
+    }
+
+    private let state = Mutex(State())
+
+    func put(_ letter: Letter) {
+        let arrival = state.withLock { state in
+            defer { state.arrival = nil }
+            state.letters.append(letter)
+            return state.arrival
+        }
+        arrival?.open()
+    }
+
+    func take() -> [Letter] {
+        state.withLock { state in
+            defer { state.letters = [] }
+            return state.letters
+        }
+    }
+
+    /// Returns at once when letters are there.
+    func wait(until deadline: Deadline) {
+        let arrival: Latch? = state.withLock { state in
+            guard state.letters.isEmpty else { return nil }
+            state.arrival = Latch()
+            return state.arrival
+        }
+        arrival?.wait(until: deadline)
+    }
+}

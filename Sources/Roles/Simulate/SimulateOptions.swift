@@ -1,0 +1,206 @@
+// What `perennial simulate` is asked for.
+
+import Platform
+import Settings
+import Simulation
+
+struct SimulateOptions: Sendable {
+    var seed: UInt64 = 1
+    var subscribers = 100
+    /// Of a thousand subscribers.
+    var sandboxPerMille = 0
+    /// Milliseconds since 1970.
+    var from: Int64 = 0
+    var days = 400
+
+    var url: String?
+    var authorities: String?
+    var payloadFolder: String?
+    var truth: String?
+    var root: String?
+    var apps: String?
+    var acknowledged: String?
+
+    /// nil: as fast as answers come.
+    var speed: Double?
+    var rate: Double?
+    var connections = 32
+    var retryScale = 3600.0
+
+    /// Thousandths.
+    var duplicates = 0
+    var delays = 0
+    var reorderings = 0
+    var forgeries = 0
+
+    static let dayMilliseconds: Int64 = 86_400_000
+    /// Stories of ten years; Apple's own certificates do not last longer.
+    static let maxDays = 3650
+    /// Each is a socket, here and on the other side.
+    static let maxConnections = 1024
+
+    var end: Int64 { from + Int64(days) * Self.dayMilliseconds }
+
+    static let options = [
+        CommandOption(
+            "url", value: "URL", effect: "Posts to this endpoint, such as https://127.0.0.1:8443/notifications."),
+        CommandOption("ca", value: "FILE", effect: "PEM: authorities to trust in TLS besides those of the system."),
+        CommandOption(
+            "out", value: "DIR", effect: "Writes every payload to a file there, and index.jsonl, instead of posting."),
+        CommandOption(
+            "root", value: "FILE", effect: "Writes the root certificate of the make-believe store: for verify.roots."),
+        CommandOption("apps", value: "FILE", effect: "Writes the apps of the stories: for the setting apps."),
+        CommandOption("truth", value: "FILE", effect: "Writes what really happened, as JSON lines."),
+        CommandOption(
+            "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
+        CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
+        CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
+        CommandOption(
+            "environment", value: "production|sandbox|both",
+            effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
+        CommandOption(
+            "from", value: "DATE",
+            effect: "First day, UTC, YYYY-MM-DD; otherwise so that the last one ended at the last midnight."),
+        CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
+        CommandOption(
+            "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
+        CommandOption("rate", value: "N", effect: "At most so many new posts a second."),
+        CommandOption("connections", value: "N", effect: "Posts on their way at the same time (32)."),
+        CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent again within an hour (0)."),
+        CommandOption("delays", value: "PERCENT", effect: "Sent up to an hour late (0)."),
+        CommandOption("reorder", value: "PERCENT", effect: "Sent just after the next one of any subscriber (0)."),
+        CommandOption(
+            "forgeries", value: "PERCENT", effect: "Accompanied by a forgery, which ingest has to refuse (0)."),
+        CommandOption(
+            "retry-scale", value: "N",
+            effect: "How many times faster than Apple to try again (3600: an hour is a second)."),
+    ]
+}
+
+extension SimulateOptions {
+    /// - Parameter today: the last midnight, in milliseconds.
+    init(_ invocation: Invocation, today: Int64) throws(SettingFaults) {
+        var reader = OptionReader(invocation: invocation)
+        reader.whole("seed", 0...Int.max) { seed = UInt64($0) }
+        reader.whole("subscribers", 1...Simulation.limitSubscribers) { subscribers = $0 }
+        reader.whole("days", 1...Self.maxDays) { days = $0 }
+        reader.whole("connections", 1...Self.maxConnections) { connections = $0 }
+        reader.read("environment", "production, sandbox or both") { text in
+            switch text {
+            case "production": sandboxPerMille = 0
+            case "sandbox": sandboxPerMille = 1000
+            case "both": sandboxPerMille = 200
+            default: return false
+            }
+            return true
+        }
+        from = today - Int64(days) * Self.dayMilliseconds
+        reader.read("from", "a day that exists, as 2026-01-31") { text in
+            guard let day = utcDay(text) else { return false }
+            from = day
+            return true
+        }
+        reader.factor("retry-scale") { retryScale = $0 }
+        reader.factor("rate") { rate = $0 }
+        if invocation.option("speed") != "max" { reader.factor("speed") { speed = $0 } }
+        reader.percent("duplicates") { duplicates = $0 }
+        reader.percent("delays") { delays = $0 }
+        reader.percent("reorder") { reorderings = $0 }
+        reader.percent("forgeries") { forgeries = $0 }
+        url = invocation.option("url")
+        authorities = invocation.option("ca")
+        payloadFolder = invocation.option("out")
+        truth = invocation.option("truth")
+        root = invocation.option("root")
+        apps = invocation.option("apps")
+        acknowledged = invocation.option("acknowledged")
+        reader.faults += contradictions
+        guard reader.faults.isEmpty else { throw SettingFaults(reader.faults) }
+    }
+
+    private var contradictions: [String] {
+        var faults: [String] = []
+        if url != nil, payloadFolder != nil {
+            faults.append("--url posts and --out writes files instead: give one of the two")
+        }
+        if url == nil, authorities != nil { faults.append("--ca is for posting: give --url as well") }
+        if url == nil, acknowledged != nil { faults.append("--acknowledged is about posts: give --url as well") }
+        if [url, payloadFolder, truth, root, apps].allSatisfy({ $0 == nil }) {
+            faults.append("nothing to do: give --url to post, --out for files, or one of --root, --apps, --truth")
+        }
+        return faults
+    }
+}
+
+/// Everything that is wrong with the options, one sentence each.
+struct SettingFaults: Error {
+    let texts: [String]
+    init(_ texts: [String]) { self.texts = texts }
+}
+
+/// Reads options that may be absent, and gathers what is wrong with the others.
+private struct OptionReader {
+    let invocation: Invocation
+    var faults: [String] = []
+
+    init(invocation: Invocation) { self.invocation = invocation }
+
+    /// - Parameter take: false: the text is not what `expected` says.
+    mutating func read(_ name: String, _ expected: String, _ take: (String) -> Bool) {
+        guard let text = invocation.option(name), !take(text) else { return }
+        faults.append("--\(name) must be \(expected), not \(quoted(text))")
+    }
+
+    mutating func whole(_ name: String, _ range: ClosedRange<Int>, _ take: (Int) -> Void) {
+        let upTo = range.upperBound == .max ? "up" : "to \(range.upperBound)"
+        read(name, "a whole number from \(range.lowerBound) \(upTo)") { text in
+            guard let number = decimal(text, upTo: range.upperBound), number >= range.lowerBound else { return false }
+            take(number)
+            return true
+        }
+    }
+
+    /// Something above 0, a fraction allowed; beyond a billion it means nothing here.
+    mutating func factor(_ name: String, _ take: (Double) -> Void) {
+        read(name, "a number above 0, as 60 or 0.5") { text in
+            guard let number = plainNumber(text), number > 0, number <= 1e9 else { return false }
+            take(number)
+            return true
+        }
+    }
+
+    mutating func percent(_ name: String, _ take: (Int) -> Void) {
+        read(name, "a percentage from 0 to 100 with at most one decimal, as 2.5") { text in
+            guard let number = plainNumber(text), number <= 100 else { return false }
+            let perMille = (number * 10).rounded()
+            guard abs(perMille - number * 10) < 1e-6 else { return false }
+            take(Int(perMille))
+            return true
+        }
+    }
+}
+
+/// Digits with at most one point: `Double` would take "nan", "0x1p3" and "1e9" as well.
+private func plainNumber(_ text: String) -> Double? {
+    guard text.utf8.first != UInt8(ascii: "."), text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E })
+    else {
+        return nil
+    }
+    return Double(text)
+}
+
+/// Midnight at the beginning of a day written YYYY-MM-DD, in milliseconds since 1970; nil for a day that does not exist.
+func utcDay(_ text: String) -> Int64? {
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.map(\.utf8.count) == [4, 2, 2], let year = decimal(parts[0]), let month = decimal(parts[1], upTo: 12),
+        let day = decimal(parts[2]), year >= 1970, month >= 1, day >= 1
+    else { return nil }
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    guard day <= lengths[month - 1] else { return nil }
+    // Every fourth year since 1972 has a day more; of those divisible by 100 only one of four.
+    let before = year - 1
+    let leapDays = (before / 4 - before / 100 + before / 400) - (1969 / 4 - 1969 / 100 + 1969 / 400)
+    let days = (year - 1970) * 365 + leapDays + lengths.prefix(month - 1).reduce(0, +) + day - 1
+    return Int64(days) * SimulateOptions.dayMilliseconds
+}

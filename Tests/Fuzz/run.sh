@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs each fuzz target for a while, from its corpus: `make fuzz`, `make fuzz FUZZ_SECONDS=60 TARGET=jws`.
+#
+# A finding ends with the input's path and a status that is not 0; what covers new code is added to a working corpus below
+# .build, not to Tests/Fuzz/Corpus: `make fuzz KEEP=1` merges that into it, smallest inputs first.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+readonly duration=${FUZZ_SECONDS:-10}
+# Swift's own backtrace runs into the address sanitizer, which then hides what was found.
+export SWIFT_BACKTRACE=enable=no
+readonly targets=(base64 json certificate jws payload body)
+readonly wanted=${TARGET:-${targets[*]}}
+# gold, SwiftPM's choice, cannot link the two sanitizers of Swift and C together; lld can.
+readonly flags=(-c release --product fuzz -Xswiftc -sanitize=fuzzer,address -Xcc -fsanitize=fuzzer-no-link,address
+    -Xswiftc -use-ld=lld)
+# Beyond a nested notification of real size nothing new happens but time passing.
+declare -A longest=([base64]=512 [json]=4096 [certificate]=2048 [jws]=8192 [payload]=4096 [body]=4096)
+
+for target in $wanted; do
+    [[ " ${targets[*]} " == *" $target "* ]] || { echo "fuzz: no target '$target'; there are: ${targets[*]}" >&2; exit 2; }
+done
+
+swift build -j 2 "${flags[@]}"
+program=$(swift build -c release --show-bin-path)/fuzz
+
+for target in $wanted; do
+    work=.build/corpus/$target
+    mkdir -p "$work" "Corpus/$target" .build/findings
+    log=.build/findings/$target.log
+    if ! "$program" "$target" -max_total_time="$duration" -max_len="${longest[$target]}" -timeout=5 -rss_limit_mb=2048 \
+        -print_final_stats=1 -artifact_prefix=".build/findings/$target-" "$work" "Corpus/$target" >"$log" 2>&1; then
+        tail -n 40 "$log"
+        echo "fuzz: $target FAILED: the input is below $PWD/.build/findings" >&2
+        exit 1
+    fi
+    runs=$(awk '/stat::number_of_executed_units/ { print $2 }' "$log")
+    [ "${runs:-0}" -gt 0 ] || { tail -n 40 "$log"; echo "fuzz: $target ran nothing" >&2; exit 1; }
+    printf 'fuzz: %-12s %9d inputs in %s s, no finding\n' "$target" "$runs" "$duration"
+    if [ -n "${KEEP:-}" ]; then "$program" "$target" -merge=1 "Corpus/$target" "$work" >>"$log" 2>&1; fi
+done

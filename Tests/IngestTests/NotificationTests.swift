@@ -1,0 +1,147 @@
+import AppStore
+import Configuration
+import Contract
+import Crypto
+import HTTPClient
+import Log
+import Testing
+
+@testable import Ingest
+
+@Suite(.ownThreads) struct `A notification` {
+    @Test func `of type TEST is published and answered 200`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let answer = try door.notify(Apple.body(environment: "Sandbox"))
+        #expect(answer.status == 200 && answer.body.isEmpty)
+        let record = try #require(door.log.records(of: .notifications).first)
+        #expect(record.environment == .sandbox)
+        // It has neither transaction nor renewal info to be keyed by.
+        #expect(record.key == Array("u-1".utf8))
+        #expect(record.timestamp == Apple.now)
+        #expect(
+            record.headers == [
+                RecordHeader("id", "u-1"), RecordHeader("type", "notification"),
+                RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/test"),
+            ])
+        let value = String(decoding: record.value, as: UTF8.self)
+        #expect(value.contains(#""notificationType":"TEST""#) && value.contains(#""source":"push""#))
+        #expect(value.contains(#""receivedDate":\#(Apple.now)"#))
+        #expect(door.outcome("accepted") == 1)
+        #expect(door.metric("perennial_ingest_notification_age_seconds_sum") == 1)
+    }
+
+    @Test func `is archived as it was signed, in one publication with its record`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let body = Apple.body()
+        #expect(try door.notify(body).status == 200)
+        let publication = try #require(door.log.publications.first)
+        #expect(publication.records.map(\.topic) == [.notifications, .signed])
+        #expect(publication.records[1].value == (try NotificationBody.signedPayload(of: body)))
+        #expect(publication.records[1].key == publication.records[0].key)
+        #expect(publication.records[1].environment == .production)
+    }
+
+    @Test func `is not archived when that is turned off`() throws {
+        let door = try Door { $0.archivesSignedPayloads = false }
+        defer { door.stop() }
+        #expect(try door.notify(Apple.body()).status == 200)
+        #expect(door.log.records.map(\.topic) == [.notifications])
+    }
+
+    @Test func `that comes again is published and answered 200 again`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        for _ in 0..<2 { #expect(try door.notify(Apple.body()).status == 200) }
+        let records = door.log.records(of: .notifications)
+        #expect(records.count == 2 && records[0] == records[1])
+    }
+
+    @Test(arguments: PublishFailure.allCases)
+    func `that Kafka does not have is answered 503 and called for again`(_ failure: PublishFailure) throws {
+        let door = try Door(FakeLog(.outcome(.failed(failure))))
+        defer { door.stop() }
+        let answer = try door.notify(Apple.body())
+        #expect(answer.status == 503 && answer.header("Retry-After") == "60")
+        #expect(answer.text == #"{"error":"\#(failure.rawValue)"}"#)
+        #expect(door.outcome("accepted") == 0 && door.outcome(failure.rawValue) == 1)
+    }
+
+    @Test func `without a verdict on revocation is answered 503, and nothing is written`() throws {
+        let door = try Door(judge: VerifierPool(Apple.policy, revocation: .hard))
+        defer { door.stop() }
+        #expect(try door.notify(Apple.body()).status == 503)
+        #expect(door.log.records.isEmpty)
+        #expect(door.outcome("no_verdict") == 1)
+    }
+
+    @Test func `passes under soft revocation while nothing is known`() throws {
+        let door = try Door(judge: VerifierPool(Apple.policy, revocation: .soft))
+        defer { door.stop() }
+        #expect(try door.notify(Apple.body()).status == 200)
+    }
+}
+
+/// What app-store.md B.6 asks of the endpoint.
+@Suite(.ownThreads) struct `A body` {
+    /// 36 and 40: without `signedPayload`, with two, with one that is no string, of version 1, or no JSON at all.
+    @Test(
+        arguments: [
+            "", "{", "[]", "null", #"{"signedPayload":1}"#, #"{"signedPayload":null}"#,
+            #"{"signedPayload":"a","signedPayload":"b"}"#,
+            #"{"notification_type":"DID_RENEW","auto_renew_status":"1"}"#,
+            #"{"signedPayload":"not.a.jws"}"#, "\u{FEFF}{}",
+        ])
+    func `that holds no signed text is malformed`(_ body: String) throws {
+        let door = try Door()
+        defer { door.stop() }
+        let answer = try door.notify(Array(body.utf8))
+        #expect(answer.status == 400 && answer.text == #"{"error":"malformed"}"#)
+        #expect(door.log.records(of: .notifications).isEmpty)
+    }
+
+    /// 33.
+    @Test func `that nests too deeply is malformed`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let deep = #"{"signedPayload":"a","x":"# + String(repeating: "[", count: 100_000) + "}"
+        #expect(try door.notify(Array(deep.utf8)).status == 400)
+    }
+
+    /// 33.
+    @Test func `over the limit is too large`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let answer = try door.notify([UInt8](repeating: 0x20, count: (256 << 10) + 1))
+        #expect(answer.status == 413 && answer.text == #"{"error":"too_large"}"#)
+        #expect(door.log.records.isEmpty)
+    }
+
+    @Test func `may have members that are not known`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let jws = try NotificationBody.signedPayload(of: Apple.body())
+        let body = Array(#"{"new":[1,{"a":null}],"signedPayload":""#.utf8) + jws + Array(#""}"#.utf8)
+        #expect(try door.notify(body).status == 200)
+    }
+}
+
+@Suite struct `What is refused` {
+    /// Contract 3, row by row.
+    @Test func `is treated by its reason and by where it comes from`() {
+        let refused: [RejectionReason] = [.malformed, .badAlgorithm, .badChainLength, .badSignature]
+        let chain: [RejectionReason] = [.badCertificate, .untrustedChain, .missingMarker, .expiredChain, .revoked]
+        let genuine: [RejectionReason] = [.wrongApp, .wrongEnvironment, .inconsistent, .inFuture]
+        #expect(Set(refused + chain + genuine + [.tooLarge]) == Set(RejectionReason.allCases))
+        for fromApple in [true, false] {
+            for reason in refused { #expect(reason.treatment(fromApple: fromApple) == .refuse) }
+            for reason in genuine { #expect(reason.treatment(fromApple: fromApple) == .quarantine) }
+            #expect(RejectionReason.tooLarge.treatment(fromApple: fromApple) == .tooLarge)
+        }
+        for reason in chain {
+            #expect(reason.treatment(fromApple: true) == .keepAndAskAgain)
+            #expect(reason.treatment(fromApple: false) == .refuse)
+        }
+    }
+}

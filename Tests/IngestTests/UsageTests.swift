@@ -1,0 +1,95 @@
+import Contract
+import HTTPClient
+import Testing
+
+@testable import Ingest
+
+@Suite(.ownThreads) struct `Usage` {
+    private static let row = #"{"v":1,"originalTransactionId":"2000000123456789","consented":true}"#
+
+    private func door(_ log: FakeLog = FakeLog()) throws -> Door { try Door(log) { $0.usageToken = "secret" } }
+
+    private func post(_ door: Door, _ body: String, token: String = "secret") throws -> (status: Int, text: String) {
+        let answer = try door.send(
+            "POST", "/usage", Array(body.utf8),
+            headers: ["Content-Type": "application/json", "Authorization": "Bearer \(token)"])
+        return (answer.status, answer.text)
+    }
+
+    @Test func `is written as it came, keyed by its subscription`() throws {
+        let door = try door()
+        defer { door.stop() }
+        #expect(try post(door, Self.row).status == 202)
+        let record = try #require(door.log.records.first)
+        #expect(record.topic == .usage && record.environment == .production)
+        #expect(record.key == Array("2000000123456789".utf8) && record.value == Array(Self.row.utf8))
+        #expect(record.header("type") == "usage" && record.header("schema") == "usage/1")
+        #expect(record.timestamp == Apple.now)
+        #expect(door.metric("perennial_ingest_usage_records_total") == 1)
+    }
+
+    @Test func `belongs to the environment of the setting`() throws {
+        let door = try Door {
+            $0.usageToken = "secret"
+            $0.usageEnvironment = .sandbox
+        }
+        defer { door.stop() }
+        #expect(try post(door, Self.row).status == 202)
+        #expect(door.log.records.map(\.environment) == [.sandbox])
+    }
+
+    @Test func `of several subscriptions is one publication`() throws {
+        let door = try door()
+        defer { door.stop() }
+        #expect(try post(door, "[\(Self.row),\(Self.row)]").status == 202)
+        #expect(door.log.publications.map(\.records.count) == [2])
+        #expect(door.log.records[0].header("id") == door.log.records[1].header("id"))
+    }
+
+    @Test func `of nothing is taken`() throws {
+        let door = try door()
+        defer { door.stop() }
+        #expect(try post(door, "[]").status == 202)
+        #expect(door.log.publications.isEmpty)
+    }
+
+    @Test func `with a bad row is refused as a whole, each bad row named`() throws {
+        let door = try door()
+        defer { door.stop() }
+        let bad = #"{"v":2,"originalTransactionId":"1"}"#
+        let answer = try post(door, "[\(bad),\(Self.row),7]")
+        #expect(answer.status == 422)
+        #expect(answer.text.hasPrefix(#"{"errors":[{"index":0,"reason":"v must be 1"},{"index":2,"reason":""#))
+        #expect(door.log.publications.isEmpty)
+    }
+
+    @Test(arguments: [
+        "", "{", #"{"v":1,"v":1}"#, String(repeating: "[", count: 17) + String(repeating: "]", count: 17),
+    ])
+    func `that is no JSON is malformed`(_ body: String) throws {
+        let door = try door()
+        defer { door.stop() }
+        #expect(try post(door, body) == (400, #"{"error":"malformed"}"#))
+    }
+
+    @Test func `without the token is refused before it is read`() throws {
+        let door = try door()
+        defer { door.stop() }
+        for token in ["", "secre", "secrets", "Secret"] {
+            #expect(try post(door, Self.row, token: token).status == 401)
+        }
+        #expect(door.log.publications.isEmpty)
+    }
+
+    @Test func `is not there without a token of the settings`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        #expect(try post(door, Self.row).status == 404)
+    }
+
+    @Test func `that Kafka does not have is answered 503`() throws {
+        let door = try door(FakeLog(.outcome(.failed(.queueFull))))
+        defer { door.stop() }
+        #expect(try post(door, Self.row) == (503, #"{"error":"queue_full"}"#))
+    }
+}

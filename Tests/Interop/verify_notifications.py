@@ -1,0 +1,48 @@
+"""Asks Apple's own library what it thinks of signed notifications.
+
+Usage: verify_notifications.py ROOT_PEM APPS_JSON < LINES
+
+Each line of standard input is a JSON string, the text of one signed payload. For each, one line says "ok", or why not: the
+name of the library's status, or of the exception that it lets through. The nested signed parts are verified, too, as the
+library's users are told to. Whatever app and environment of the file takes it, takes it: as with several endpoints.
+"""
+
+import json
+import ssl
+import sys
+
+from appstoreserverlibrary.models.Environment import Environment
+from appstoreserverlibrary.signed_data_verifier import SignedDataVerifier, VerificationException
+
+
+def opinion(verifier, payload):
+    try:
+        notification = verifier.verify_and_decode_notification(payload)
+        data, app_data = notification.data, notification.appData
+        if data and data.signedTransactionInfo:
+            verifier.verify_and_decode_signed_transaction(data.signedTransactionInfo)
+        if data and data.signedRenewalInfo:
+            verifier.verify_and_decode_renewal_info(data.signedRenewalInfo)
+        if app_data and app_data.signedAppTransactionInfo:
+            verifier.verify_and_decode_app_transaction(app_data.signedAppTransactionInfo)
+        return "ok"
+    except VerificationException as refusal:
+        return refusal.status.name
+    except Exception as error:  # Models that do not fit: a refusal for whoever calls it.
+        return type(error).__name__
+
+
+def main():
+    root = ssl.PEM_cert_to_DER_cert(open(sys.argv[1]).read())
+    verifiers = [
+        SignedDataVerifier([root], False, environment, app["bundleId"], app["appAppleId"])
+        for app in json.load(open(sys.argv[2]))
+        for environment in (Environment.PRODUCTION, Environment.SANDBOX)
+    ]
+    for line in sys.stdin:
+        payload = json.loads(line)
+        opinions = [opinion(verifier, payload) for verifier in verifiers]
+        print("ok" if "ok" in opinions else opinions[0])
+
+
+main()

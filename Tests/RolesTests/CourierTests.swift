@@ -1,0 +1,189 @@
+import Crypto
+import HTTP
+import HTTPClient
+import KafkaTestKit
+import Platform
+import Synchronization
+import Telemetry
+import Testing
+
+@testable import Roles
+
+/// Takes posts, and answers each as the test says.
+private final class Endpoint: HTTPHandler {
+    typealias Answer = @Sendable (_ body: String, _ earlier: Int) -> HTTPResponse
+
+    private let answer: Answer
+    private let received = Mutex<[(body: String, at: ContinuousClock.Instant)]>([])
+    init(_ answer: @escaping Answer) { self.answer = answer }
+
+    var bodies: [String] { received.withLock { $0.map(\.body) } }
+    var times: [ContinuousClock.Instant] { received.withLock { $0.map(\.at) } }
+
+    func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
+    func handle(_ request: HTTPRequest, _ responder: Responder) {
+        let body = String(decoding: request.body, as: UTF8.self)
+        let earlier = received.withLock { received in
+            defer { received.append((body, .now)) }
+            return received.count { $0.body == body }
+        }
+        responder.respond(answer(body, earlier))
+    }
+}
+
+/// What the journal was told of a post.
+private struct Entry: Equatable {
+    let uuid: String
+    let sends: Int
+    let answer: Answer
+    let verdict: Verdict
+}
+
+@Suite struct `The courier` {
+    private static let hour: Int64 = 3_600_000
+
+    private func parcel(
+        _ number: Int, at: Int64 = 0, _ expectation: Parcel.Expectation = .accepted,
+        retryDelays: [Int64] = [1, 12, 24, 48, 72].map { $0 * hour }
+    ) -> Parcel {
+        Parcel(
+            at: at, notificationUUID: "\(number)", expectation: expectation, retryDelays: retryDelays,
+            payload: { Array("payload-\(number)".utf8) })
+    }
+
+    /// Delivers everything to an endpoint that answers so; an hour of Apple's is a tenth of a millisecond.
+    private func deliver(
+        _ parcels: [Parcel], adjust: @escaping @Sendable (inout Courier.Options) -> Void = { _ in },
+        answer: @escaping Endpoint.Answer
+    ) async throws -> (endpoint: Endpoint, entries: [Entry], tally: Tally) {
+        let endpoint = Endpoint(answer)
+        let server = try HTTPServer(
+            HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!), handler: endpoint,
+            metrics: Metrics(), logger: Logger { _ in })
+        defer { server.stop(by: Deadline(after: .seconds(5))) }
+        let url = "http://\(server.address)/notifications"
+        let (entries, tally) = try await blocking {
+            var options = Courier.Options(url: url)
+            options.retryScale = Double(Self.hour) * 10
+            adjust(&options)
+            let client = try HTTPClient()
+            defer { client.close() }
+            let entries = Mutex<[Entry]>([])
+            var courier = Courier(options, client: client) { parcel, _, sends, answer, verdict in
+                entries.withLock {
+                    $0.append(Entry(uuid: parcel.notificationUUID, sends: sends, answer: answer, verdict: verdict))
+                }
+            }
+            var rest = parcels[...]
+            try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
+            return (entries.withLock { $0 }, courier.tally)
+        }
+        return (endpoint, entries, tally)
+    }
+
+    @Test func `posts every payload once when it is taken`() async throws {
+        let (endpoint, entries, tally) = try await deliver((0..<200).map { parcel($0) }) { _, _ in .text(200, "") }
+        #expect(Set(endpoint.bodies) == Set((0..<200).map { #"{"signedPayload":"payload-\#($0)"}"# }))
+        #expect(endpoint.bodies.count == 200)
+        #expect(
+            entries.allSatisfy { $0.sends == 1 && $0.verdict == .accepted && $0.answer == .status(200, error: nil) })
+        #expect(tally.isAllRight && tally.accepted == 200 && tally.sends == 200)
+    }
+
+    @Test func `keeps the order of the posts when one connection is used`() async throws {
+        let (endpoint, _, _) = try await deliver((0..<50).map { parcel($0) }, adjust: { $0.connections = 1 }) { _, _ in
+            .text(200, "")
+        }
+        #expect(endpoint.bodies == (0..<50).map { #"{"signedPayload":"payload-\#($0)"}"# })
+    }
+
+    @Test(arguments: [503, 400, 500, 301, 207])
+    func `tries again after any answer that is no success, with the same payload`(_ status: Int) async throws {
+        let (endpoint, entries, tally) = try await deliver([parcel(1)]) { _, earlier in
+            .text(earlier < 3 ? status : 200, "")
+        }
+        #expect(endpoint.bodies == Array(repeating: #"{"signedPayload":"payload-1"}"#, count: 4))
+        #expect(entries.map(\.sends) == [4])
+        #expect(tally.isAllRight)
+    }
+
+    @Test func `gives up after six sends, and says so`() async throws {
+        let (endpoint, entries, tally) = try await deliver([parcel(1)]) { _, _ in .text(503, "") }
+        #expect(endpoint.bodies.count == 6)
+        #expect(entries == [Entry(uuid: "1", sends: 6, answer: .status(503, error: nil), verdict: .unsettled)])
+        #expect(!tally.isAllRight && tally.givenUp == 1)
+    }
+
+    @Test func `sends once where Apple does not try again`() async throws {
+        let (endpoint, _, tally) = try await deliver([parcel(1, retryDelays: [])]) { _, _ in .text(503, "") }
+        #expect(endpoint.bodies.count == 1)
+        #expect(tally.givenUp == 1)
+    }
+
+    @Test func `waits from the previous attempt as long as Apple does, scaled`() async throws {
+        let (endpoint, _, _) = try await deliver(
+            [parcel(1, retryDelays: [1, 12].map { $0 * Self.hour })],
+            adjust: { $0.retryScale = Double(Self.hour) / 20 }
+        ) { _, _ in .text(503, "") }
+        let times = endpoint.times
+        try #require(times.count == 3)
+        #expect(times[0].duration(to: times[1]) >= .milliseconds(19))
+        #expect(times[1].duration(to: times[2]) >= .milliseconds(239))
+        #expect(times[0].duration(to: times[2]) < .seconds(5))
+    }
+
+    @Test func `tells the story at the speed it is asked for`() async throws {
+        let parcels = [parcel(0, at: 1000), parcel(1, at: 1000 + Self.hour), parcel(2, at: 1000 + 3 * Self.hour)]
+        let (endpoint, _, _) = try await deliver(parcels, adjust: { $0.speed = Double(Self.hour) / 100 }) { _, _ in
+            .text(200, "")
+        }
+        let times = endpoint.times
+        #expect(times[0].duration(to: times[1]) >= .milliseconds(90))
+        #expect(times[0].duration(to: times[2]) >= .milliseconds(290))
+    }
+
+    @Test func `sends no more in a second than it may`() async throws {
+        let start = ContinuousClock.now
+        _ = try await deliver((0..<21).map { parcel($0) }, adjust: { $0.rate = 50 }) { _, _ in .text(200, "") }
+        #expect(ContinuousClock.now - start >= .milliseconds(400))
+    }
+
+    @Test(arguments: [
+        ("bad_signature", 400, "bad_signature", true), ("bad_signature", 400, "malformed", false),
+        ("bad_signature", 200, nil, false), ("wrong_app", 200, nil, true), ("wrong_app", 400, "wrong_app", false),
+        ("too_large", 413, nil, true), ("in_future", 200, nil, true), ("malformed", 404, nil, false),
+    ])
+    func `holds the answer to a forgery to the code it deserves`(
+        _ code: String, _ status: Int, _ error: String?, _ isRight: Bool
+    ) async throws {
+        let (endpoint, entries, tally) = try await deliver([parcel(1, .refused(code: code))]) { _, _ in
+            error.map { .json(status, Array(#"{"error":"\#($0)"}"#.utf8)) } ?? .text(status, "")
+        }
+        #expect(endpoint.bodies.count == 1)
+        #expect(entries.map(\.verdict) == [isRight ? .refused : .wrong])
+        #expect(tally.isAllRight == isRight)
+    }
+
+    @Test func `sends a forgery again when it was not judged`() async throws {
+        let (_, entries, tally) = try await deliver([parcel(1, .refused(code: "malformed"))]) { _, earlier in
+            earlier < 2 ? .text(503, "") : .json(400, Array(#"{"error":"malformed"}"#.utf8))
+        }
+        #expect(entries.map(\.sends) == [3])
+        #expect(tally.isAllRight)
+    }
+
+    @Test func `counts what got no answer by its cause`() async throws {
+        let tally = try await blocking {
+            let client = try HTTPClient()
+            defer { client.close() }
+            // A port of the reserved ones, where nobody listens.
+            var courier = Courier(Courier.Options(url: "http://127.0.0.1:1/"), client: client) { _, _, _, _, _ in }
+            var rest = [parcel(1, retryDelays: [])][...]
+            try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
+            return courier.tally
+        }
+        #expect(tally.givenUp == 1)
+        #expect(tally.summary.contains("answers: not_connected: 1"))
+        #expect(tally.summary.contains("given up after the last retry: 1"))
+    }
+}
