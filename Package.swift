@@ -57,7 +57,7 @@ let roles: [Target] = [
         name: "Ingest",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
-            "Revocation", "Service", "Telemetry",
+            "Revocation", "Service", "Settings", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
@@ -109,15 +109,14 @@ let tests: [Target] = [
         name: "IngestTests",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
-            "KafkaTestKit", "Log",
-            "Platform", "Records", "Service", "Simulation", "Telemetry",
+            "KafkaTestKit", "Log", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
         ]),
     .testTarget(
         name: "ClockTests",
         dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "service-probe"]),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
     .testTarget(

@@ -143,7 +143,8 @@ final class Telling {
         let signed = try notify(
             type, subtype, of: subscription.customer,
             .data(
-                transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason))
+                transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason)
+        )
         subscription.words.autoRenew = subscription.renewal.isOn
         return signed
     }

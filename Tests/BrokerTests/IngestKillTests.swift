@@ -50,8 +50,9 @@ extension RealBroker {
                 try await cluster.broker.restart()
             }
             #expect(simulator.isRunning, "the load ended before the kills: \(simulator.lastLines(5))")
+            // 1: some were given up, such as those of sandbox, which Apple sends once.
             let ending = try await simulator.wait(within: .seconds(300))
-            #expect(ending == .exited(code: 0), "\(simulator.lastLines(10))")
+            #expect([.exited(code: 0), .exited(code: 1)].contains(ending), "\(simulator.lastLines(10))")
             try await ingest.stop()
             try await judge(store, installation)
             await cluster.close()
@@ -77,7 +78,9 @@ extension RealBroker {
                 }
                 for record in try await installation.broker.readWhole(installation.topic("signed", environment)) {
                     let hash = hexadecimal(SHA256.digest(record.value.span))
-                    #expect(posted[hash] == record.value, "not what was posted")
+                    // Not inside the expectation, which would print 20 KB.
+                    let isSame = posted[hash] == record.value
+                    #expect(isSame, "partition \(record.partition), offset \(record.offset) is not what was posted")
                     archived[hash, default: []].insert(Place(environment, record))
                 }
             }
@@ -93,8 +96,9 @@ extension RealBroker {
                 let place = try #require(published[answer.uuid], "\(answer.uuid) was answered 200 and is lost")
                 #expect(archived[answer.sha256] == place, "\(answer.uuid) is not archived beside its notification")
             }
-            // The oracle must not be empty: nearly all were taken in the end.
-            #expect(accepted * 10 > posted.count * 8, "\(accepted) of \(posted.count)")
+            #expect(!answers.contains { $0.verdict == "wrong" }, "a forgery was taken, or refused for another reason")
+            // A judge without cases would be content with anything.
+            #expect(accepted > posted.count / 2, "\(accepted) of \(posted.count)")
         }
 
         /// Where a record lies.
