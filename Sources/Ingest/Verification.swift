@@ -2,9 +2,7 @@
 
 public import AppStore
 import Crypto
-public import Crypto
 public import Platform
-public import Revocation
 import Revocation
 import Synchronization
 
@@ -27,48 +25,42 @@ public protocol NotificationJudge: Sendable {
 /// Verifies on the thread of the request. Verifiers are lent out, so that there are as many as there are threads in use at a
 /// time, each with its own cache of chains.
 public final class VerifierPool: NotificationJudge {
-    /// What of revocation has to be known, and who knows it.
-    public enum Revocation: Sendable {
-        case notAsked
-        /// What nobody knows passes; it is asked beside.
-        case soft(any RevocationSource)
-        /// On a chain of which nothing is known there is no verdict.
-        case hard(any RevocationSource)
-
-        var source: (any RevocationSource)? {
-            switch self {
-            case .notAsked: nil
-            case .soft(let source), .hard(let source): source
-            }
-        }
-    }
-
     /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.
     private struct Lent: @unchecked Sendable {
         let verifier: Verifier
     }
 
     private let policy: VerificationPolicy
-    private let revocation: Revocation
+    private let watch: (any RevocationSource)?
+    private let isRevocationRequired: Bool
     private let idle = Mutex<[Lent]>([])
 
-    public init(_ policy: VerificationPolicy, revocation: Revocation) {
+    /// - Parameter revocation: nil: nobody is asked.
+    public convenience init(_ policy: VerificationPolicy, revocation: Revocations?) {
+        self.init(policy, watch: revocation?.watch, isRevocationRequired: revocation?.isRequired ?? false)
+    }
+
+    init(_ policy: VerificationPolicy, watch: (any RevocationSource)?, isRevocationRequired: Bool) {
         self.policy = policy
-        self.revocation = revocation
+        self.watch = watch
+        self.isRevocationRequired = isRevocationRequired
     }
 
     public func judge(
         _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         let (found, unknown) = judge(body, now: now)
-        guard case .hard(let source) = revocation, !unknown.isEmpty else { return verdict(found) }
-        source.whenKnown(unknown, by: deadline) { status in
+        guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }
+        // No thread of the server waits meanwhile.
+        watch.whenKnown(unknown, by: deadline) { status in
             switch status {
-            // The verifier went on as if it had been.
-            case .good: verdict(found)
-            // Which chain it is, and so which code, the verifier tells.
-            case .revoked: verdict(self.judge(body, now: now).verdict)
+            // Whatever was found: a revoked certificate may have signed it.
             case .unknown: verdict(.none)
+            case .good: verdict(found)
+            case .revoked:
+                // The verifier says which of the parts it was, and in which order.
+                let (found, unknown) = self.judge(body, now: now)
+                verdict(unknown.isEmpty ? found : .none)
             }
         }
     }
@@ -92,16 +84,14 @@ public final class VerifierPool: NotificationJudge {
 
     private func makeVerifier() -> Lent {
         let verifier = Verifier(policy)
-        if let source = revocation.source { verifier.revocation = { source.status(of: $0) } }
+        if let watch { verifier.revocation = { watch.status(of: $0) } }
         return Lent(verifier: verifier)
     }
 }
 
-/// Who knows whether certificates are revoked. See `RevocationWatch`.
-public protocol RevocationSource: Sendable {
-    /// What is known now; does not block.
+/// Who knows whether certificates are revoked.
+protocol RevocationSource: Sendable {
     func status(of chain: TrustedChain) -> RevocationStatus
-    /// `completion` is called once, at the latest by `deadline`, then with `unknown`.
     func whenKnown(
         _ chains: [TrustedChain], by deadline: Deadline, completion: @escaping @Sendable (RevocationStatus) -> Void)
 }

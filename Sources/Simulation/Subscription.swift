@@ -125,9 +125,12 @@ final class Subscription {
     func commit(_ commitment: Commitment) {
         current.commitment = commitment
         let isOn = renewal.commitment?.isOn ?? true
+        let product = renewal.commitment?.product ?? current.product
+        let plan = renewal.commitment?.plan ?? .monthly
+        // Of one period under the plan that follows: Apple does not say whether it is that or the total.
         renewal.commitment = RenewalInfo.CommitmentRenewal(
-            isOn: isOn, product: renewal.commitment?.product ?? current.product,
-            plan: renewal.commitment?.plan ?? .monthly, date: commitment.ends, price: renewal.renewalPrice)
+            isOn: isOn, product: product, plan: plan, date: commitment.ends,
+            price: price(of: product, plan: plan, offer: nil))
         // After the last period the next billing period is the next commitment's.
         renewal.isOn = isOn || commitment.period < Commitment.periods
     }

@@ -45,7 +45,7 @@ final class IngestRig {
         isTLS = !configuration.ingest.isPlaintext
         let lines = lines
         service = IngestService(
-            configuration, judge: VerifierPool(try .init(configuration), revocation: .notAsked), app: "perennial/test",
+            configuration, judge: VerifierPool(try .init(configuration), revocation: nil), app: "perennial/test",
             health: health, metrics: metrics, logger: Logger { lines.append($0) })
         for part in service.parts { try part.start { _ in } }
     }

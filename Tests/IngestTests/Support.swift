@@ -112,7 +112,7 @@ final class Door: Sendable {
     }
 
     init(
-        _ log: FakeLog = FakeLog(), judge: any NotificationJudge = VerifierPool(Apple.policy, revocation: .notAsked),
+        _ log: FakeLog = FakeLog(), judge: any NotificationJudge = VerifierPool(Apple.policy, revocation: nil),
         now: Int64 = Apple.now, adjust: (inout Endpoint.Configuration) -> Void = { _ in }
     ) throws {
         self.log = log

@@ -14,7 +14,10 @@ import Testing
     @Test(
         arguments: [
             (["--ingest.plaintext", "true"], "apps is not set"), (["--apps", "APPS"], "ingest has no certificate"),
-            (["--apps", "APPS", "--ingest.tls.key", "APPS"], "ingest.tls.key is set and ingest.tls.certificate is not"),
+            (
+                ["--apps", "APPS", "--ingest.tls.key", "APPS"],
+                "ingest.tls.key is set and ingest.tls.certificate is not"
+            ),
             (["--apps", "APPS", "--ingest.plaintext", "true"], "kafka.bootstrap.servers is not set"),
             (
                 [
@@ -23,7 +26,9 @@ import Testing
                 ], "take one of the two out"
             ),
         ])
-    func `ends with 2 and says why when settings do not go together`(_ arguments: [String], _ words: String) async throws {
+    func `ends with 2 and says why when settings do not go together`(_ arguments: [String], _ words: String)
+        async throws
+    {
         let folder = try ScratchDirectory("ingest-command")
         let apps = try folder.write(Self.apps, to: "apps.json")
         let result = try await perennial(["ingest"] + arguments.map { $0 == "APPS" ? apps : $0 })

@@ -6,7 +6,6 @@ import Configuration
 import Ingest
 import Kafka
 import Platform
-import Revocation
 import Service
 import Telemetry
 
@@ -36,28 +35,29 @@ extension Command {
             return run(configuration, policy, invocation.output)
         })
 
-    private static func run(_ configuration: Configuration, _ policy: VerificationPolicy) -> ExitCode {
+    private static func run(_ configuration: Configuration, _ policy: VerificationPolicy, _ output: Output) -> ExitCode
+    {
         let settings = configuration.service
         let logger = Logger(level: settings.logLevel, format: settings.logFormat)
         let metrics = Metrics()
         metrics.buildInfo(version: PerennialVersion.text)
         let health = Health()
-        let revocation: VerifierPool.Revocation
+        let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
+        let revocations: Revocations?
         do {
-            switch configuration.verification.ocsp {
-            case .off: revocation = .notAsked
-            case .soft: revocation = .soft(try RevocationWatch(metrics: metrics, logger: logger))
-            case .hard: revocation = .hard(try RevocationWatch(metrics: metrics, logger: logger))
-            }
+            revocations = try Revocations.make(
+                configuration, maxWaiters: configuration.ingest.maxInFlight, metrics: metrics, logger: logger)
         } catch {
-            logger.error("revocation cannot be asked for", ["reason": .string("\(error)")])
+            output.message("perennial ingest: \(error)")
             return .gaveUp
         }
-        let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
-        let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
         let ingest = IngestService(
-            configuration, judge: VerifierPool(policy, revocation: revocation),
+            configuration, judge: VerifierPool(policy, revocation: revocations),
             app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
-        return Service([admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload).run()
+        let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+        // Before those who ask it, so that it stops after them.
+        let asked: [any ServicePart] = revocations.map { [$0] } ?? []
+        return Service(asked + [admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload)
+            .run()
     }
 }
