@@ -19,7 +19,7 @@ let values: [Target] = [
     .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "JSON", dependencies: ["CSIMDJSON"]),
     .target(name: "CCrypto", dependencies: ["COpenSSL"]),
-    .target(name: "Crypto", dependencies: ["CCrypto", "COpenSSL"]),
+    .target(name: "Crypto", dependencies: ["CCrypto"]),
 ]
 
 // MARK: Domain: pure values too, of what Apple says and we promise. No Foundation.

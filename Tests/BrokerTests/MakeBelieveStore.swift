@@ -50,6 +50,15 @@ struct MakeBelieveStore: Sendable {
             environment: .only([:]), workingDirectory: "/")
     }
 
+    func payloadCount() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: payloads).count { $0.hasSuffix(".jws") }
+    }
+
+    /// Posts that have their last answer by now.
+    func answerCount() -> Int {
+        FileManager.default.contents(atPath: acknowledged)?.count { $0 == UInt8(ascii: "\n") } ?? 0
+    }
+
     func answers() throws -> [Answered] {
         try String(contentsOfFile: acknowledged, encoding: .utf8).split(separator: "\n").map { line in
             let json = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])

@@ -39,11 +39,20 @@ extension Chain {
 @Suite(.ownThreads) struct `A verdict of ingest` {
     enum Mode { case soft, hard }
 
+    private func pool(_ chain: Chain, _ mode: Mode, _ run: WatchRun) -> VerifierPool {
+        VerifierPool(chain.policy, watch: run.watch, isRevocationRequired: mode == .hard)
+    }
+
+    private func judge(
+        _ jws: [UInt8], _ chain: Chain, _ mode: Mode, _ run: WatchRun
+    ) async throws -> Verdict {
+        try await judge(jws, pool(chain, mode, run))
+    }
+
     /// - Parameter limit: how long the request may wait.
     private func judge(
-        _ jws: [UInt8], _ chain: Chain, _ mode: Mode, _ run: WatchRun, limit: Duration = .seconds(10)
+        _ jws: [UInt8], _ pool: VerifierPool, limit: Duration = .seconds(10)
     ) async throws -> Verdict {
-        let pool = VerifierPool(chain.policy, watch: run.watch, isRevocationRequired: mode == .hard)
         let verdict = Mutex<Verdict?>(nil)
         pool.judge(jws, now: Chain.now, by: Deadline(after: limit)) { found in verdict.withLock { $0 = found } }
         try await waitUntil("a verdict") { verdict.withLock { $0 != nil } }
@@ -84,16 +93,17 @@ extension Chain {
         let chain = try Chain()
         let run = try WatchRun(nil)
         defer { run.stop() }
+        let pool = pool(chain, .hard, run)
         for isSpoilt in [false, true] {
             let jws = chain.notification(spoilsSignature: isSpoilt)
-            guard case .none = try await judge(jws, chain, .hard, run, limit: .milliseconds(200)) else {
+            guard case .none = try await judge(jws, pool, limit: .milliseconds(200)) else {
                 Issue.record("there was a verdict")
                 return
             }
         }
         // What is refused before revocation is asked about needs no answer.
         let other = Array(#"{"alg":"none"}"#.utf8)
-        #expect(reason(try await judge(chain.notification(header: other), chain, .hard, run)) == .badAlgorithm)
+        #expect(reason(try await judge(chain.notification(header: other), pool)) == .badAlgorithm)
     }
 
     @Test func `B6-14 is given at once under soft while nobody answers`() async throws {

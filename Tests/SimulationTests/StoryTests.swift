@@ -158,6 +158,18 @@ private let courses = [
         }
     }
 
+    @Test func `pay the higher price from the next period on`() throws {
+        for story in [Story.priceAccepted, .priceWithoutConsent] {
+            let notifications = try simulation(of: story).life(of: 0).notifications
+            let announced = try #require(notifications.firstIndex { $0.notificationType == "PRICE_INCREASE" })
+            let paid = try #require(notifications.dropFirst(announced).first { $0.kind == "DID_RENEW" })
+            let old = try #require(notifications[announced].transactionJSON?["price"]?.integer)
+            #expect(try #require(paid.transactionJSON?["price"]?.integer) > old)
+            #expect(paid.transactionJSON?["price"] == notifications[announced].renewalJSON?["renewalPrice"])
+            #expect(paid.renewalJSON?["priceIncreaseStatus"] == nil)
+        }
+    }
+
     @Test func `make sandbox quick and end it after twelve renewals`() throws {
         let notifications = try simulation(of: .steady, sandbox: true).life(of: 0).notifications
         #expect(notifications.count { $0.notificationType == "DID_RENEW" } == 12)
