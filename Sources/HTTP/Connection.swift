@@ -39,6 +39,8 @@ final class Connection: Sendable {
         /// nil until the head is there.
         var request: HTTPRequest?
         var body: [UInt8] = []
+        /// What the head announced; 0 when it announced nothing.
+        var declaredBytes = 0
         /// An answer that waits until the body, of no use any more, has come in.
         var refusal: HTTPResponse?
         var discardedBytes = 0
@@ -52,6 +54,10 @@ final class Connection: Sendable {
             }
         }
     }
+
+    /// Set aside with the first byte of a body that announces as much: a notification fits, and is not moved while it comes
+    /// in. An announcement alone gets nothing.
+    private static let firstBodyBytes = 32 << 10
 
     let core: ServerCore
     let handle: ConnectionHandle
@@ -95,7 +101,10 @@ final class Connection: Sendable {
         } catch {
             return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
         }
-        guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else { return .YES }
+        guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
+            state.withLock { $0.declaredBytes = framing.declaredBytes ?? 0 }
+            return .YES
+        }
         // Who waits for "100 Continue" has not sent the body yet; who announces too much is not waited for.
         let isAwaited = framing.hasBody && headers["Expect"] != nil
         if isAwaited || (framing.declaredBytes ?? 0) > core.configuration.maxDiscardedBytes {
@@ -133,6 +142,7 @@ final class Connection: Sendable {
                 state.body = []
             }
             guard let refusal = state.refusal else {
+                if state.body.isEmpty { state.body.reserveCapacity(min(state.declaredBytes, Self.firstBodyBytes)) }
                 state.body.append(contentsOf: bytes)
                 return .YES
             }
@@ -255,6 +265,7 @@ final class Connection: Sendable {
             state.request = nil
             state.refusal = nil
             state.body = []
+            state.declaredBytes = 0
             state.discardedBytes = 0
             if case .cut = state.phase { return }
             let received = state.socket.map { perennial_received_bytes($0) } ?? -1
