@@ -75,6 +75,10 @@ let roles: [Target] = [
 let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
+    .target(name: "CLoad", dependencies: ["CCurl"]),
+    .target(
+        name: "IngestTestKit",
+        dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
@@ -96,12 +100,16 @@ let tests: [Target] = [
         name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(
         name: "RevocationTests",
-        dependencies: ["Crypto", "HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Revocation", "Telemetry"]),
+        dependencies: [
+            "AppStore", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation",
+            "Telemetry", "perennial",
+        ]),
     .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit", "Log",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
+            "KafkaTestKit", "Log",
             "Platform", "Records", "Service", "Simulation", "Telemetry",
         ]),
     .testTarget(
@@ -115,8 +123,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "KafkaTestKit",
-            "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
+            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
+            "KafkaTestKit", "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
@@ -154,6 +162,7 @@ let package = Package(
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+        .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -34,10 +34,10 @@ public final class Ticker: ServicePart {
     public let name = "clock"
     private let parts: [ThreadPart]
 
-    /// Adds the condition `ticks` to `health`.
+    /// Adds the condition `clock` to `health`.
     public init(_ configuration: Configuration, health: Health, metrics: Metrics, logger: Logger) {
         let status = TickerStatus()
-        health.condition("ticks") { status.reason }
+        health.condition(name) { status.reason }
         // Environments share nothing, so that a topic missing in one does not hold up the other.
         parts = Environment.allCases.map { environment in
             let names = Names(prefix: configuration.prefix, environment: environment)

@@ -3,7 +3,7 @@
 import Glibc
 import Synchronization
 
-enum Ports {
+package enum Ports {
     /// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a broker that is down for a
     /// moment finds its port again. Above what services usually have.
     private static let range: ClosedRange<UInt16> = 20000...32000
@@ -13,7 +13,7 @@ enum Ports {
 
     /// A port that nobody listens on now, and that this process has not given out before. Another process may still be
     /// quicker: who starts a broker tries again with others.
-    static func free() throws -> UInt16 {
+    package static func free() throws -> UInt16 {
         for _ in 0..<attempts {
             let port = UInt16.random(in: range)
             if given.withLock({ $0.insert(port).inserted }) && Loopback.isFree(port) { return port }

@@ -45,7 +45,7 @@ struct CertificateChain {
             .basicConstraints(isAuthority: true, pathLength: nil), .keyUsage([5, 6]),
         ]
         let rootRequest = CertificateRequest(
-            commonName: "Simulated Root CA", serial: serial(8), validity: SimulatedAuthority.validity,
+            commonName: "Simulated Root CA - G3", serial: serial(8), validity: SimulatedAuthority.validity,
             extensions: authorityUsage)
         let key = rootKey
         let made =
@@ -70,23 +70,25 @@ struct CertificateChain {
             leafRequest, ofBytes: Self.leafBytes, key: leafKey, issuer: (intermediate, intermediateKey))
     }
 
-    /// A certificate of about that size, give or take the few bytes by which signatures differ: a policy statement in plain
-    /// words, as Apple's leaf has one, fills the room.
+    /// A certificate of that size, give or take the few bytes by which signatures differ: a policy statement in plain words,
+    /// as Apple's leaf has one, fills the room.
     private static func make(
         _ request: CertificateRequest, ofBytes size: Int, key: SigningKey,
         issuer: (certificate: Certificate, key: SigningKey)?
     ) throws(CertificateFault) -> Certificate {
-        let bare = try Certificate.make(request, key: key, issuer: issuer)
-        // Less than that would not hold the statement's own frame.
-        let room = size - bare.der.count - policyFrameBytes
-        guard room > 0 else { return bare }
-        var filled = request
-        filled.extensions.append(.policy(String(repeating: "Not Apple. ", count: room / 11 + 1), bytes: room))
-        return try Certificate.make(filled, key: key, issuer: issuer)
+        var made = try Certificate.make(request, key: key, issuer: issuer, isDeterministic: true)
+        // Less would not hold the statement's own frame.
+        guard size - made.der.count > 60 else { return made }
+        var words = 0
+        // The first statement, with no words, shows what its frame takes; the second what lengths of two bytes add.
+        for _ in 0..<3 {
+            var filled = request
+            filled.extensions.append(.policy(String(repeating: "Not Apple. ", count: words / 11 + 1), bytes: words))
+            made = try Certificate.make(filled, key: key, issuer: issuer, isDeterministic: true)
+            words = max(0, words + size - made.der.count)
+        }
+        return made
     }
-
-    /// Identifiers, tags and lengths around the words.
-    private static let policyFrameBytes = 51
 }
 
 extension CertificateRequest.Extension {

@@ -21,14 +21,13 @@ struct Heap<Element: Comparable> {
         guard let first = elements.first else { return last }
         elements[0] = last
         var parent = 0
-        while true {
-            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < elements.count }
-            guard let least = children.min(by: { elements[$0] < elements[$1] }), elements[least] < elements[parent]
-            else {
-                return first
-            }
+        while 2 * parent + 1 < elements.count {
+            var least = 2 * parent + 1
+            if least + 1 < elements.count, elements[least + 1] < elements[least] { least += 1 }
+            guard elements[least] < elements[parent] else { break }
             elements.swapAt(parent, least)
             parent = least
         }
+        return first
     }
 }

@@ -141,6 +141,8 @@ final class Subscription {
         renewal.isRetrying = nil
         renewal.graceUntil = nil
         renewal.winBackOffers = []
+        // A higher price is paid from here on, and none is pending.
+        renewal.priceIncreaseStatus = nil
         renewal.renewalDate = due
         renewal.offer = offerPeriodsLeft > 0 ? offer : nil
         if renewal.plan == .upfront { renewal.commitment = nil }
@@ -149,6 +151,15 @@ final class Subscription {
 
     func priceRenewal() {
         renewal.renewalPrice = price(of: renewal.nextProduct, plan: renewal.plan, offer: renewal.offer)
+    }
+
+    /// Shared periods end with the purchaser's, whenever the sharing began.
+    func align(with purchaser: Subscription) {
+        anchor = purchaser.anchor
+        periodsSinceAnchor = purchaser.periodsSinceAnchor
+        cycle = purchaser.cycle
+        current.expiresDate = purchaser.due
+        renewal.renewalDate = purchaser.due
     }
 
     /// The developer moved the end of the period.

@@ -8,19 +8,34 @@ extension Telling {
 
     /// The first purchase in the group, now.
     func subscribe(
-        to product: Product, plan: Plan = .upfront, offer: Offer? = nil, as member: Customer? = nil,
-        withToken: Bool = true
+        to product: Product, plan: Plan = .upfront, offer: Offer? = nil, withToken: Bool = true
     ) throws(Ending) -> Subscription {
         let subscription = Subscription(
-            product, id: nextId(), plan: plan, offer: offer, customer: member ?? customer,
-            accountToken: member == nil && setsToken && withToken ? accountToken : nil, now: now)
+            product, id: nextId(), plan: plan, offer: offer, customer: customer,
+            accountToken: setsToken && withToken ? accountToken : nil, now: now)
         if plan == .monthly { subscription.commit(to: 1) }
-        did(member == nil ? "subscribed" : "joined_family", subscription)
+        did("subscribed", subscription)
+        try start(subscription)
+        return subscription
+    }
+
+    /// Another member of the family may use what the purchaser pays.
+    func share(_ purchaser: Subscription) throws(Ending) -> Subscription {
+        // No app can set a token for a purchase that is shared.
+        let member = Subscription(
+            purchaser.current.product, id: nextId(), plan: .upfront, offer: nil, customer: familyMember(),
+            accountToken: nil, now: now)
+        member.align(with: purchaser)
+        did("joined_family", member)
+        try start(member)
+        return member
+    }
+
+    private func start(_ subscription: Subscription) throws(Ending) {
         try tell("SUBSCRIBED", "INITIAL_BUY", of: subscription, status: 1)
         subscriptions.append(subscription)
         subscription.giveCurrent()
         subscription.sayCurrent()
-        return subscription
     }
 
     /// Back after the end, now, under the same number.
@@ -131,6 +146,7 @@ extension Telling {
         let plan = subscription.current.plan ?? .upfront
         let product = subscription.renewal.nextProduct
         subscription.renewals += 1
+        subscription.offerPeriodsLeft = 0
         subscription.next(id: nextId(), isRenewal: true)
         subscription.begin(
             product, plan: plan, offer: nil, at: start, from: isInGrace ? due : start, startsCycle: !isInGrace)
@@ -217,7 +233,7 @@ extension Telling {
         }
         switch pace {
         case .production:
-            try renew(subscription, times: 3...24)
+            try renew(subscription, times: subscription.current.product.length == .year ? 1...3 : 3...24)
             try pass(subscription, perMille: 200...800)
             try turnOff(subscription)
         case .sandbox:

@@ -8,6 +8,7 @@ extension Telling {
         var old = subscription.current
         old.isUpgraded = true
         subscription.next(id: nextId(), isRenewal: false)
+        subscription.offerPeriodsLeft = (offer?.periods ?? 1) - 1
         subscription.begin(product, plan: .upfront, offer: offer, at: start, from: start, startsCycle: true)
         let isOffer = offer != nil
         try tell(isOffer ? "OFFER_REDEEMED" : "DID_CHANGE_RENEWAL_PREF", "UPGRADE", of: subscription, status: 1)

@@ -22,8 +22,12 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CLoops",
+                .product(name: "Domain", package: "perennial"),
+                .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
+                // Not linked: built beside it, to be started.
+                .product(name: "perennial", package: "perennial"),
             ],
             swiftSettings: strict),
     ],

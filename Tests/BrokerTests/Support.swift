@@ -47,6 +47,16 @@ struct Broker: Sendable {
 
     /// Everything in the topic up to its end, as readers of committed records see it, or with open and aborted ones.
     func read(_ topic: String, uncommitted: Bool = false) async throws -> [Copy] {
+        try await read(topic, uncommitted: uncommitted) { Copy($0) }
+    }
+
+    /// The same with keys and values as bytes.
+    func readWhole(_ topic: String) async throws -> [WholeRecord] { try await read(topic) { WholeRecord($0) } }
+
+    private func read<Taken: Sendable>(
+        _ topic: String, uncommitted: Bool = false,
+        _ take: @escaping @Sendable (borrowing ConsumedRecord) -> Taken
+    ) async throws -> [Taken] {
         try await blocking {
             var options = Consumer.Configuration(clientID: "reader", groupID: "reader", properties: properties)
             options.readsUncommitted = uncommitted
@@ -60,13 +70,13 @@ struct Broker: Sendable {
             try consumer.assign(
                 Dictionary(
                     uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
-            var copies: [Copy] = []
+            var copies: [Taken] = []
             let deadline = Deadline(after: patience)
             while !consumer.isAtEnd {
                 if deadline.hasPassed {
                     throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end")
                 }
-                if let record = try consumer.poll(.milliseconds(100)) { copies.append(Copy(record)) }
+                if let record = try consumer.poll(.milliseconds(100)) { copies.append(take(record)) }
             }
             return copies
         }

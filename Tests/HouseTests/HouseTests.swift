@@ -67,6 +67,7 @@ import Testing
         "CRocksDBVersion": ["Roles"],
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],
+        "CLoad": ["IngestTestKit"],
         "COpenSSL": ["Crypto", "Roles"],
         "CMicroHTTPD": ["HTTP"],
         "CSIMDJSON": ["JSON"],

@@ -61,7 +61,8 @@ import Testing
         let authority = try SimulatedAuthority(seed: 1)
         let forger = try Forger(authority, seed: 1)
         var delivery = Delivery(simulation.notifications, Delivery.Configuration(seed: 1))
-        let first = try #require(delivery.next())
+        let next = delivery.next()
+        let first = try #require(next)
         let payload = first.signedPayload(by: authority, forger: forger)
         var attempts = [first.at]
         var failed = first

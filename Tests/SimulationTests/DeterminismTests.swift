@@ -1,4 +1,5 @@
 import Crypto
+import JSON
 import Simulation
 import Testing
 
@@ -23,7 +24,7 @@ import Testing
     /// The digest was written down from a first run: another one would mean that a seed in a report of a defect no longer
     /// repeats it.
     @Test func `means the same run in every process and release`() throws {
-        let text = try transcript(configuration(seed: 1, subscribers: 40)).flatMap { $0 + [10] }
+        let text = Array(try transcript(configuration(seed: 1, subscribers: 40)).joined(separator: [10]))
         #expect(hexadecimal(SHA256.digest(text.span)) == "DIGEST")
     }
 
@@ -40,10 +41,10 @@ import Testing
         var owners: [String: Int] = [:]
         for notification in simulation.notifications {
             #expect(uuids.insert(notification.notificationUUID).inserted)
-            let id = try notification.transactionJSON.map { try #require($0["transactionId"]?.string) }
-            guard let id else { continue }
+            guard let id = notification.transactionJSON?["transactionId"]?.string else { continue }
             #expect(id.utf8.count == 16)
-            #expect(owners.updateValue(notification.subscriber, forKey: id) ?? notification.subscriber == notification.subscriber)
+            let before = owners.updateValue(notification.subscriber, forKey: id)
+            #expect(before == nil || before == notification.subscriber)
         }
     }
 }
@@ -66,7 +67,7 @@ import Testing
         let simulation = try Simulation(configuration)
         var notifications = simulation.notifications
         var most = 0
-        for _ in 0..<6000 {
+        for _ in 0..<3000 {
             _ = notifications.next()
             most = max(most, notifications.subscribersUnderWay)
         }
@@ -79,12 +80,13 @@ import Testing
         short.end = start + 60 * day
         let simulation = try Simulation(short)
         let whole = try Simulation(configuration(subscribers: 50))
+        #expect(Array(simulation.notifications).count > 50)
         for subscriber in 0..<50 {
             let cut = simulation.life(of: subscriber)
             let all = whole.life(of: subscriber)
-            #expect(cut.notifications.map(\.notificationUUID) == all.notifications.map(\.notificationUUID).filter { uuid in
-                all.notifications.contains { $0.notificationUUID == uuid && $0.at < short.end }
-            })
+            #expect(
+                cut.notifications.map(\.notificationUUID)
+                    == all.notifications.filter { $0.at < short.end }.map(\.notificationUUID))
         }
     }
 

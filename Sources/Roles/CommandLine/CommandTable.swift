@@ -1,7 +1,16 @@
 // The commands this version has. A new one is a value here; names not listed here are told to be to come.
 
 extension Program {
-    public static let standard = Program(commands: [
-        .ingest, .clock, .topics, .deadLetters, .verify, .check, .simulate, .help, .version(),
-    ])
+    public static let standard = Program(
+        commands: [
+            .ingest,
+            .clock,
+            .topics,
+            .deadLetters,
+            .verify,
+            .check,
+            .simulate,
+            .help,
+            .version(),
+        ])
 }

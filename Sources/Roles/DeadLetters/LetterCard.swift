@@ -17,9 +17,9 @@ struct LetterCard {
 
     func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
         var found = 0
-        var progress = Progress(output)
+        var progress = ProgressBar.standardError()
         for scan in scans {
-            try scan.run(from: start, progress: { progress.show($0, of: $1, in: scan.topic) }) {
+            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
                 record throws(DeadLettersFault) in
                 let letter = Letter(record, in: scan.environment)
                 guard query.matches(letter) else { return true }
@@ -28,11 +28,13 @@ struct LetterCard {
                     return false
                 }
                 found += 1
+                progress.end()
                 let body = record.copyOfValue() ?? []
                 if query.isRaw { output.data(Self.text(body)) } else { show(letter, body, in: scan.topic) }
                 return true
             }
         }
+        progress.end()
         if found == 0 { output.message("perennial dead-letters: there is no such letter") }
         return found == 0 ? .no : .done
     }

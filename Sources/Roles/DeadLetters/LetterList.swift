@@ -13,18 +13,19 @@ struct LetterList {
     func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
         let limit = query.limit ?? LetterQuery.defaultListLimit
         var newest = NewestLetters(limit: limit)
-        var progress = Progress(output)
+        var progress = ProgressBar.standardError()
         for scan in scans {
             // What a filter leaves out may be anything, so then everything is looked at.
             let start: LetterScan.Start =
                 query.since.map { .time($0) } ?? (query.reasons.isEmpty ? .newest(limit) : .beginning)
-            try scan.run(from: start, progress: { progress.show($0, of: $1, in: scan.topic) }) {
+            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
                 record throws(DeadLettersFault) in
                 let letter = Letter(record, in: scan.environment)
                 if query.matches(letter) { newest.add(letter) }
                 return true
             }
         }
+        progress.end()
         let letters = newest.sorted
         for letter in letters { output.data(query.isJSON ? letter.jsonLine : letter.textLine) }
         if letters.isEmpty { output.message("perennial dead-letters: there are none") }
@@ -96,23 +97,4 @@ func printable(_ text: String) -> String {
         }
     }
     return shown
-}
-
-/// Says now and then how far a long reading is.
-struct Progress {
-    /// Nobody wonders earlier.
-    private static let interval: Duration = .seconds(5)
-    private let output: Output
-    private var next = Deadline(after: interval)
-
-    init(_ output: Output) {
-        self.output = output
-    }
-
-    mutating func show(_ done: Int64, of total: Int64, in topic: String) {
-        // The clock is looked at once for some records.
-        guard done % 256 == 0, next.hasPassed else { return }
-        next = Deadline(after: Self.interval)
-        output.message("\(topic): \(done) of \(total) letters, \(done * 100 / max(1, total)) %")
-    }
 }

@@ -60,10 +60,10 @@ struct LetterScan: Sendable {
     private static let answerLimit: Duration = .seconds(10)
 
     /// - Parameters:
-    ///   - progress: called after each record with how many have been passed and how many there are to pass.
+    ///   - progress: called after each record with the fraction that has been passed, 0 to 1.
     ///   - body: false ends the reading.
     func run(
-        from start: Start, progress: (_ done: Int64, _ total: Int64) -> Void = { _, _ in },
+        from start: Start, progress: (_ fraction: Double) -> Void = { _ in },
         _ body: (borrowing ConsumedRecord) throws(DeadLettersFault) -> Bool
     ) throws(DeadLettersFault) {
         let consumer: Consumer
@@ -98,7 +98,7 @@ struct LetterScan: Sendable {
             if NextOffset(after: record.offset) == end { ends[partition] = nil }
             done += 1
             if try !body(record) { return }
-            progress(done, total)
+            progress(Double(done) / Double(max(1, total)))
         }
     }
 

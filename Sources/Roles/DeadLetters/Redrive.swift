@@ -48,9 +48,11 @@ struct Redrive {
             archivesSignedPayloads: configuration.verification.archivesSignedPayloads)
         var tallies: [String: Tally] = [:]
         var count = 0
-        var progress = Progress(output)
+        var progress = ProgressBar.standardError()
+        // Also when it ends early: what is said then begins on an empty line.
+        defer { progress.end() }
         for scan in scans {
-            try scan.run(from: start, progress: { progress.show($0, of: $1, in: scan.topic) }) {
+            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
                 record throws(DeadLettersFault) in
                 let letter = Letter(record, in: scan.environment)
                 guard query.matches(letter) else { return true }
@@ -70,6 +72,7 @@ struct Redrive {
             }
         }
         try publisher?.finish()
+        progress.end()
         report(tallies)
         return .done
     }

@@ -1,0 +1,140 @@
+// A real ingest: the built program, TLS, a Kafka.
+
+import Crypto
+import Glibc
+import HTTPClient
+public import KafkaTestKit
+import Platform
+
+/// `perennial ingest` on a free port of loopback, its topics created, ready. It ends with this object.
+public final class IngestProcess: Sendable {
+    public let url: String
+    /// For clients: what the server's certificate leads to.
+    public let authorityFile: String
+    public let process: ChildProcess
+    private let scratch: ScratchDirectory
+
+    /// Cold start, topics and first connections to a broker that is busy with other things.
+    private static let startLimit: Duration = .seconds(60)
+
+    /// - Parameters:
+    ///   - program: path of `perennial`.
+    ///   - roots: PEM, what the notifications are signed under.
+    ///   - prefix: of the topics; they are created when they are missing, with one replica.
+    ///   - settings: `["--archive.signed.payloads", "false"]`
+    public static func start(
+        _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, settings: [String] = []
+    ) async throws -> IngestProcess {
+        let scratch = try ScratchDirectory("perennial-ingest")
+        let common = ["--topic.prefix", prefix, "--kafka.bootstrap.servers", bootstrap]
+        let replicas = ["--topics.replication.factor", "1", "--topics.min.insync.replicas", "1"]
+        let made = try await run(
+            program, ["topics", "apply"] + common + replicas, environment: .only([:]), workingDirectory: scratch.path)
+        guard made.code == 0 else { throw IngestTestFault("the topics were not made:\n\(made.words)") }
+        let identity = try ServerIdentity()
+        let files = [
+            "--apps", try scratch.write(apps, to: "apps.json"),
+            "--verify.roots", try scratch.write(String(decoding: roots, as: UTF8.self), to: "roots.pem"),
+            "--ingest.tls.certificate", try scratch.write(identity.certificate, to: "server.pem"),
+            "--ingest.tls.key", try scratch.write(identity.key, to: "server.key"),
+        ]
+        let listen = ["--ingest.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--log.format", "text"]
+        // As in production: two arenas, however many threads.
+        let process = try ChildProcess(
+            program, ["ingest"] + common + files + listen + settings, environment: .only(["MALLOC_ARENA_MAX": "2"]),
+            workingDirectory: scratch.path, mergesErrors: true)
+        let admin = try await address(after: "admin server listens", of: process)
+        let address = try await address(after: "ingest listens", of: process)
+        try await waitUntil("ingest is ready\n\(process.lastLines(20))", within: startLimit) {
+            guard process.isRunning else { throw IngestTestFault("ingest ended: \(process.lastLines(20))") }
+            return try await onOwnThread("probe") { isReady(admin) }
+        }
+        return IngestProcess(
+            url: "https://\(address)/notifications", authorityFile: "\(scratch.path)/server.pem", process: process,
+            scratch: scratch)
+    }
+
+    private init(url: String, authorityFile: String, process: ChildProcess, scratch: ScratchDirectory) {
+        self.url = url
+        self.authorityFile = authorityFile
+        self.process = process
+        self.scratch = scratch
+    }
+
+    /// The program says where it listens; the port is the system's choice.
+    private static func address(after words: String, of process: ChildProcess) async throws -> String {
+        try await process.waitUntilPrinted(words, within: startLimit)
+        var found: String?
+        // The line may be half written.
+        try await waitUntil("the address after \"\(words)\"") {
+            let line = process.standardOutput.split(separator: "\n").first { $0.contains(words) }
+            found = line?.split(separator: "address=").dropFirst().first.map {
+                String($0.prefix { !" \n".contains($0) })
+            }
+            return found?.contains(":") == true
+        }
+        return found ?? ""
+    }
+
+    private static func isReady(_ admin: String) -> Bool {
+        guard let client = try? HTTPClient() else { return false }
+        defer { client.close() }
+        return (try? client.answer(to: HTTPClient.Request("GET", "http://\(admin)/readyz")))?.status == 200
+    }
+
+    // MARK: What it costs
+
+    /// User and system time of all of its threads so far.
+    public func cpuSeconds() throws -> Double {
+        let text = try readProc("stat")
+        // The name of the program, in parentheses, may contain anything.
+        let fields = text.split(separator: ")").last.map { $0.split(separator: " ") } ?? []
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
+            throw IngestTestFault("/proc/\(process.processID)/stat is not as expected")
+        }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// The most memory that it has ever had (VmHWM).
+    public func peakMemoryBytes() throws -> Int {
+        let line = try readProc("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        guard let kilobytes = line?.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
+        else { throw IngestTestFault("/proc/\(process.processID)/status is not as expected") }
+        return kilobytes * 1024
+    }
+
+    private func readProc(_ name: String) throws -> String {
+        String(decoding: try readFile("/proc/\(process.processID)/\(name)", limitBytes: 1 << 16), as: UTF8.self)
+    }
+}
+
+/// A server certificate for loopback, signed by itself; ECDSA P-256, as most servers have by now.
+struct ServerIdentity {
+    let certificate: String
+    let key: String
+
+    init() throws {
+        let signingKey = SigningKey(.p256)
+        let now = WallClock.milliseconds()
+        let day: Int64 = 86_400_000
+        let request = CertificateRequest(
+            commonName: "localhost", serial: [1], validity: (now - day)...(now + 30 * day),
+            extensions: [
+                .basicConstraints(isAuthority: true, pathLength: nil),
+                .subjectAlternativeNames(dns: ["localhost"], addresses: ["127.0.0.1"]),
+            ])
+        certificate = pem(try Certificate.make(request, key: signingKey))
+        key = String(decoding: signingKey.pem, as: UTF8.self)
+    }
+}
+
+private func pem(_ certificate: Certificate) -> String {
+    let der = certificate.der
+    var rest = Base64.encodeStandard(der.span)[...]
+    var lines = ["-----BEGIN CERTIFICATE-----"]
+    while !rest.isEmpty {
+        lines.append(String(decoding: rest.prefix(64), as: UTF8.self))
+        rest = rest.dropFirst(64)
+    }
+    return (lines + ["-----END CERTIFICATE-----", ""]).joined(separator: "\n")
+}

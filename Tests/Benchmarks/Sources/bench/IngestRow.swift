@@ -1,0 +1,110 @@
+// A real ingest, its CPU time for each notification that it answers with 200.
+
+import Glibc
+import IngestTestKit
+import KafkaTestKit
+import Platform
+
+/// A run of about five seconds at the floor.
+private let posts = 10_000
+private let connections = 64
+private let rounds = 5
+/// Over L/3, without and with the archive of signed payloads.
+private let floorWithoutArchive = 0.60
+private let floorWithArchive = 0.50
+
+/// Handshakes are dear on the client's side, too: fewer, and as many at a time as leave the server something to do.
+private let newConnections = 3_000
+private let newAtATime = 32
+private let newConnectionsPerSecond = 1_000.0
+
+func requireKafka() async throws -> String {
+    guard BrokerSource.current.isAvailable else {
+        printMessage("bench: \(BrokerSource.skipLine)")
+        exitProcess(2)
+    }
+    return try await SharedKafka.bootstrapServers()
+}
+
+func startIngest(_ fixture: NotificationFixture, archive: Bool, bootstrap: String) async throws -> IngestProcess {
+    try await IngestProcess.start(
+        productPath("perennial"), bootstrap: bootstrap, prefix: "bench-\(getpid())-\(archive ? "with" : "without")",
+        roots: fixture.rootPEM, apps: fixture.appsFile, settings: ["--archive.signed.payloads", "\(archive)"])
+}
+
+func measureIngest(_ report: inout Report) async throws {
+    let bootstrap = try await requireKafka()
+    let fixture = try NotificationFixture(count: 3_000)
+    report.note(
+        "CPU time of the ingest process (/proc/PID/stat) for each 200; bodies of \(fixture.averageBytes) bytes, TLS 1.3, "
+            + "\(connections) kept connections, Kafka and client on the other core")
+    let without = try await startIngest(fixture, archive: false, bootstrap: bootstrap)
+    let with = try await startIngest(fixture, archive: true, bootstrap: bootstrap)
+    let bodies = fixture.bodies
+    for (what, ingest, floor) in [
+        ("ingest", without, floorWithoutArchive), ("ingest-with-archive", with, floorWithArchive),
+    ] {
+        let load = Load(
+            ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(posts))
+        // Chains, connections to the brokers, memory.
+        _ = try await cost(load, ingest, &report)
+        var last: LoadOutcome?
+        let measured = try await Rounds.measure(rounds) {
+            let (seconds, outcome) = try await cost(load, ingest, &report)
+            last = outcome
+            return seconds
+        }
+        report.judge(what, measured.words, ratio: median(measured.ratios), .atLeast(floor))
+        if let last { noteClient(last, ingest, report) }
+    }
+    try await measureNewConnections(without, bodies, &report)
+    for ingest in [without, with] { _ = try await ingest.process.terminate(within: .seconds(30)) }
+}
+
+private func measureNewConnections(
+    _ ingest: IngestProcess, _ bodies: Bodies, _ report: inout Report
+) async throws {
+    var load = Load(
+        ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(newConnections))
+    load.connectionCount = newAtATime
+    for (what, connections) in [("new-connection", Load.Connections.new), ("resumed", .resumed)] {
+        load.connections = connections
+        var rates: [Double] = []
+        for _ in 0..<rounds {
+            let (seconds, _) = try await cost(load, ingest, &report)
+            rates.append(1 / seconds)
+        }
+        if connections == .new {
+            report.judge(
+                what, "\(figures(rates))/s a core of the ingest process",
+                ratio: median(rates) / newConnectionsPerSecond,
+                .atLeast(1))
+        } else {
+            report.note("with the session offered again, for information: \(figures(rates))/s a core")
+        }
+    }
+}
+
+/// CPU seconds of ingest for each answer, all of which have to be 200.
+private func cost(
+    _ load: Load, _ ingest: IngestProcess, _ report: inout Report
+) async throws -> (seconds: Double, outcome: LoadOutcome) {
+    let start = try ingest.cpuSeconds()
+    let outcome = try await blocking { try load.run() }
+    let seconds = try ingest.cpuSeconds() - start
+    if !outcome.isAllAccepted {
+        report.fail("not every post was answered with 200: \(outcome)")
+        printMessage(ingest.process.lastLines(20))
+    }
+    return (seconds / Double(max(1, outcome.answered(200))), outcome)
+}
+
+private func noteClient(_ outcome: LoadOutcome, _ ingest: IngestProcess, _ report: Report) {
+    let rate = Double(outcome.answered) / outcome.seconds
+    let share = Int(100 * outcome.clientSeconds / outcome.seconds)
+    let memory = (try? ingest.peakMemoryBytes()).map { "\($0 >> 20) MiB" } ?? "unknown"
+    report.note(
+        "\(decimals(rate))/s by the wall clock, p50 \(decimals(outcome.latency.p50)) ms, p99 "
+            + "\(decimals(outcome.latency.p99)) ms; the client used \(share) % of a core; peak memory of ingest \(memory)"
+    )
+}

@@ -1,0 +1,74 @@
+// What there is to measure.
+
+import Glibc
+import KafkaTestKit
+import Platform
+
+struct Row: Sendable {
+    let name: String
+    let summary: String
+    let measure: @Sendable (inout Report) async throws -> Void
+
+    static let all = [
+        Row(
+            name: "kafka", summary: "the Kafka layer against the same loops in C over librdkafka", measure: measureKafka
+        ),
+        Row(
+            name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
+            measure: measureVerification),
+        Row(
+            name: "python", summary: "the same against Apple's library for Python, both caches on",
+            measure: measurePython),
+        Row(
+            name: "ingest", summary: "posts over TLS to acknowledged Kafka, per core of the ingest process",
+            measure: measureIngest),
+        Row(
+            name: "overload", summary: "twice the capacity of ingest, and what is left of it", measure: measureOverload),
+    ]
+}
+
+func exitProcess(_ code: Int32) -> Never { exit(code) }
+
+/// The rows that the arguments name; all without.
+func choose(_ names: [String]) -> [Row] {
+    for name in names where !Row.all.contains(where: { $0.name == name }) {
+        printMessage("bench: there is no row \(name); the rows are: \(Row.all.map(\.name).joined(separator: ", "))")
+        exitProcess(2)
+    }
+    return names.isEmpty ? Row.all : Row.all.filter { names.contains($0.name) }
+}
+
+/// One run in a process of its own: prints the CPU microseconds it took.
+func runOne(_ arguments: [String]) -> Never {
+    do {
+        let spent: Int64 =
+            switch arguments.first {
+            case "verify", "verify-and-encode": try verifyLoop(arguments)
+            default: try kafkaLoop(arguments)
+            }
+        guard spent > 0 else {
+            printMessage("bench: \(arguments[0]) did not treat every record")
+            exitProcess(3)
+        }
+        printData("\(spent)")
+        exitProcess(0)
+    } catch {
+        printMessage("bench: \(arguments.joined(separator: " ")): \(error)")
+        exitProcess(3)
+    }
+}
+
+/// Runs this program again as `bench run …`: a process's CPU time is then that of one loop.
+func measureLoop(_ arguments: [String]) async throws -> Double {
+    let result = try await run("/proc/self/exe", ["run"] + arguments, timeout: .seconds(300))
+    guard result.code == 0, let spent = Double(result.standardOutput.prefix { $0 != "\n" }) else {
+        printMessage("bench: a run of \(arguments[0]) failed: \(result.standardError)")
+        exitProcess(3)
+    }
+    return spent
+}
+
+/// Blocking work off the threads of the pool.
+func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+    try await WorkerThread.start("bench", body).join()
+}

@@ -1,0 +1,74 @@
+// The make-believe App Store as a program beside the one under test, and the files it leaves for the judge.
+
+import Crypto
+import Foundation
+import KafkaTestKit
+import Platform
+import Testing
+
+/// Files of one telling. The same telling again gives the same payloads.
+struct MakeBelieveStore: Sendable {
+    /// One post that has its last answer, by the word of the sender.
+    struct Answered: Sendable {
+        let uuid: String
+        let sha256: String
+        let status: Int?
+        let expected: String
+    }
+
+    let scratch: ScratchDirectory
+    let telling: [String]
+
+    var root: String { "\(scratch.path)/root.pem" }
+    var apps: String { "\(scratch.path)/apps.json" }
+    private var payloads: String { "\(scratch.path)/payloads" }
+    private var acknowledged: String { "\(scratch.path)/acknowledged.jsonl" }
+
+    /// - Parameter telling: options of `perennial simulate` that decide what is told.
+    static func open(telling: [String]) async throws -> MakeBelieveStore {
+        let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling)
+        let told = try await run(
+            productPath("perennial"),
+            ["simulate", "--out", store.payloads, "--root", store.root, "--apps", store.apps] + telling,
+            environment: .only([:]), workingDirectory: "/", timeout: .seconds(300))
+        try #require(told.code == 0, "\(told.words)")
+        return store
+    }
+
+    /// What ingest has to be told to trust this store.
+    var ingestSettings: [String] { ["--apps", apps, "--verify.roots", root] }
+
+    /// Posts everything; the process ends when everything has its last answer.
+    func post(to port: UInt16, rate: Int) throws -> ChildProcess {
+        try ChildProcess(
+            productPath("perennial"),
+            ["simulate", "--url", "http://127.0.0.1:\(port)/notifications", "--acknowledged", acknowledged]
+                // An hour of Apple's is half a second: what found ingest dead comes again while the test runs.
+                + ["--rate", "\(rate)", "--connections", "8", "--retry-scale", "7200"] + telling,
+            environment: .only([:]), workingDirectory: "/")
+    }
+
+    func answers() throws -> [Answered] {
+        try String(contentsOfFile: acknowledged, encoding: .utf8).split(separator: "\n").map { line in
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            return Answered(
+                uuid: try #require(json["notificationUUID"] as? String),
+                sha256: try #require(json["sha256"] as? String),
+                status: json["status"] as? Int, expected: try #require(json["expected"] as? String))
+        }
+    }
+
+    /// Every payload as it was written to files, by the hexadecimal SHA-256 of its bytes.
+    func payloadsByHash() throws -> [String: [UInt8]] {
+        var payloads: [String: [UInt8]] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: self.payloads) where name.hasSuffix(".jws") {
+            let bytes = try payload(name)
+            payloads[hexadecimal(SHA256.digest(bytes.span))] = bytes
+        }
+        return payloads
+    }
+
+    func payload(_ name: String) throws -> [UInt8] {
+        [UInt8](try Data(contentsOf: URL(fileURLWithPath: "\(payloads)/\(name)")))
+    }
+}

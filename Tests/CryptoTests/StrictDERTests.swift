@@ -1,0 +1,148 @@
+import Testing
+
+@testable import Crypto
+
+/// A value of DER with its parts, to write it out again in another way.
+private indirect enum Tree {
+    case primitive(tag: UInt8, [UInt8])
+    case constructed(tag: UInt8, [Tree])
+
+    static func read(_ bytes: ArraySlice<UInt8>) -> (tree: Tree, rest: ArraySlice<UInt8>) {
+        let tag = bytes[bytes.startIndex]
+        var rest = bytes.dropFirst()
+        var count = Int(rest.removeFirst())
+        if count >= 0x80 {
+            let more = count & 0x7f
+            count = rest.prefix(more).reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(more)
+        }
+        var content = rest.prefix(count)
+        guard tag & 0x20 != 0 else { return (.primitive(tag: tag, Array(content)), rest.dropFirst(count)) }
+        var parts: [Tree] = []
+        while !content.isEmpty {
+            let (part, more) = read(content)
+            parts.append(part)
+            content = more
+        }
+        return (.constructed(tag: tag, parts), rest.dropFirst(count))
+    }
+
+    /// How the value that is reached after `place` others is written.
+    enum Form { case usual, longLength, indefinite }
+
+    func written(_ form: Form, at place: Int) -> [UInt8] {
+        var left = place
+        return written(form, &left)
+    }
+
+    private func written(_ form: Form, _ left: inout Int) -> [UInt8] {
+        let isHere = left == 0
+        left -= 1
+        let (tag, content): (UInt8, [UInt8]) =
+            switch self {
+            case .primitive(let tag, let content): (tag, content)
+            case .constructed(let tag, let parts): (tag, parts.flatMap { $0.written(form, &left) })
+            }
+        guard isHere else { return DER.value(tag, content) }
+        switch form {
+        case .usual: return DER.value(tag, content)
+        case .longLength:
+            return [tag, 0x84] + (0..<4).map { UInt8(truncatingIfNeeded: content.count >> (24 - 8 * $0)) } + content
+        case .indefinite: return tag & 0x20 == 0 ? DER.value(tag, content) : [tag, 0x80] + content + [0, 0]
+        }
+    }
+
+    var count: Int {
+        switch self {
+        case .primitive: 1
+        case .constructed(_, let parts): 1 + parts.reduce(0) { $0 + $1.count }
+        }
+    }
+}
+
+@Suite struct `A certificate's encoding` {
+    private func isRefused(_ der: [UInt8]) -> Bool {
+        do throws(CertificateFault) { _ = try Certificate(der: der) } catch { return true }
+        return false
+    }
+
+    @Test(arguments: ["leaf", "intermediate", "root"])
+    func `has no length in BER at any of its values`(_ name: String) throws {
+        let der = try fixture("apple/\(name).der")
+        let tree = Tree.read(der[...]).tree
+        #expect(tree.count > 50)
+        for place in 0..<tree.count {
+            #expect(tree.written(.usual, at: place) == der)
+            #expect(isRefused(tree.written(.longLength, at: place)))
+            let indefinite = tree.written(.indefinite, at: place)
+            #expect(indefinite == der || isRefused(indefinite))
+        }
+    }
+
+    @Test(arguments: ["leaf", "intermediate", "root"])
+    func `has no byte less and no byte more`(_ name: String) throws {
+        let der = try fixture("apple/\(name).der")
+        #expect(!isRefused(der))
+        for count in 0..<der.count { #expect(isRefused(Array(der[..<count]))) }
+        for byte in UInt8.min...UInt8.max { #expect(isRefused(der + [byte])) }
+        #expect(isRefused(der + der))
+    }
+
+    @Test(arguments: [
+        ("boolean of 1", "010101"), ("empty boolean", "0100"), ("integer with a zero too much", "02020001"),
+        ("negative integer with a byte too much", "0202ff80"), ("empty integer", "0200"),
+        ("NULL with content", "050100"),
+        ("bits unused and set", "03020101"), ("nine bits unused", "03020900"), ("bits without bits", "030101"),
+        ("bits without their count", "0300"), ("identifier with a padded arc", "06032a8001"),
+        ("identifier without its end", "06022a86"), ("empty identifier", "0600"), ("string in pieces", "2403040100"),
+        ("sequence that is primitive", "1000"), ("end of contents", "0000"), ("tag of several bytes", "1f8100"),
+        ("length of 1 in two bytes", "0c810141"), ("no length", "30"), ("length without its bytes", "3082"),
+        ("part beyond its whole", "30020402"), ("nothing", ""),
+    ])
+    func `refuses a`(_ name: String, _ hexadecimal: String) {
+        let value = bytes(hexadecimal)
+        #expect(!StrictDER.accepts(value))
+        let within = DER.sequence(value)
+        // An empty sequence is a value.
+        #expect(value.isEmpty || !StrictDER.accepts(within))
+    }
+
+    @Test(arguments: [
+        "0101ff", "010100", "020100", "0201ff", "02020080", "0202ff7f", "0500", "030100", "030200ff", "03020780",
+        "06032a8648", "0c0141", "3000", "3100", "a003020102", "8000",
+    ])
+    func `takes`(_ hexadecimal: String) {
+        let value = bytes(hexadecimal)
+        #expect(StrictDER.accepts(value))
+    }
+
+    /// The reader recurses on the stack of a thread.
+    @Test func `nests at most 24 deep`() {
+        var value = DER.sequence()
+        for _ in 1..<24 { value = DER.sequence(value) }
+        #expect(StrictDER.accepts(value))
+        let deeper = DER.sequence(value)
+        #expect(!StrictDER.accepts(deeper))
+        let hostile = (0..<100_000).flatMap { _ -> [UInt8] in [0x30, 0x80] }
+        #expect(!StrictDER.accepts(hostile))
+    }
+
+    /// What OpenSSL and the look at the form make of any one byte changed: a fault or a certificate, never a crash.
+    @Test func `may have any byte changed`() throws {
+        let der = try fixture("apple/root.der")
+        var read = 0
+        for position in der.indices {
+            for bit in [0, 3, 7] {
+                var changed = der
+                changed[position] ^= 1 << UInt8(bit)
+                guard let certificate = try? Certificate(der: changed) else { continue }
+                read += 1
+                #expect(certificate.der == changed)
+                #expect(!certificate.serial.isEmpty)
+                _ = certificate.subject
+                _ = certificate.isSelfSigned
+            }
+        }
+        #expect(read > 0)
+    }
+}
