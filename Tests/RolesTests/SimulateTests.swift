@@ -58,6 +58,12 @@ private func lines(_ path: String) throws -> [JSONValue] {
     try readFile(path, limitBytes: 64 << 20).split(separator: UInt8(ascii: "\n")).map { try JSONValue.read(Array($0)) }
 }
 
+/// Short enough to be shown when two files differ.
+private func fingerprint(_ path: String) throws -> String {
+    let bytes = try readFile(path)
+    return hexadecimal(SHA256.digest(bytes.span))
+}
+
 /// Dates in the past, whenever the test runs.
 private let story = ["--from=2025-01-01", "--days=500"]
 
@@ -76,9 +82,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
             try #require(outcome.code == 0, "\(outcome.words)")
             let names = try FileManager.default.contentsOfDirectory(atPath: out).sorted()
             #expect(names.count > 40)
-            return try (names.map { "\(out)/\($0)" } + ["\(out).truth", "\(out).pem"]).map { path in
-                hexadecimal(SHA256.digest(try readFile(path).span))
-            }
+            return try (names.map { "\(out)/\($0)" } + ["\(out).truth", "\(out).pem"]).map(fingerprint)
         }
         let (first, again, other) = try await (made("a", seed: 5), made("b", seed: 5), made("c", seed: 6))
         #expect(first == again)
