@@ -19,7 +19,7 @@ let values: [Target] = [
     .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "JSON", dependencies: ["CSIMDJSON"]),
     .target(name: "CCrypto", dependencies: ["COpenSSL"]),
-    .target(name: "Crypto", dependencies: ["CCrypto", "COpenSSL"]),
+    .target(name: "Crypto", dependencies: ["CCrypto"]),
 ]
 
 // MARK: Domain: pure values too, of what Apple says and we promise. No Foundation.
@@ -57,7 +57,7 @@ let roles: [Target] = [
         name: "Ingest",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
-            "Revocation", "Service", "Telemetry",
+            "Revocation", "Service", "Settings", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
@@ -101,23 +101,22 @@ let tests: [Target] = [
     .testTarget(
         name: "RevocationTests",
         dependencies: [
-            "AppStore", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation",
-            "Telemetry", "perennial",
+            "AppStore", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation", "Telemetry",
+            "perennial",
         ]),
     .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
     .testTarget(
         name: "IngestTests",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
-            "KafkaTestKit", "Log",
-            "Platform", "Records", "Service", "Simulation", "Telemetry",
+            "KafkaTestKit", "Log", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
         ]),
     .testTarget(
         name: "ClockTests",
         dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
     .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "service-probe"]),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
     .testTarget(

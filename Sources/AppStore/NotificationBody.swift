@@ -15,7 +15,8 @@ public enum NotificationBody {
         try PayloadJSON.read(body.span, into: &document, "body")
         guard let value = document.value("signedPayload", of: document.root) else {
             // Notifications of version 1 have other members and no signature.
-            throw Rejection(.malformed, "body: there is no signedPayload; only version 2 of the notifications is signed")
+            throw Rejection(
+                .malformed, "body: there is no signedPayload; only version 2 of the notifications is signed")
         }
         guard let text = document.bytes(of: value) else {
             throw Rejection(.malformed, "body: signedPayload is no string")

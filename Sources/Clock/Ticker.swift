@@ -42,7 +42,7 @@ public final class Ticker: ServicePart {
         parts = Environment.allCases.map { environment in
             let names = Names(prefix: configuration.prefix, environment: environment)
             let instruments = TickerMetrics(metrics, environment)
-            status.set("joining the group \(names.clockGroup)", for: environment)
+            status.set("\(names.topic(.notifications)) has not been seen yet", for: environment)
             return ThreadPart("clock-\(environment.rawValue)") { stop in
                 let keeper = TickerKeeper(
                     configuration, names: names, metrics: instruments, logger: logger,

@@ -37,11 +37,11 @@ struct TickerKeeper {
         var isRefused = false
         while !stop.isOpen {
             let member = try TickerMember(configuration, names: names, metrics: metrics, logger: logger)
-            member.onHealthy = { [setReason] hasTicked in
+            member.onSuccess = { [setReason] success in
+                if success == .ticked { isRefused = false }
                 // A clock that was refused is not right before a tick was taken.
-                if isRefused && !hasTicked { return }
-                isRefused = false
-                failures = 0
+                if isRefused { return }
+                if success != .topicSeen { failures = 0 }
                 setReason(nil)
             }
             let fault: TickerFault

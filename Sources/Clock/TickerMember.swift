@@ -27,9 +27,16 @@ final class TickerMember: RebalanceHooks {
     /// Clocks of synchronised hosts differ by less.
     private static let strangeLeadMilliseconds: Int64 = 5_000
 
-    /// Called after each look that found the broker well, and whether ticks were acknowledged (or cannot be refused, because
-    /// there is nothing to tick).
-    var onHealthy: (_ hasTicked: Bool) -> Void = { _ in }
+    /// What went well.
+    enum Success {
+        /// The topic is as it should be. Joining may take as long as the session of a member that died, which harms nobody.
+        case topicSeen
+        case looked
+        /// Ticks were acknowledged, or there is nothing to tick that could be refused.
+        case ticked
+    }
+
+    var onSuccess: (Success) -> Void = { _ in }
 
     private let configuration: Ticker.Configuration
     private let topic: String
@@ -109,6 +116,7 @@ final class TickerMember: RebalanceHooks {
 
     func run(until stop: Latch) throws(TickerFault) {
         let target = try checkedTopic()
+        onSuccess(.topicSeen)
         try asking { () throws(KafkaFault) in try membership.subscribe(to: [topic], hooks: self) }
         var nextLook = Deadline(after: .zero)
         var notBefore = Deadline(after: .zero)
@@ -168,7 +176,7 @@ final class TickerMember: RebalanceHooks {
     /// The ends come first, each time: whoever has lost its partitions without knowing sees the ticks of their new owner in them,
     /// and has nothing due.
     private func look(_ target: ProducerTopic) throws(KafkaFault) {
-        guard !schedule.owned.isEmpty else { return onHealthy(true) }
+        guard !schedule.owned.isEmpty else { return onSuccess(.ticked) }
         let begin = ContinuousClock.now
         let ends = try reader.ends(of: schedule.owned, by: Deadline(after: Self.answerLimit))
         let now = WallClock.milliseconds()
@@ -177,14 +185,14 @@ final class TickerMember: RebalanceHooks {
         guard unread.isEmpty else {
             try read(unread)
             // That took time. What is due is found by the next look, which comes at once.
-            return onHealthy(false)
+            return onSuccess(.looked)
         }
         // A rebalance may be under way, and take partitions from the schedule.
         try serveGroup(.zero)
         guard begin.duration(to: .now) < Self.lookLife else { return }
         let due = schedule.due(at: now)
         if !due.isEmpty { try tick(due, target) }
-        onHealthy(!due.isEmpty)
+        onSuccess(due.isEmpty ? .looked : .ticked)
     }
 
     private func read(_ unread: [Int32: Int64]) throws(KafkaFault) {

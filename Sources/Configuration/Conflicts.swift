@@ -85,6 +85,12 @@ private func ingestConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
                 "ingest has no certificate: set ingest.tls.certificate and ingest.tls.key, or, behind a proxy that ends "
                     + "TLS, ingest.plaintext = true"))
     }
+    if !hasNoTLS && isPlaintext {
+        faults.append(
+            SettingFault(
+                settings.origin(of: SettingTable.ingestPlaintext.definition.key),
+                "ingest.plaintext is true and a certificate is set: it would not be used; take one of the two out"))
+    }
     return faults
 }
 

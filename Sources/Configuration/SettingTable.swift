@@ -12,7 +12,9 @@ public enum SettingTable {
         "First part of the names of topics and groups.")
     static let environment = setting(
         "environment", default: "production", note: "`topics`: both", .choice as SettingKind<Contract.Environment>,
-        for: .onTopics, "Picks the topics that are read. Ingest serves both and routes by the verified environment.")
+        for: .onTopics,
+        "Picks the topics that are read. Ingest serves both and routes by the verified environment; `POST /usage` writes "
+            + "to this one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,

@@ -26,15 +26,9 @@ final class NotificationIntake: Sendable {
     }
 
     func take(_ arrival: Arrival, _ answer: @escaping Answer) {
-        let jws: [UInt8]
-        do throws(Rejection) {
-            jws = try NotificationBody.signedPayload(of: arrival.body)
-        } catch {
-            return refuse(arrival, error, answer)
-        }
-        judge.judge(jws, now: arrival.receivedDate, by: arrival.deadline) { verdict in
+        judge.judge(arrival.body, now: arrival.receivedDate, by: arrival.deadline) { verdict in
             switch verdict {
-            case .verified(let notification): self.publish(notification, jws, arrival, answer)
+            case .verified(let notification, let jws): self.publish(notification, jws, arrival, answer)
             case .rejected(let rejection): self.refuse(arrival, rejection, answer)
             case .none:
                 self.metrics.count(.noVerdict)

@@ -138,8 +138,8 @@ public final class Publisher: RecordSink, ServicePart {
                 connected.store(true, ordering: .releasing)
                 return
             } catch {
-                let causes = producer.recentFaults.last.map { " (\($0.detail))" } ?? ""
-                trouble.withLock { $0 = error.words + causes }
+                let words = error.words + newestCause(in: producer.recentFaults)
+                trouble.withLock { $0 = words }
                 producer.poll()
                 stopRequested.wait(for: .milliseconds(500))
             }

@@ -84,7 +84,7 @@ public final class TopicWatch: ServicePart {
             }
             if before.kafka != nil { logger.info("Kafka answers") }
         } catch {
-            let cause = admin.recentFaults.last.map { ": \($0.detail)" } ?? ""
+            let cause = newestCause(in: admin.recentFaults)
             // What was known of the topics stays: Kafka being away does not change them.
             finding.withLock { $0.kafka = "no broker answers\(cause) (\(error.code.name))" }
             if before.kafka == nil { logger.error("no broker answers", ["reason": .string(error.words + cause)]) }
@@ -118,4 +118,9 @@ public final class TopicWatch: ServicePart {
         }
         return words.isEmpty ? nil : words.joined(separator: "; ")
     }
+}
+
+/// What a client noticed last, to be put behind a message. That all brokers are down is no cause, but what follows from one.
+func newestCause(in faults: [(code: KafkaCode, detail: String)]) -> String {
+    faults.last { $0.code != .allBrokersDown }.map { ": \($0.detail)" } ?? ""
 }

@@ -7,18 +7,19 @@ import Revocation
 import Synchronization
 
 public enum Verdict: Sendable {
-    case verified(VerifiedNotification)
+    /// And the text that Apple signed.
+    case verified(VerifiedNotification, signedPayload: [UInt8])
     case rejected(Rejection)
     /// Revocation had to be known and was not to be learnt in time: come again.
     case none
 }
 
-/// Judges signed payloads.
+/// Judges bodies of Apple's POST.
 public protocol NotificationJudge: Sendable {
     /// `verdict` is called once, on this thread before the call returns or later on another one, at the latest by
     /// `deadline`.
     func judge(
-        _ jws: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void)
+        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void)
 }
 
 /// Verifies on the thread of the request. Verifiers are lent out, so that there are as many as there are threads in use at a
@@ -30,7 +31,7 @@ public final class VerifierPool: NotificationJudge {
     }
 
     private let policy: VerificationPolicy
-    private let watch: RevocationWatch?
+    private let watch: (any RevocationSource)?
     private let isRevocationRequired: Bool
     private let idle = Mutex<[Lent]>([])
 
@@ -39,16 +40,16 @@ public final class VerifierPool: NotificationJudge {
         self.init(policy, watch: revocation?.watch, isRevocationRequired: revocation?.isRequired ?? false)
     }
 
-    init(_ policy: VerificationPolicy, watch: RevocationWatch?, isRevocationRequired: Bool) {
+    init(_ policy: VerificationPolicy, watch: (any RevocationSource)?, isRevocationRequired: Bool) {
         self.policy = policy
         self.watch = watch
         self.isRevocationRequired = isRevocationRequired
     }
 
     public func judge(
-        _ jws: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
     ) {
-        let (found, unknown) = judge(jws, now: now)
+        let (found, unknown) = judge(body, now: now)
         guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }
         // No thread of the server waits meanwhile.
         watch.whenKnown(unknown, by: deadline) { status in
@@ -58,22 +59,27 @@ public final class VerifierPool: NotificationJudge {
             case .good: verdict(found)
             case .revoked:
                 // The verifier says which of the parts it was, and in which order.
-                let (found, unknown) = self.judge(jws, now: now)
+                let (found, unknown) = self.judge(body, now: now)
                 verdict(unknown.isEmpty ? found : .none)
             }
         }
     }
 
-    private func judge(_ jws: [UInt8], now: Int64) -> (verdict: Verdict, unknown: [TrustedChain]) {
+    private func judge(_ body: [UInt8], now: Int64) -> (verdict: Verdict, unknown: [TrustedChain]) {
         let lent = idle.withLock { $0.popLast() } ?? makeVerifier()
         defer { idle.withLock { $0.append(lent) } }
-        let verdict: Verdict
+        let jws: [UInt8]
         do throws(Rejection) {
-            verdict = .verified(try lent.verifier.notification(jws, now: now))
+            jws = try lent.verifier.signedPayload(of: body)
         } catch {
-            verdict = .rejected(error)
+            return (.rejected(error), [])
         }
-        return (verdict, lent.verifier.unknownChains)
+        do throws(Rejection) {
+            let notification = try lent.verifier.notification(jws, now: now)
+            return (.verified(notification, signedPayload: jws), lent.verifier.unknownChains)
+        } catch {
+            return (.rejected(error), lent.verifier.unknownChains)
+        }
     }
 
     private func makeVerifier() -> Lent {
@@ -82,3 +88,12 @@ public final class VerifierPool: NotificationJudge {
         return Lent(verifier: verifier)
     }
 }
+
+/// Who knows whether certificates are revoked.
+protocol RevocationSource: Sendable {
+    func status(of chain: TrustedChain) -> RevocationStatus
+    func whenKnown(
+        _ chains: [TrustedChain], by deadline: Deadline, completion: @escaping @Sendable (RevocationStatus) -> Void)
+}
+
+extension RevocationWatch: RevocationSource {}

@@ -72,7 +72,7 @@ struct Inquiry: Sendable {
     }
 
     private func ask(_ question: OCSPQuestion, completion: @escaping @Sendable (InquiryOutcome) -> Void) {
-        guard let address = Responder.address(for: question) else {
+        guard let address = ResponderAddress.allowed(for: question) else {
             return completion(counted(.failed(.noAddress)))
         }
         let begin = ContinuousClock.now

@@ -120,6 +120,9 @@ public final class RevocationWatch: Sendable {
         return (client?.close(by: deadline) ?? true) && hasEnded
     }
 
+    /// For tests: how many chains it was asked about and remembers.
+    var chainsKnown: Int { table.withLock { $0.count } }
+
     private func run() {
         defer { ended.open() }
         while true {

@@ -211,7 +211,9 @@ public final class Forger: Sendable {
         default: break
         }
         var signedTransaction = transaction.map(authority.sign)
-        if forgery == .innerSignatureBroken { signedTransaction = signedTransaction.map { spoil($0, .changedSignature) } }
+        if forgery == .innerSignatureBroken {
+            signedTransaction = signedTransaction.map { spoil($0, .changedSignature) }
+        }
         return notification.payload(
             transaction: signedTransaction, renewalInfo: renewalInfo.map(authority.sign),
             appTransaction: notification.appTransaction.map(authority.sign), changes: changes)

@@ -10,7 +10,9 @@ enum JWS {
             json.member("alg", algorithm)
             json.name("x5c")
             json.array { json in
-                for der in certificates { json.string(String(decoding: Base64.encodeStandard(der.span), as: UTF8.self)) }
+                for der in certificates {
+                    json.string(String(decoding: Base64.encodeStandard(der.span), as: UTF8.self))
+                }
             }
             if isCritical {
                 json.name("crit")

@@ -126,8 +126,12 @@ public struct SimulatedNotification: Sendable {
                     // A notification that tests the way has no build to speak of.
                     if transaction != nil { json.member("bundleVersion", bundleVersion) }
                     json.member("environment", changes.environment ?? customer.environment)
-                    if let transaction { json.member("signedTransactionInfo", String(decoding: transaction, as: UTF8.self)) }
-                    if let renewalInfo { json.member("signedRenewalInfo", String(decoding: renewalInfo, as: UTF8.self)) }
+                    if let transaction {
+                        json.member("signedTransactionInfo", String(decoding: transaction, as: UTF8.self))
+                    }
+                    if let renewalInfo {
+                        json.member("signedRenewalInfo", String(decoding: renewalInfo, as: UTF8.self))
+                    }
                     if let status { json.member("status", status) }
                     if let reason { json.member("consumptionRequestReason", reason) }
                 }

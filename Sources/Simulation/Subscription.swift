@@ -35,7 +35,8 @@ final class Subscription {
 
     /// A first purchase at `now`.
     init(
-        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?, now: Int64
+        _ product: Product, id: Int64, plan: Plan, offer: Offer?, customer: Customer, accountToken: UUIDText?,
+        now: Int64
     ) {
         self.customer = customer
         self.accountToken = accountToken
@@ -124,9 +125,12 @@ final class Subscription {
     func commit(_ commitment: Commitment) {
         current.commitment = commitment
         let isOn = renewal.commitment?.isOn ?? true
+        let product = renewal.commitment?.product ?? current.product
+        let plan = renewal.commitment?.plan ?? .monthly
+        // Of one period under the plan that follows: Apple does not say whether it is that or the total.
         renewal.commitment = RenewalInfo.CommitmentRenewal(
-            isOn: isOn, product: renewal.commitment?.product ?? current.product,
-            plan: renewal.commitment?.plan ?? .monthly, date: commitment.ends, price: renewal.renewalPrice)
+            isOn: isOn, product: product, plan: plan, date: commitment.ends,
+            price: price(of: product, plan: plan, offer: nil))
         // After the last period the next billing period is the next commitment's.
         renewal.isOn = isOn || commitment.period < Commitment.periods
     }
@@ -194,7 +198,9 @@ final class Subscription {
     /// Access by the current period, and words that say so.
     func giveCurrent() {
         let rule: AccessInterval.Rule =
-            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else { .paid }
+            if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else {
+                .paid
+            }
         give(from: current.purchaseDate, until: due, rule)
     }
 

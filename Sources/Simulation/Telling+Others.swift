@@ -143,7 +143,8 @@ extension Telling {
                 did("external_purchase_token")
                 try pause()
                 try notify(
-                    "EXTERNAL_PURCHASE_TOKEN", subtype, of: customer, .externalPurchaseToken(id: token, created: created))
+                    "EXTERNAL_PURCHASE_TOKEN", subtype, of: customer,
+                    .externalPurchaseToken(id: token, created: created))
                 try sleep()
             }
         default:

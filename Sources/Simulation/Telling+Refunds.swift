@@ -57,7 +57,8 @@ extension Telling {
 
     /// What may be about a subscription or about a purchase that does not renew: the latter has no renewal info, no status.
     private func send(
-        _ type: String, _ subscription: Subscription, status: Int, transaction: Transaction, requestReason: String? = nil
+        _ type: String, _ subscription: Subscription, status: Int, transaction: Transaction,
+        requestReason: String? = nil
     ) throws(Ending) {
         guard transaction.expiresDate == nil else {
             try tell(type, of: subscription, status: status, transaction: transaction, requestReason: requestReason)
@@ -73,7 +74,8 @@ extension Telling {
     /// Somebody who may use what the customer pays.
     func familyMember() -> Customer {
         Customer(
-            app: customer.app, pace: pace, storefront: customer.storefront, appTransactionId: nextId() + 702_000_000_000_000_000,
+            app: customer.app, pace: pace, storefront: customer.storefront,
+            appTransactionId: nextId() + 702_000_000_000_000_000,
             isFamilyMember: true, namesApp: customer.namesApp)
     }
 
@@ -98,7 +100,8 @@ extension Telling {
             accountToken: member == nil && setsToken ? accountToken : nil, now: now)
         did("bought", purchase)
         try pause()
-        try notify("ONE_TIME_CHARGE", of: purchase.customer, .data(purchase.current, nil, status: nil, requestReason: nil))
+        try notify(
+            "ONE_TIME_CHARGE", of: purchase.customer, .data(purchase.current, nil, status: nil, requestReason: nil))
         subscriptions.append(purchase)
         if product.kind == .nonRenewing {
             purchase.give(from: purchase.current.purchaseDate, until: passEnd(of: purchase), .pass)

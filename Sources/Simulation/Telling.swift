@@ -18,7 +18,7 @@ enum Aim {
 /// The time, chance and memory of one story. Acts of the App Store move `now`; each takes effect in the truth only after its
 /// notification was sent, because nobody can know it sooner.
 final class Telling {
-    /// A story tells less than a thousand; ids of subscribers are that far apart.
+    /// Purchases and persons of one story, far more than any has; ids of subscribers are that far apart.
     static let limitIds = 512
 
     let subscriber: Int
@@ -32,7 +32,7 @@ final class Telling {
     private let aim: Aim
     var random: Randomness
     private(set) var now: Int64
-    private var lastTold: Int64 = .min
+    private var lastTold: Int64?
     private var ids = 0
     private var count = 0
     /// Every notification so far; under the aim for one of them, only that.
@@ -113,13 +113,13 @@ final class Telling {
                 originalTransactionId: subscription.map { String($0.current.original) }, event: event))
     }
 
-    /// Sends one notification now, or a second after the last. Answers when its inner parts were signed.
+    /// Sends one notification now. Answers when its inner parts were signed.
     @discardableResult
     func notify(
         _ type: String, _ subtype: String? = nil, of customer: Customer, _ content: SimulatedNotification.Content
     ) throws(Ending) -> Int64 {
         // More than the age of inner parts, so that these keep the order too: the newest signature wins.
-        if lastTold > .min { try advance(to: lastTold + second) }
+        precondition(lastTold.map { now - $0 >= second } ?? true, "acts pause before they tell")
         lastTold = now
         defer { count += 1 }
         var random = Randomness(seed, 2, UInt64(subscriber), UInt64(count))
@@ -143,7 +143,8 @@ final class Telling {
         let signed = try notify(
             type, subtype, of: subscription.customer,
             .data(
-                transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason))
+                transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason)
+        )
         subscription.words.autoRenew = subscription.renewal.isOn
         return signed
     }

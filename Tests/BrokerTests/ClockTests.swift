@@ -20,6 +20,18 @@ extension RealBroker {
                 environment: environment)
         }
 
+        /// How many partitions of each topic a clock was last given, as it logs it.
+        private func share(of clock: ServiceProcess) -> [Substring: Int] {
+            var shares: [Substring: Int] = [:]
+            for line in clock.log.split(separator: "\n") {
+                guard let given = line.firstMatch(of: #/"ticking","topic":"([^"]*)","partitions":([0-9]+)/#) else {
+                    continue
+                }
+                shares[given.1] = Int(given.2)
+            }
+            return shares
+        }
+
         /// Of each partition of both environments the timestamps in the order of the log; every record is checked to be a tick.
         private func ticks(_ installation: Installation) async throws -> [TopicPartition: [Int64]] {
             var times: [TopicPartition: [Int64]] = [:]
@@ -69,6 +81,11 @@ extension RealBroker {
             let installation = try await Installation.make("ticks", try await Broker.shared(), partitions: 5)
             let clocks = try (0..<3).map { _ in try startClock(installation) }
             for clock in clocks { try await clock.waitUntilReady() }
+            try await waitUntil("the three share the partitions", within: patience) {
+                let shares = clocks.map { share(of: $0) }
+                return shares.allSatisfy { $0.values.allSatisfy { $0 > 0 } }
+                    && shares.flatMap(\.values).reduce(0, +) == 2 * installation.partitions
+            }
             let start = WallClock.milliseconds()
             try await waitForTicks(6, installation)
             let stable = try await ticks(installation).mapValues { $0.filter { $0 >= start } }

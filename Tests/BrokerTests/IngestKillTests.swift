@@ -11,8 +11,8 @@ extension RealBroker {
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
     struct `Ingest under load` {
-        /// New posts a second: so many are on their way at any moment that each kill hits some.
-        private static let rate = 60
+        /// New posts a second. So many are answered between two blows that each of them hits some on their way.
+        private static let rate = 40
 
         @Test
         func `killed at random, with its broker too, keeps all that it answered 200, under one key, byte for byte`()
@@ -23,9 +23,9 @@ extension RealBroker {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution())
             let installation = try await Installation.make(
                 "kills", Broker(bootstrap: cluster.bootstrapServers), partitions: 4)
-            // About thirteen notifications a subscriber, and three seconds a kill.
+            // About nine posts a subscriber.
             let store = try await MakeBelieveStore.open(telling: [
-                "--seed", "7", "--subscribers", "\(rounds * 15)", "--environment", "both", "--duplicates", "5",
+                "--seed", "7", "--subscribers", "\(rounds * 12)", "--environment", "both", "--duplicates", "5",
                 "--reorder", "5", "--forgeries", "5",
             ])
             let port = try Ports.free()
@@ -37,21 +37,28 @@ extension RealBroker {
                 return ingest
             }
             var ingest = try await start()
+            let total = try store.payloadCount()
             let simulator = try store.post(to: port, rate: Self.rate)
             var dice = Dice()
             for round in 1...rounds {
-                try await Task.sleep(for: .milliseconds(Int.random(in: 100...1500, using: &dice)))
+                // By what has been answered, not by time: on any machine there is load when the blow comes.
+                let slice = total / (rounds + 1)
+                let moment = slice * (round - 1) + Int.random(in: 0..<slice, using: &dice)
+                try await waitUntil("\(moment) of \(total) posts are answered", within: patience) {
+                    store.answerCount() >= moment
+                }
+                #expect(simulator.isRunning)
+                if round % max(1, rounds / brokerRounds) == 0 {
+                    try await cluster.broker.kill9()
+                    try await cluster.broker.restart()
+                }
                 ingest.process.killNow()
                 _ = try await ingest.process.wait()
                 ingest = try await start()
-                guard round % max(1, rounds / brokerRounds) == 0 else { continue }
-                try await Task.sleep(for: .milliseconds(Int.random(in: 100...800, using: &dice)))
-                try await cluster.broker.kill9()
-                try await cluster.broker.restart()
             }
-            #expect(simulator.isRunning, "the load ended before the kills: \(simulator.lastLines(5))")
+            // 1: some were given up, such as those of sandbox, which Apple sends once.
             let ending = try await simulator.wait(within: .seconds(300))
-            #expect(ending == .exited(code: 0), "\(simulator.lastLines(10))")
+            #expect([.exited(code: 0), .exited(code: 1)].contains(ending), "\(simulator.lastLines(10))")
             try await ingest.stop()
             try await judge(store, installation)
             await cluster.close()
@@ -77,7 +84,9 @@ extension RealBroker {
                 }
                 for record in try await installation.broker.readWhole(installation.topic("signed", environment)) {
                     let hash = hexadecimal(SHA256.digest(record.value.span))
-                    #expect(posted[hash] == record.value, "not what was posted")
+                    // Not inside the expectation, which would print 20 KB.
+                    let isSame = posted[hash] == record.value
+                    #expect(isSame, "partition \(record.partition), offset \(record.offset) is not what was posted")
                     archived[hash, default: []].insert(Place(environment, record))
                 }
             }
@@ -93,8 +102,9 @@ extension RealBroker {
                 let place = try #require(published[answer.uuid], "\(answer.uuid) was answered 200 and is lost")
                 #expect(archived[answer.sha256] == place, "\(answer.uuid) is not archived beside its notification")
             }
-            // The oracle must not be empty: nearly all were taken in the end.
-            #expect(accepted * 10 > posted.count * 8, "\(accepted) of \(posted.count)")
+            #expect(!answers.contains { $0.verdict == "wrong" }, "a forgery was taken, or refused for another reason")
+            // A judge without cases would be content with anything.
+            #expect(accepted > posted.count / 2, "\(accepted) of \(posted.count)")
         }
 
         /// Where a record lies.

@@ -14,6 +14,7 @@ struct MakeBelieveStore: Sendable {
         let sha256: String
         let status: Int?
         let expected: String
+        let verdict: String
     }
 
     let scratch: ScratchDirectory
@@ -43,9 +44,19 @@ struct MakeBelieveStore: Sendable {
         try ChildProcess(
             productPath("perennial"),
             ["simulate", "--url", "http://127.0.0.1:\(port)/notifications", "--acknowledged", acknowledged]
-                // An hour of Apple's is half a second: what found ingest dead comes again while the test runs.
-                + ["--rate", "\(rate)", "--connections", "8", "--retry-scale", "7200"] + telling,
+                // An hour of Apple's is a quarter of a second: what found ingest dead comes again while the test runs, the
+                // last time after 39 s.
+                + ["--rate", "\(rate)", "--connections", "8", "--retry-scale", "14400"] + telling,
             environment: .only([:]), workingDirectory: "/")
+    }
+
+    func payloadCount() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: payloads).count { $0.hasSuffix(".jws") }
+    }
+
+    /// Posts that have their last answer by now.
+    func answerCount() -> Int {
+        FileManager.default.contents(atPath: acknowledged)?.count { $0 == UInt8(ascii: "\n") } ?? 0
     }
 
     func answers() throws -> [Answered] {
@@ -54,7 +65,8 @@ struct MakeBelieveStore: Sendable {
             return Answered(
                 uuid: try #require(json["notificationUUID"] as? String),
                 sha256: try #require(json["sha256"] as? String),
-                status: json["status"] as? Int, expected: try #require(json["expected"] as? String))
+                status: json["status"] as? Int, expected: try #require(json["expected"] as? String),
+                verdict: try #require(json["verdict"] as? String))
         }
     }
 

@@ -39,11 +39,25 @@ import Testing
     @Test func `has dates as RFC 5280 writes them`() throws {
         let made = try make(
             validity: try milliseconds("2025-01-01T00:00:00Z")...(try milliseconds("2025-06-01T00:00:00Z")))
+        let tree = DERTree.read(made.der[...]).tree
+        func reads(_ date: String, tag: UInt8) -> Bool {
+            let changed = tree.replacing(Array("250101000000Z".utf8), tag: tag, Array(date.utf8))
+            return (try? Certificate(der: changed.written(.usual, at: 0))) != nil
+        }
+        let (short, long): (UInt8, UInt8) = (0x17, 0x18)
+        #expect(reads("250101000000Z", tag: short))
+        #expect(reads("20250101000000Z", tag: long))
         for bad in [
             "250101000000+", "25010100000 Z", "251301000000Z", "250230000000Z", "250101240000Z", "2501010000.0Z",
+            "2501010000Z", "250101000000", "250101000000+0000", "2501010000+0000", "20250101000000Z", "",
         ] {
-            let der = try replacing(Array("250101000000Z".utf8), Array(bad.utf8), in: made)
-            #expect(throws: CertificateFault.self, "\(bad)") { try Certificate(der: der) }
+            #expect(!reads(bad, tag: short), "\(bad)")
+        }
+        for bad in [
+            "202501010000Z", "20250101000000", "20250101000000.5Z", "202501010000.5Z", "20250101000000+0000",
+            "202501010000+00", "2025010100+0000", "250101000000Z",
+        ] {
+            #expect(!reads(bad, tag: long), "\(bad)")
         }
         let backwards = try replacing(Array("250601000000Z".utf8), Array("241231235959Z".utf8), in: made)
         let fault = #expect(throws: CertificateFault.self) { try Certificate(der: backwards) }

@@ -2,64 +2,6 @@ import Testing
 
 @testable import Crypto
 
-/// A value of DER with its parts, to write it out again in another way.
-private indirect enum Tree {
-    case primitive(tag: UInt8, [UInt8])
-    case constructed(tag: UInt8, [Tree])
-
-    static func read(_ bytes: ArraySlice<UInt8>) -> (tree: Tree, rest: ArraySlice<UInt8>) {
-        let tag = bytes[bytes.startIndex]
-        var rest = bytes.dropFirst()
-        var count = Int(rest.removeFirst())
-        if count >= 0x80 {
-            let more = count & 0x7f
-            count = rest.prefix(more).reduce(0) { $0 << 8 | Int($1) }
-            rest = rest.dropFirst(more)
-        }
-        var content = rest.prefix(count)
-        guard tag & 0x20 != 0 else { return (.primitive(tag: tag, Array(content)), rest.dropFirst(count)) }
-        var parts: [Tree] = []
-        while !content.isEmpty {
-            let (part, more) = read(content)
-            parts.append(part)
-            content = more
-        }
-        return (.constructed(tag: tag, parts), rest.dropFirst(count))
-    }
-
-    /// How the value that is reached after `place` others is written.
-    enum Form { case usual, longLength, indefinite }
-
-    func written(_ form: Form, at place: Int) -> [UInt8] {
-        var left = place
-        return written(form, &left)
-    }
-
-    private func written(_ form: Form, _ left: inout Int) -> [UInt8] {
-        let isHere = left == 0
-        left -= 1
-        let (tag, content): (UInt8, [UInt8]) =
-            switch self {
-            case .primitive(let tag, let content): (tag, content)
-            case .constructed(let tag, let parts): (tag, parts.flatMap { $0.written(form, &left) })
-            }
-        guard isHere else { return DER.value(tag, content) }
-        switch form {
-        case .usual: return DER.value(tag, content)
-        case .longLength:
-            return [tag, 0x84] + (0..<4).map { UInt8(truncatingIfNeeded: content.count >> (24 - 8 * $0)) } + content
-        case .indefinite: return tag & 0x20 == 0 ? DER.value(tag, content) : [tag, 0x80] + content + [0, 0]
-        }
-    }
-
-    var count: Int {
-        switch self {
-        case .primitive: 1
-        case .constructed(_, let parts): 1 + parts.reduce(0) { $0 + $1.count }
-        }
-    }
-}
-
 @Suite struct `A certificate's encoding` {
     private func isRefused(_ der: [UInt8]) -> Bool {
         do throws(CertificateFault) { _ = try Certificate(der: der) } catch { return true }
@@ -69,7 +11,7 @@ private indirect enum Tree {
     @Test(arguments: ["leaf", "intermediate", "root"])
     func `has no length in BER at any of its values`(_ name: String) throws {
         let der = try fixture("apple/\(name).der")
-        let tree = Tree.read(der[...]).tree
+        let tree = DERTree.read(der[...]).tree
         #expect(tree.count > 50)
         for place in 0..<tree.count {
             #expect(tree.written(.usual, at: place) == der)

@@ -103,6 +103,15 @@ import Testing
         #expect(root([chain.root], leaf, chain.intermediate) == nil)
     }
 
+    /// OpenSSL would rather use a certificate of the pinned ones than the one that came.
+    @Test func `goes through the intermediate that was sent, not through a pinned one`() throws {
+        let other = try Certificate.make(
+            Chain.request("Intermediate", Chain.intermediateAuthority, serial: 2), key: Keys.intermediate,
+            issuer: (chain.root, Keys.root))
+        #expect(root([chain.root], chain.leaf, other)?.der == chain.root.der)
+        #expect(root([chain.root, chain.intermediate], chain.leaf, other) == nil)
+    }
+
     @Test func `does not end at a pinned certificate that has not signed itself`() throws {
         #expect(root([chain.intermediate], chain.leaf, chain.intermediate) == nil)
         // Three certificates, the last pinned and signed by a fourth that is not.

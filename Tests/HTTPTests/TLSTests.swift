@@ -1,16 +1,19 @@
 import HTTP
+import HTTPClient
 import KafkaTestKit
 import Platform
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server with TLS` {
     /// A certificate of its own for this run.
-    private static let identity = Task {
+    private static let identity = Task { try await makeIdentity("localhost") }
+
+    private static func makeIdentity(_ name: String) async throws -> HTTPServer.Identity {
         let folder = try ScratchDirectory("http-tests")
         let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
         let made = try await openssl([
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
-            "-out", certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
+            "-out", certificate, "-subj", "/CN=\(name)", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
         ])
         try #require(made.code == 0, "\(made.words)")
         return HTTPServer.Identity(certificate: try readFile(certificate), key: try readFile(key))
@@ -77,6 +80,36 @@ import Testing
         for bad in [nonsense, swapped, torn] {
             let fault = #expect(throws: HTTPServerFault.self) { try TestServer { $0.identity = bad } }
             #expect(fault?.description.contains("certificate") == true)
+        }
+    }
+
+    @Test func `shows new connections a certificate that replaced another, and goes on with the old ones`() async throws
+    {
+        try await withServer { server in
+            // Trusts the first certificate only: a new connection of it would fail.
+            var options = HTTPClient.Configuration()
+            options.extraAuthorities = try await Self.identity.value.certificate
+            let open = try HTTPClient(options)
+            defer { open.close() }
+            let get = HTTPClient.Request("GET", "https://localhost:\(server.port)/")
+            #expect(try open.answer(to: get).status == 200)
+            let next = try await Self.makeIdentity("replaced")
+            #expect(try server.server.replaceIdentity(next))
+            let said = try await request(server, "-tls1_3", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+            #expect(said.contains("CN = replaced") && said.contains("hello"), "\(said)")
+            #expect(try open.answer(to: get).status == 200)
+            #expect(try !server.server.replaceIdentity(next))
+        }
+    }
+
+    @Test func `keeps its certificate when another cannot be used`() async throws {
+        try await withServer { server in
+            let other = try await Self.makeIdentity("other")
+            let identity = try await Self.identity.value
+            let mixed = HTTPServer.Identity(certificate: other.certificate, key: identity.key)
+            #expect(throws: HTTPServerFault.self) { try server.server.replaceIdentity(mixed) }
+            let said = try await request(server, "-tls1_2", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+            #expect(said.contains("CN = localhost") && said.contains("hello"), "\(said)")
         }
     }
 }

@@ -68,7 +68,7 @@ import Testing
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],
         "CLoad": ["IngestTestKit"],
-        "COpenSSL": ["Crypto", "Roles"],
+        "COpenSSL": ["Roles"],
         "CMicroHTTPD": ["HTTP"],
         "CSIMDJSON": ["JSON"],
     ]

@@ -69,15 +69,28 @@ import Testing
     }
 
     @Test func `without a verdict on revocation is answered 503, and nothing is written`() throws {
-        let door = try Door(judge: VerifierPool(Apple.policy, revocation: .hard))
+        let door = try Door(
+            judge: VerifierPool(Apple.policy, watch: FakeResponder(.unknown), isRevocationRequired: true))
         defer { door.stop() }
         #expect(try door.notify(Apple.body()).status == 503)
         #expect(door.log.records.isEmpty)
         #expect(door.outcome("no_verdict") == 1)
     }
 
+    @Test func `under hard revocation is judged when Apple has answered`() throws {
+        let good = try Door(judge: VerifierPool(Apple.policy, watch: FakeResponder(.good), isRevocationRequired: true))
+        defer { good.stop() }
+        #expect(try good.notify(Apple.body()).status == 200)
+        let revoked = try Door(
+            judge: VerifierPool(Apple.policy, watch: FakeResponder(.revoked), isRevocationRequired: true))
+        defer { revoked.stop() }
+        let answer = try revoked.notify(Apple.body())
+        #expect(answer.status == 400 && answer.text == #"{"error":"revoked"}"#)
+    }
+
     @Test func `passes under soft revocation while nothing is known`() throws {
-        let door = try Door(judge: VerifierPool(Apple.policy, revocation: .soft))
+        let door = try Door(
+            judge: VerifierPool(Apple.policy, watch: FakeResponder(.unknown), isRevocationRequired: false))
         defer { door.stop() }
         #expect(try door.notify(Apple.body()).status == 200)
     }

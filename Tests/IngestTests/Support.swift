@@ -112,7 +112,7 @@ final class Door: Sendable {
     }
 
     init(
-        _ log: FakeLog = FakeLog(), judge: any NotificationJudge = VerifierPool(Apple.policy, revocation: .off),
+        _ log: FakeLog = FakeLog(), judge: any NotificationJudge = VerifierPool(Apple.policy, revocation: nil),
         now: Int64 = Apple.now, adjust: (inout Endpoint.Configuration) -> Void = { _ in }
     ) throws {
         self.log = log
@@ -170,4 +170,23 @@ final class Door: Sendable {
 
 extension HTTPClient.Response {
     var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// Knows nothing at first; whoever waits is told `answer`.
+final class FakeResponder: RevocationSource {
+    private let answer: RevocationStatus
+    private let isAsked = Atomic(false)
+
+    init(_ answer: RevocationStatus) { self.answer = answer }
+
+    func status(of chain: TrustedChain) -> RevocationStatus {
+        isAsked.load(ordering: .relaxed) ? answer : .unknown
+    }
+
+    func whenKnown(
+        _ chains: [TrustedChain], by deadline: Deadline, completion: @escaping @Sendable (RevocationStatus) -> Void
+    ) {
+        isAsked.store(true, ordering: .relaxed)
+        completion(answer)
+    }
 }

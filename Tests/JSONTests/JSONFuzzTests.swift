@@ -95,4 +95,26 @@ private func mayDiffer(_ bytes: [UInt8]) -> Bool {
             #expect(try JSONValue.read(writer.bytes) == value)
         }
     }
+
+    @Test(arguments: UInt64(1)...4)
+    func `what is read flat is the same, its parts too`(_ seed: UInt64) throws {
+        var random = Seeded(state: seed)
+        var document = JSONDocument()
+        for _ in 0..<1000 {
+            let bytes = mutated(Array(validDocuments.randomElement(using: &random)!.utf8), with: &random)
+            let tree = try? JSONValue.read(bytes)
+            do throws(JSONFault) {
+                try document.read(bytes.span)
+                let flat = document.tree(document.root)
+                #expect(flat == tree)
+                let raw = document.raw(document.root).withUnsafeBufferPointer { Array($0) }
+                #expect(try JSONValue.read(raw) == tree)
+                guard let first = document.firstElement(of: document.root) else { continue }
+                let part = document.raw(first).withUnsafeBufferPointer { Array($0) }
+                #expect(try JSONValue.read(part) == tree?.array?.first)
+            } catch {
+                #expect(tree == nil)
+            }
+        }
+    }
 }

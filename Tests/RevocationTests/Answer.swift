@@ -19,6 +19,7 @@ struct Answer {
     /// Instead of the certificate's own.
     var serial: [UInt8]?
     var namesBySHA1 = false
+    var isSignedBySHA1 = false
     var responseStatus: UInt8 = 0
     var hasCriticalExtension = false
     /// Further answers about the same certificate.
@@ -46,10 +47,13 @@ struct Answer {
             parts += DER.explicit(1, DER.sequence(anything))
         }
         let data = DER.sequence(parts)
-        let numbers = signer.key.sign(digest: SHA256.digest(data.span).span)
+        // To ECDSA a digest is a number: zeros in front change nothing.
+        let digest = isSignedBySHA1 ? [UInt8](repeating: 0, count: 12) + sha1(data) : SHA256.digest(data.span)
+        let algorithm = DER.identifier(isSignedBySHA1 ? "1.2.840.10045.4.1" : "1.2.840.10045.4.3.2")!
+        let numbers = signer.key.sign(digest: digest.span)
         let half = numbers.count / 2
         let signature = DER.sequence(DER.integer(Array(numbers[..<half])), DER.integer(Array(numbers[half...])))
-        var whole = data + DER.sequence(DER.identifier("1.2.840.10045.4.3.2")!) + DER.bits(signature)
+        var whole = data + DER.sequence(algorithm) + DER.bits(signature)
         if !attached.isEmpty { whole += DER.explicit(0, DER.sequence(attached.flatMap(\.der))) }
         return DER.sequence(whole)
     }

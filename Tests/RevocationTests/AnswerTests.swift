@@ -88,9 +88,26 @@ import Testing
         #expect(judge(signedBy: responder, attached: false) == .failure(.untrustedResponder))
     }
 
-    @Test func `B6-13 signed by a certificate of the issuer for another purpose is none`() throws {
-        let other = try Chain.Holder.responder(of: chain.intermediate, maySignAnswers: false)
+    @Test(arguments: [nil, .signingCode, .any] as [Chain.Holder.Purpose?])
+    func `B6-13 signed by a certificate of the issuer that is for something else is none`(
+        _ purpose: Chain.Holder.Purpose?
+    ) throws {
+        let other = try Chain.Holder.responder(of: chain.intermediate, purpose: purpose)
         #expect(judge(signedBy: other) == .failure(.untrustedResponder))
+    }
+
+    @Test func `signed by a responder whose certificate forbids it is none`() throws {
+        // No digitalSignature; and a critical extension that nobody knows.
+        let encipherer = try Chain.Holder.responder(of: chain.intermediate, keyUsage: [2])
+        #expect(judge(signedBy: encipherer) == .failure(.untrustedResponder))
+        let strange = try Chain.Holder.responder(
+            of: chain.intermediate,
+            and: [.other(identifier: "1.3.6.1.4.1.99999.1", isCritical: true, value: [5, 0])])
+        #expect(judge(signedBy: strange) == .failure(.untrustedResponder))
+    }
+
+    @Test func `signed by SHA-1 is none`() {
+        #expect(judge { $0.isSignedBySHA1 = true } == .failure(.badSignature))
     }
 
     @Test func `B6-13 signed by a responder that somebody else has named is none`() throws {

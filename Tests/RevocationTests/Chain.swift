@@ -25,11 +25,13 @@ struct Chain {
     }
 
     /// - Parameter leafAddress: where the leaf says that it may be asked about; nil: nowhere.
+    /// - Parameter claimedRoot: in whose name the intermediate is issued, though with another key.
     init(
         seed: String = "genuine", leafAddress: String? = address + "leaf",
-        intermediateAddress: String? = address + "root"
+        intermediateAddress: String? = address + "root", claimedRoot: Holder? = nil
     ) throws {
-        root = try Self.make("Root", seed, .p384, Self.authority)
+        let own = try Self.make("Root", seed, .p384, Self.authority)
+        root = Holder(certificate: claimedRoot?.certificate ?? own.certificate, key: own.key)
         intermediate = try Self.make(
             "Intermediate", seed, .p384,
             Self.authority + Self.asked(at: intermediateAddress) + [Self.marker("1.2.840.113635.100.6.2.1")], by: root)
@@ -68,14 +70,22 @@ struct Chain {
 }
 
 extension Chain.Holder {
-    /// What may answer for the issuer; without the purpose it is any other certificate of the issuer.
+    enum Purpose: String {
+        case signingAnswers = "1.3.6.1.5.5.7.3.9"
+        case signingCode = "1.3.6.1.5.5.7.3.3"
+        case any = "2.5.29.37.0"
+    }
+
+    /// What may answer for the issuer, as long as nothing is changed.
     static func responder(
-        of issuer: Chain.Holder, maySignAnswers: Bool = true, validity: ClosedRange<Int64> = Chain.validity
+        of issuer: Chain.Holder, purpose: Purpose? = .signingAnswers, keyUsage: [Int] = [0],
+        and more: [CertificateRequest.Extension] = [], validity: ClosedRange<Int64> = Chain.validity
     ) throws -> Chain.Holder {
-        let purpose = DER.identifier(maySignAnswers ? "1.3.6.1.5.5.7.3.9" : "1.3.6.1.5.5.7.3.3")!
-        return try Chain.make(
-            "Responder", "any", .p256,
-            [.keyUsage([0]), .other(identifier: "2.5.29.37", isCritical: false, value: DER.sequence(purpose))],
-            by: issuer, validity: validity)
+        var extensions: [CertificateRequest.Extension] = [.keyUsage(keyUsage)] + more
+        if let purpose {
+            let value = DER.sequence(DER.identifier(purpose.rawValue)!)
+            extensions.append(.other(identifier: "2.5.29.37", isCritical: false, value: value))
+        }
+        return try Chain.make("Responder", "any", .p256, extensions, by: issuer, validity: validity)
     }
 }

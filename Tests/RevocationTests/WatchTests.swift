@@ -1,3 +1,4 @@
+import HTTP
 import KafkaTestKit
 import Platform
 import Synchronization
@@ -60,14 +61,14 @@ import Testing
         #expect(lines.count == 1 && lines[0].contains("WARNING") && lines[0].contains("http_not_connected"), "\(lines)")
     }
 
-    @Test func `B6-14 asks again after a failure and tells those who wait`() throws {
+    @Test func `B6-14 asks again after a failure and tells those who wait`() async throws {
         let chain = try Chain()
         let responder = try TestResponder(chain, leaf: .status(503))
         defer { responder.stop() }
         let run = try WatchRun(responder)
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
-        waitUntilBlocking { run.failures("http_status") == 1 }
+        try await waitUntil("the first failure") { run.failures("http_status") == 1 }
         responder.say(leaf: .says(.good))
         #expect(run.wait(for: chain) == .good)
         #expect(run.logLines.last?.contains("known again") == true, "\(run.logLines)")
@@ -81,14 +82,14 @@ import Testing
             (.bytes([UInt8](repeating: 0x30, count: 60 << 10)), "answer_unreadable"),
             (.bytes([UInt8](repeating: 0x30, count: 1 << 20)), "http_too_large"),
         ] as [(TestResponder.Reply, String)])
-    func `B6-14 takes for no answer what is none`(_ reply: TestResponder.Reply, _ cause: String) throws {
+    func `B6-14 takes for no answer what is none`(_ reply: TestResponder.Reply, _ cause: String) async throws {
         let chain = try Chain()
         let responder = try TestResponder(chain, leaf: reply)
         defer { responder.stop() }
         let run = try WatchRun(responder)
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
-        waitUntilBlocking { run.failures(cause) == 1 }
+        try await waitUntil("the failure") { run.failures(cause) == 1 }
         #expect(run.watch.status(of: chain.trusted) == .unknown)
     }
 
@@ -100,7 +101,7 @@ import Testing
             "http://ocsp.apple.com/../ocsp03-leaf", "http://ocsp.apple.com/ocsp03-leaf?to=http://127.0.0.1/",
             "http://ocsp.apple.com/ocsp03 leaf", "http://ocsp.apple.com/%0d%0aHost:x", "ldap://ocsp.apple.com/leaf",
             "http://ocsp.apple.com/" + String(repeating: "a", count: 300),
-        ]) func `B6-39 asks nobody but ocsp.apple.com over HTTP`(_ address: String?) throws
+        ]) func `B6-39 asks nobody but ocsp.apple.com over HTTP`(_ address: String?) async throws
     {
         let chain = try Chain(leafAddress: address)
         let responder = try TestResponder(chain)
@@ -109,13 +110,15 @@ import Testing
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
         // The intermediate's address is Apple's; when that has been asked, the leaf's would have been too.
-        waitUntilBlocking { run.value(#"perennial_ocsp_answers_total{status="good"}"#) == 1 }
+        try await waitUntil("the answer about the intermediate") {
+            run.value(#"perennial_ocsp_answers_total{status="good"}"#) == 1
+        }
         #expect(run.failures("no_address") == 1)
         #expect(run.addressesAsked == [Chain.address + "root"])
         #expect(run.watch.status(of: chain.trusted) == .unknown)
     }
 
-    @Test func `asks once for all who wait at the same time`() throws {
+    @Test func `asks once for all who wait at the same time`() async throws {
         let chain = try Chain()
         let responder = try TestResponder(chain)
         defer { responder.stop() }
@@ -127,7 +130,7 @@ import Testing
                 answers.withLock { $0.append(status) }
             }
         }
-        waitUntilBlocking { answers.withLock { $0.count } == 100 }
+        try await waitUntil("all answers") { answers.withLock { $0.count } == 100 }
         #expect(answers.withLock { $0.allSatisfy { $0 == .good } })
         #expect(responder.requests.count == 2)
     }
@@ -155,17 +158,5 @@ import Testing
         #expect(run.watch.close())
         #expect(answer.withLock { $0 } == .unknown)
         #expect(run.wait(for: chain) == .unknown)
-    }
-}
-
-/// Fails the test when the condition does not come true.
-func waitUntilBlocking(_ condition: () -> Bool) {
-    let deadline = Deadline(after: .seconds(20))
-    while !condition() {
-        guard !deadline.hasPassed else {
-            Issue.record("what was waited for did not come")
-            return
-        }
-        pause(for: .milliseconds(5))
     }
 }

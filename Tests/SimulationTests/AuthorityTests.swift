@@ -74,7 +74,8 @@ private func policy(_ apps: [SimulatedApp] = [app, otherApp]) -> VerificationPol
                 #expect(verified.environment == notification.environment)
                 #expect(verified.signedDate == notification.at)
                 #expect(verified.status == notification.status.map(Int64.init))
-                #expect(verified.flags.isEmpty || notification.kind == "SUBSCRIPTION_BLESSED/TWICE", "\(verified.flags)")
+                #expect(
+                    verified.flags.isEmpty || notification.kind == "SUBSCRIPTION_BLESSED/TWICE", "\(verified.flags)")
             }
         }
     }

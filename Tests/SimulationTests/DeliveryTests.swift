@@ -30,7 +30,11 @@ import Testing
         }
         let posts = try posts(disturb)
         #expect(try posts.map(id) == self.posts(disturb).map(id))
-        #expect(try posts.map(id) != self.posts { disturb(&$0); $0.seed = 12 }.map(id))
+        #expect(
+            try posts.map(id)
+                != self.posts {
+                    disturb(&$0); $0.seed = 12
+                }.map(id))
         #expect(zip(posts, posts.dropFirst()).allSatisfy { $0.at <= $1.at })
         #expect(posts.allSatisfy { $0.at >= $0.notification.at })
 

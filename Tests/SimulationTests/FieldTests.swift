@@ -6,11 +6,14 @@ import Testing
 /// What Apple's tables say of each member: its type, and when it is there.
 private struct Checker {
     private(set) var faults: [String] = []
-    private let place: String
+    private let notification: SimulatedNotification
+    private var place: String { "\(notification.kind) of \(notification.subscriber)" }
 
-    init(_ notification: SimulatedNotification) { place = "\(notification.kind) \(notification.subscriber)" }
+    init(_ notification: SimulatedNotification) { self.notification = notification }
 
-    mutating func demand(_ holds: Bool, _ words: String) { if !holds { faults.append("\(place): \(words)") } }
+    mutating func demand(_ holds: Bool, _ words: @autoclosure () -> String) {
+        if !holds { faults.append("\(place): \(words())") }
+    }
 
     /// Every member is known, has its type, and those that are always there are there.
     mutating func members(_ object: JSONValue, always: [String: Kind], sometimes: [String: Kind]) {
@@ -54,28 +57,39 @@ private let offerMembers: [String: Kind] = [
     "offerDiscountType": .one(of: ["FREE_TRIAL", "PAY_AS_YOU_GO", "PAY_UP_FRONT", "ONE_TIME"]),
 ]
 
+private let transactionAlways: [String: Kind] = [
+    "transactionId": .id, "originalTransactionId": .id, "bundleId": .text, "productId": .text,
+    "purchaseDate": .time, "originalPurchaseDate": .time, "quantity": .number(1...10),
+    "type": .one(of: [
+        "Auto-Renewable Subscription", "Non-Consumable", "Consumable", "Non-Renewing Subscription",
+    ]),
+    "inAppOwnershipType": .one(of: ["PURCHASED", "FAMILY_SHARED"]), "signedDate": .time,
+    "environment": environments, "transactionReason": .one(of: ["PURCHASE", "RENEWAL"]),
+    "storefront": .text, "storefrontId": .text, "price": .number(0...1_000_000_000), "currency": .text,
+    "appTransactionId": .id,
+]
+private let transactionSometimes: [String: Kind] = [
+    "webOrderLineItemId": .id, "subscriptionGroupIdentifier": .id, "expiresDate": .time,
+    "appAccountToken": .uuid, "revocationDate": .time, "revocationReason": .number(0...1),
+    "revocationType": .one(of: ["REFUND_FULL", "REFUND_PRORATED", "FAMILY_REVOKE"]),
+    "revocationPercentage": .number(0...100_000), "isUpgraded": .flag, "billingPlanType": plans,
+    "commitmentInfo": .object, "advancedCommerceInfo": .object, "previousOriginalTransactionId": .id,
+].merging(offerMembers) { $1 }
+private let renewalAlways: [String: Kind] = [
+    "originalTransactionId": .id, "productId": .text, "autoRenewProductId": .text,
+    "autoRenewStatus": .number(0...1), "signedDate": .time, "environment": environments,
+    "recentSubscriptionStartDate": .time, "renewalDate": .time, "renewalPrice": .integer,
+    "currency": .text, "appTransactionId": .id, "renewalBillingPlanType": plans,
+]
+private let renewalSometimes: [String: Kind] = [
+    "expirationIntent": .number(1...5), "isInBillingRetryPeriod": .flag, "gracePeriodExpiresDate": .time,
+    "priceIncreaseStatus": .number(0...1), "eligibleWinBackOfferIds": .list, "appAccountToken": .uuid,
+    "commitmentInfo": .object, "advancedCommerceInfo": .object,
+].merging(offerMembers) { $1 }
+
 extension Checker {
     mutating func transaction(_ row: JSONValue, signedBy outer: SimulatedNotification) {
-        members(
-            row,
-            always: [
-                "transactionId": .id, "originalTransactionId": .id, "bundleId": .text, "productId": .text,
-                "purchaseDate": .time, "originalPurchaseDate": .time, "quantity": .number(1...10),
-                "type": .one(of: [
-                    "Auto-Renewable Subscription", "Non-Consumable", "Consumable", "Non-Renewing Subscription",
-                ]),
-                "inAppOwnershipType": .one(of: ["PURCHASED", "FAMILY_SHARED"]), "signedDate": .time,
-                "environment": environments, "transactionReason": .one(of: ["PURCHASE", "RENEWAL"]),
-                "storefront": .text, "storefrontId": .text, "price": .number(0...1_000_000_000), "currency": .text,
-                "appTransactionId": .id,
-            ],
-            sometimes: [
-                "webOrderLineItemId": .id, "subscriptionGroupIdentifier": .id, "expiresDate": .time,
-                "appAccountToken": .uuid, "revocationDate": .time, "revocationReason": .number(0...1),
-                "revocationType": .one(of: ["REFUND_FULL", "REFUND_PRORATED", "FAMILY_REVOKE"]),
-                "revocationPercentage": .number(0...100_000), "isUpgraded": .flag, "billingPlanType": plans,
-                "commitmentInfo": .object, "advancedCommerceInfo": .object, "previousOriginalTransactionId": .id,
-            ].merging(offerMembers) { $1 })
+        members(row, always: transactionAlways, sometimes: transactionSometimes)
         let renews = row["type"]?.string == "Auto-Renewable Subscription"
         for name in ["webOrderLineItemId", "subscriptionGroupIdentifier", "expiresDate", "billingPlanType"] {
             demand((row[name] != nil) == renews, "\(name) belongs to auto-renewables, all of them")
@@ -89,7 +103,9 @@ extension Checker {
         demand((row["billingPlanType"]?.string == "MONTHLY") == (row["commitmentInfo"] != nil), "plan and commitment")
         demand(row["signedDate"]?.integer == outer.innerSignedDate, "signedDate")
         offer(row)
-        if row["offerDiscountType"]?.string == "FREE_TRIAL" { demand(row["price"]?.integer == 0, "a trial has a price") }
+        if row["offerDiscountType"]?.string == "FREE_TRIAL" {
+            demand(row["price"]?.integer == 0, "a trial has a price")
+        }
         if let end = row["expiresDate"]?.integer { demand(end > row["purchaseDate"]?.integer ?? .max, "period") }
         if let commitment = row["commitmentInfo"] {
             members(
@@ -106,19 +122,7 @@ extension Checker {
     }
 
     mutating func renewal(_ info: JSONValue, of row: JSONValue, in outer: SimulatedNotification) {
-        members(
-            info,
-            always: [
-                "originalTransactionId": .id, "productId": .text, "autoRenewProductId": .text,
-                "autoRenewStatus": .number(0...1), "signedDate": .time, "environment": environments,
-                "recentSubscriptionStartDate": .time, "renewalDate": .time, "renewalPrice": .integer,
-                "currency": .text, "appTransactionId": .id, "renewalBillingPlanType": plans,
-            ],
-            sometimes: [
-                "expirationIntent": .number(1...5), "isInBillingRetryPeriod": .flag, "gracePeriodExpiresDate": .time,
-                "priceIncreaseStatus": .number(0...1), "eligibleWinBackOfferIds": .list, "appAccountToken": .uuid,
-                "commitmentInfo": .object, "advancedCommerceInfo": .object,
-            ].merging(offerMembers) { $1 })
+        members(info, always: renewalAlways, sometimes: renewalSometimes)
         for name in ["originalTransactionId", "environment", "currency", "appTransactionId", "appAccountToken"] {
             demand(info[name] == row[name], "\(name) differs from the transaction's")
         }
@@ -141,7 +145,8 @@ extension Checker {
         let expected: [Int: (Int64) -> Bool] = [
             1: { $0 > outer.at - 60_000 }, 2: { $0 <= outer.at }, 3: { _ in true }, 4: { _ in true }, 5: { _ in true },
         ]
-        demand(outer.status.map { expected[$0]?(info["renewalDate"]?.integer ?? 0) ?? false } ?? false, "status and date")
+        demand(
+            outer.status.map { expected[$0]?(info["renewalDate"]?.integer ?? 0) ?? false } ?? false, "status and date")
         demand((outer.status == 3 || outer.status == 4) == (info["isInBillingRetryPeriod"]?.bool == true), "status")
     }
 

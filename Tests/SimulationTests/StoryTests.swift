@@ -143,6 +143,33 @@ private let courses = [
         #expect(after["billingPeriodNumber"]?.integer == before["billingPeriodNumber"]?.integer.map { $0 + 1 })
     }
 
+    @Test func `keep a downgrade of a commitment until its end`() throws {
+        let notifications = try simulation(of: .commitmentDowngraded).life(of: 0).notifications
+        let place = try #require(notifications.firstIndex { $0.subtype == "DOWNGRADE" })
+        let change = try #require(notifications.dropFirst(place).first { $0.transactionJSON?["commitmentInfo"] == nil })
+        let last = try #require(notifications[change.index - 1].transactionJSON)
+        #expect(last["commitmentInfo"]?["billingPeriodNumber"]?.integer == 12)
+        for notification in notifications[place..<change.index] {
+            let renewal = try #require(notification.renewalJSON?["commitmentInfo"])
+            #expect(renewal["commitmentAutoRenewProductId"] == change.transactionJSON?["productId"])
+            #expect(renewal["commitmentRenewalBillingPlanType"]?.string == "BILLED_UPFRONT")
+            #expect(renewal["commitmentRenewalPrice"] == change.transactionJSON?["price"])
+            #expect(renewal["commitmentRenewalDate"] == last["expiresDate"])
+        }
+    }
+
+    @Test func `pay the higher price from the next period on`() throws {
+        for story in [Story.priceAccepted, .priceWithoutConsent] {
+            let notifications = try simulation(of: story).life(of: 0).notifications
+            let announced = try #require(notifications.firstIndex { $0.notificationType == "PRICE_INCREASE" })
+            let paid = try #require(notifications.dropFirst(announced).first { $0.kind == "DID_RENEW" })
+            let old = try #require(notifications[announced].transactionJSON?["price"]?.integer)
+            #expect(try #require(paid.transactionJSON?["price"]?.integer) > old)
+            #expect(paid.transactionJSON?["price"] == notifications[announced].renewalJSON?["renewalPrice"])
+            #expect(paid.renewalJSON?["priceIncreaseStatus"] == nil)
+        }
+    }
+
     @Test func `make sandbox quick and end it after twelve renewals`() throws {
         let notifications = try simulation(of: .steady, sandbox: true).life(of: 0).notifications
         #expect(notifications.count { $0.notificationType == "DID_RENEW" } == 12)

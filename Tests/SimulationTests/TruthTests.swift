@@ -106,7 +106,8 @@ private struct Life {
         let life = try Life(.commitmentCancelled)
         let cancelled = try life.first("DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED")
         let info = try #require(cancelled.renewalJSON)
-        #expect(info["autoRenewStatus"]?.integer == 1 && info["commitmentInfo"]?["commitmentAutoRenewStatus"]?.integer == 0)
+        #expect(
+            info["autoRenewStatus"]?.integer == 1 && info["commitmentInfo"]?["commitmentAutoRenewStatus"]?.integer == 0)
         let start = try life.date("purchaseDate", of: "SUBSCRIBED/INITIAL_BUY")
         let end = try life.date("commitmentExpiresDate", inCommitmentOf: "SUBSCRIBED/INITIAL_BUY")
         #expect((365 * day...366 * day).contains(end - start))

@@ -4,13 +4,13 @@ import Crypto
 
 /// Apple's responder, and nobody else: a certificate names an address, and whoever could make us call any address he likes
 /// would have a hand inside our network.
-enum Responder {
+enum ResponderAddress {
     private static let prefix = "http://ocsp.apple.com/"
     /// Apple's have less than 50.
     private static let limitCharacters = 256
 
     /// The first address of the certificate that may be asked; nil when there is none.
-    static func address(for question: OCSPQuestion) -> String? {
+    static func allowed(for question: OCSPQuestion) -> String? {
         question.addresses.first(where: mayBeAsked)
     }
 

@@ -1,0 +1,225 @@
+import Contract
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Synchronization
+import Telemetry
+import Testing
+
+@testable import Ingest
+
+/// For what takes milliseconds on an idle machine.
+let soon: Duration = .seconds(20)
+
+/// A publisher on librdkafka's own mock cluster. Close it before the test ends.
+final class PublisherRig {
+    let cluster: MockCluster
+    let health = Health()
+    let metrics = Metrics()
+    let lines = Door.Lines()
+    let watch: TopicWatch
+    let publisher: Publisher
+
+    static let topics: [TopicID] = [.notifications, .signed, .rejected]
+
+    /// - Parameter partitions: of the topics; nil: there are none.
+    init(
+        partitions: Int32? = 4, bootstrap: String? = nil, startsPublisher: Bool = true,
+        adjust: (inout Publisher.Configuration) -> Void = { _ in }
+    ) throws {
+        cluster = try MockCluster()
+        if let partitions { try Self.create(cluster, partitions) }
+        var configuration = Publisher.Configuration(
+            properties: ClientProperties(bootstrapServers: bootstrap ?? cluster.bootstrapServers),
+            prefix: TopicPrefix("t")!, partitions: 4, topics: Self.topics)
+        adjust(&configuration)
+        let lines = lines
+        let logger = Logger(level: .info) { lines.append($0) }
+        let watch = TopicWatch(configuration, health: health, logger: logger)
+        self.watch = watch
+        publisher = Publisher(
+            configuration, metrics: metrics, health: health, logger: logger, refusals: RefusalLog(logger),
+            topicsTrouble: { watch.topicsTrouble })
+        try watch.start { _ in }
+        // The mock makes a topic that a producer asks for.
+        if startsPublisher { try publisher.start { _ in } }
+    }
+
+    static func create(_ cluster: MockCluster, _ partitions: Int32) throws {
+        for environment in Contract.Environment.allCases {
+            let names = Names(prefix: TopicPrefix("t")!, environment: environment)
+            for topic in topics { try cluster.createTopic(names.topic(topic), partitions: partitions) }
+        }
+    }
+
+    func close() {
+        try? publisher.stop(by: Deadline(after: soon))
+        try? watch.stop(by: Deadline(after: soon))
+        cluster.close()
+    }
+
+    func waitUntilReady() async throws {
+        try await waitUntil("the publisher is ready", within: soon) {
+            self.publisher.brokerTrouble == nil && self.health.readiness.isHealthy
+        }
+    }
+
+    /// The outcome, however long it takes.
+    func publish(_ records: [OutgoingRecord], within limit: Duration = soon) async throws -> PublishOutcome {
+        let outcomes = Outcomes()
+        publisher.publish(Publication(records, by: Deadline(after: limit)) { outcomes.add($0) })
+        try await waitUntil("there is an outcome", within: soon + limit) { outcomes.all.count == 1 }
+        return outcomes.all[0]
+    }
+
+    final class Outcomes: Sendable {
+        private let list = Mutex<[PublishOutcome]>([])
+        var all: [PublishOutcome] { list.withLock { $0 } }
+        func add(_ outcome: PublishOutcome) { list.withLock { $0.append(outcome) } }
+    }
+}
+
+func record(
+    _ key: String = "2000000123456789", _ topic: TopicID = .notifications,
+    _ environment: Contract.Environment = .production
+) -> OutgoingRecord {
+    OutgoingRecord(
+        topic: topic, environment: environment, key: Array(key.utf8), value: Array("value".utf8),
+        headers: [RecordHeader("id", "1")], timestamp: 1_772_323_200_123)
+}
+
+@Suite(.serialized, .ownThreads) struct `The publisher` {
+    @Test func `writes each record to the partition of its key, and says so when all are acknowledged`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        let outcome = try await rig.publish([record(), record("2000000123456789", .signed, .sandbox)])
+        #expect(outcome == .written)
+        let partition = Partitioner.partition(of: record().key, count: 4)
+        for topic in ["t.production.notifications", "t.sandbox.signed"] {
+            let properties = ClientProperties(bootstrapServers: rig.cluster.bootstrapServers)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            defer { consumer.close(by: Deadline(after: soon)) }
+            try consumer.assign([TopicPartition(topic, partition): NextOffset(0)])
+            guard let read = try consumer.poll(soon) else {
+                Issue.record("there is no record in \(topic)")
+                continue
+            }
+            #expect(read.copyOfKey() == record().key && read.copyOfValue() == record().value)
+            #expect(read.timestamp == 1_772_323_200_123 && read.headers == [RecordHeader("id", "1")])
+        }
+    }
+
+    @Test func `answers at the deadline when Kafka is slow, and counts what is written later`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.fail(.produce, with: Array(repeating: .transport, count: 1000))
+        let begin = ContinuousClock.now
+        #expect(try await rig.publish([record()], within: .milliseconds(300)) == .failed(.timedOut))
+        #expect(begin.duration(to: .now) >= .milliseconds(300))
+        rig.cluster.heal(.produce)
+        try await waitUntil("the record is written late", within: soon) {
+            String(decoding: rig.metrics.exposition(), as: UTF8.self).contains("perennial_ingest_written_late_total 1")
+        }
+    }
+
+    @Test func `refuses what does not fit its queue`() async throws {
+        let rig = try PublisherRig { $0.queuedRecords = 3 }
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.fail(.produce, with: Array(repeating: .transport, count: 1000))
+        let first = PublisherRig.Outcomes()
+        for _ in 0..<3 {
+            rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { first.add($0) })
+        }
+        #expect(try await rig.publish([record()]) == .failed(.queueFull))
+        rig.cluster.heal(.produce)
+        try await waitUntil("the others are written", within: soon) { first.all == [.written, .written, .written] }
+        #expect(try await rig.publish([record()]) == .written)
+    }
+
+    @Test func `is not ready while the brokers refuse this host's time, loses nothing, and recovers`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.fail(.produce, with: [.invalidTimestamp])
+        #expect(try await rig.publish([record()]) == .failed(.clockAhead))
+        let reasons = rig.health.readiness.reasons
+        #expect(reasons.map(\.condition) == ["host-clock"])
+        #expect(reasons.first?.reason.contains("time synchronisation") == true)
+        #expect(rig.lines.all.contains("time synchronisation"))
+        #expect(try await rig.publish([record()]) == .written)
+        #expect(rig.health.readiness.isHealthy)
+    }
+
+    @Test func `says which topics are missing, and works once they are there`() async throws {
+        let rig = try PublisherRig(partitions: nil, startsPublisher: false)
+        defer { rig.close() }
+        try await waitUntil("the topics have been looked for", within: soon) { rig.watch.topicsTrouble != nil }
+        #expect(rig.watch.topicsTrouble?.contains("t.sandbox.rejected") == true)
+        #expect(rig.watch.topicsTrouble?.contains("perennial topics apply") == true)
+        #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
+        #expect(!rig.health.readiness.isHealthy)
+        try PublisherRig.create(rig.cluster, 4)
+        try rig.publisher.start { _ in }
+        try await rig.waitUntilReady()
+        #expect(try await rig.publish([record()]) == .written)
+    }
+
+    @Test func `writes nothing to topics with another number of partitions`() async throws {
+        let rig = try PublisherRig(partitions: 3)
+        defer { rig.close() }
+        try await waitUntil("the topics have been looked at", within: soon) { rig.watch.topicsTrouble != nil }
+        #expect(rig.watch.topicsTrouble?.contains("t.production.notifications has 3") == true)
+        #expect(rig.lines.all.contains("notifications are refused until the topics are right"))
+        try await waitUntil("the publisher has connected", within: soon) { rig.publisher.brokerTrouble == nil }
+        #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
+    }
+
+    @Test func `is not ready before a broker answers, and refuses at once`() async throws {
+        let rig = try PublisherRig(bootstrap: "127.0.0.1:1")
+        defer { rig.close() }
+        #expect(try await rig.publish([record()]) == .failed(.notConnected))
+        try await waitUntil("the reason is known", within: soon) {
+            rig.watch.kafkaTrouble?.contains("127.0.0.1:1") == true
+        }
+    }
+
+    /// A sequence that the broker does not expect ends an idempotent producer for good.
+    @Test func `goes on with a new producer when the old one cannot`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        let outOfOrderSequence = KafkaCode(rawValue: 45)
+        rig.cluster.fail(.produce, with: [outOfOrderSequence])
+        _ = try await rig.publish([record()], within: .seconds(2))
+        try await rig.waitUntilReady()
+        #expect(try await rig.publish([record()]) == .written)
+    }
+
+    @Test func `finishes what it was given when it stops, and takes nothing more`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        let outcomes = PublisherRig.Outcomes()
+        for _ in 0..<100 {
+            rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { outcomes.add($0) })
+        }
+        try rig.publisher.stop(by: Deadline(after: soon))
+        #expect(outcomes.all == Array(repeating: .written, count: 100))
+        #expect(try await rig.publish([record()]) == .failed(.stopping))
+    }
+
+    @Test func `lets nothing hang when it stops while Kafka is away`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.fail(.produce, with: Array(repeating: .transport, count: 100_000))
+        let outcomes = PublisherRig.Outcomes()
+        rig.publisher.publish(Publication([record()], by: Deadline(after: .seconds(60))) { outcomes.add($0) })
+        try rig.publisher.stop(by: Deadline(after: soon))
+        #expect(outcomes.all.count == 1 && outcomes.all != [.written])
+    }
+}

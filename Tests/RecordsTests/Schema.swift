@@ -1,0 +1,65 @@
+import Foundation
+import JSON
+
+/// As much of JSON Schema as the files in deploy/schemas use; an unknown keyword is a problem, so that none is passed over.
+struct Schema {
+    private let root: JSONValue
+
+    init(_ name: String) throws {
+        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../deploy/schemas/\(name).schema.json").standardized
+        root = try JSONValue.read(Array(Data(contentsOf: path)))
+    }
+
+    var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
+    var properties: Set<String> { Set(root["properties"]?.object?.members.map(\.name) ?? []) }
+
+    func problems(of value: JSONValue) -> [String] { problems(of: value, by: root, at: "$") }
+
+    private func problems(of value: JSONValue, by schema: JSONValue, at place: String) -> [String] {
+        (schema.object?.members ?? []).flatMap { problems(of: value, by: $0.name, $0.value, at: place) }
+    }
+
+    private func problems(of value: JSONValue, by keyword: String, _ rule: JSONValue, at place: String) -> [String] {
+        switch keyword {
+        case "$schema", "title", "description", "$defs": return []
+        case "$ref":
+            let name = rule.string?.split(separator: "/").last.map(String.init) ?? ""
+            return problems(of: value, by: root["$defs"]?[name] ?? .null, at: place)
+        case "type":
+            let types = rule.array?.compactMap(\.string) ?? [rule.string ?? ""]
+            return types.contains { isOf($0, value) } ? [] : ["\(place) is none of \(types)"]
+        case "const": return value == rule ? [] : ["\(place) is not the constant"]
+        case "enum": return rule.array?.contains(value) == true ? [] : ["\(place) is none of the values"]
+        case "minLength": return length(value) >= (rule.integer ?? 0) ? [] : ["\(place) is too short"]
+        case "minimum": return (value.integer ?? .max) >= rule.integer ?? .max ? [] : ["\(place) is too small"]
+        case "maximum": return (value.integer ?? .min) <= rule.integer ?? .min ? [] : ["\(place) is too large"]
+        case "pattern":
+            let matches = value.string.map { $0.range(of: rule.string ?? "", options: .regularExpression) != nil }
+            return matches == false ? ["\(place) does not match"] : []
+        case "required":
+            guard let object = value.object else { return [] }
+            return (rule.array ?? []).compactMap(\.string).filter { object[$0] == nil }.map { "\(place) lacks \($0)" }
+        case "properties":
+            guard let object = value.object else { return [] }
+            return (rule.object?.members ?? []).flatMap { member in
+                object[member.name].map { problems(of: $0, by: member.value, at: "\(place).\(member.name)") } ?? []
+            }
+        case "oneOf":
+            let fitting = (rule.array ?? []).filter { problems(of: value, by: $0, at: place).isEmpty }
+            return fitting.count == 1 ? [] : ["\(place) fits \(fitting.count) of the forms"]
+        default: return ["\(place): the schema says \(keyword), which this test does not know"]
+        }
+    }
+
+    private func length(_ value: JSONValue) -> Int64 { value.string.map { Int64($0.unicodeScalars.count) } ?? .max }
+
+    private func isOf(_ type: String, _ value: JSONValue) -> Bool {
+        switch (type, value) {
+        case ("null", .null), ("boolean", .bool), ("integer", .integer), ("string", .string), ("array", .array),
+            ("object", .object):
+            true
+        default: false
+        }
+    }
+}
