@@ -21,9 +21,11 @@ public final class IngestProcess: Sendable {
     ///   - program: path of `perennial`.
     ///   - roots: PEM, what the notifications are signed under.
     ///   - prefix: of the topics; they are created when they are missing, with one replica.
+    ///   - wrapper: a program that runs it in its own place, such as `["taskset", "-c", "0"]`.
     ///   - settings: `["--archive.signed.payloads", "false"]`
     public static func start(
-        _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, settings: [String] = []
+        _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, wrapper: [String] = [],
+        settings: [String] = []
     ) async throws -> IngestProcess {
         let scratch = try ScratchDirectory("perennial-ingest")
         let common = ["--topic.prefix", prefix, "--kafka.bootstrap.servers", bootstrap]
@@ -42,8 +44,10 @@ public final class IngestProcess: Sendable {
         ]
         let listen = ["--ingest.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--log.format", "text"]
         // As in production: two arenas, however many threads.
+        let command = wrapper + [program, "ingest"]
         let process = try ChildProcess(
-            program, ["ingest"] + common + files + listen + settings, environment: .only(["MALLOC_ARENA_MAX": "2"]),
+            command[0], command.dropFirst() + common + files + listen + settings,
+            environment: .only(["MALLOC_ARENA_MAX": "2"]),
             workingDirectory: scratch.path, mergesErrors: true)
         let admin = try await address(after: "admin server listens", of: process)
         let address = try await address(after: "ingest listens", of: process)
@@ -82,6 +86,15 @@ public final class IngestProcess: Sendable {
         guard let client = try? HTTPClient() else { return false }
         defer { client.close() }
         return (try? client.answer(to: HTTPClient.Request("GET", "http://\(admin)/readyz")))?.status == 200
+    }
+
+    /// Posts until all are answered with 200: a broker that has just started may not give the producer its identity within
+    /// the time that a request waits, though it answers.
+    public func warmUp(_ bodies: Bodies) async throws {
+        let load = Load(url, authorityFile: authorityFile, bodies: bodies, .requests(256))
+        try await waitUntil("every post is answered with 200", within: Self.startLimit) {
+            try await onOwnThread("load") { try load.run() }.isAllAccepted
+        }
     }
 
     // MARK: What it costs

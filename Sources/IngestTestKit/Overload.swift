@@ -23,6 +23,7 @@ public struct Overload: Sendable, CustomStringConvertible {
 
     public init(of ingest: IngestProcess, bodies: Bodies, seconds: Double) async throws {
         var load = Load(ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .seconds(Self.capacitySeconds))
+        try await ingest.warmUp(bodies)
         let unhurried = try await Self.run(load)
         guard unhurried.isAllAccepted else { throw IngestTestFault("before the overload: \(unhurried)") }
         capacity = Double(unhurried.answered) / unhurried.seconds

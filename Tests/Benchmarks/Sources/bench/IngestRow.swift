@@ -31,7 +31,8 @@ func requireKafka() async throws -> String {
 func startIngest(_ fixture: NotificationFixture, archive: Bool, bootstrap: String) async throws -> IngestProcess {
     try await IngestProcess.start(
         productPath("perennial"), bootstrap: bootstrap, prefix: "bench-\(getpid())",
-        roots: fixture.rootPEM, apps: fixture.appsFile, settings: ["--archive.signed.payloads", "\(archive)"])
+        roots: fixture.rootPEM, apps: fixture.appsFile, wrapper: measuredCore,
+        settings: ["--archive.signed.payloads", "\(archive)"])
 }
 
 func measureIngest(_ report: inout Report) async throws {
@@ -39,7 +40,7 @@ func measureIngest(_ report: inout Report) async throws {
     let fixture = try NotificationFixture(count: 3_000)
     report.note(
         "CPU time of the ingest process (/proc/PID/stat) for each 200; bodies of \(fixture.averageBytes) bytes, TLS 1.3, "
-            + "\(connections) kept connections, Kafka and client on the other core")
+            + "\(connections) kept connections, beside openssl on one core; Kafka and client on the others")
     let without = try await startIngest(fixture, archive: false, bootstrap: bootstrap)
     let with = try await startIngest(fixture, archive: true, bootstrap: bootstrap)
     let bodies = fixture.bodies
@@ -48,10 +49,11 @@ func measureIngest(_ report: inout Report) async throws {
     ] {
         let load = Load(
             ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(posts))
+        try await ingest.warmUp(bodies)
         // Chains, connections to the brokers, memory.
         _ = try await cost(load, ingest, &report)
         var last: LoadOutcome?
-        let measured = try await Rounds.measure(rounds) {
+        let measured = try await Rounds.measure(rounds, opensslSeconds: 6) {
             let (seconds, outcome) = try await cost(load, ingest, &report)
             last = outcome
             return seconds
@@ -73,7 +75,9 @@ private func measureNewConnections(
     // server keeps sessions. libmicrohttpd 0.9.75 gives its user no way to.
     for (what, connections) in [("new-connection", Load.Connections.new), ("resumed", .resumed)] {
         load.connections = connections
-        let measured = try await Rounds.measure(rounds) { try await cost(load, ingest, &report).seconds }
+        let measured = try await Rounds.measure(rounds, opensslSeconds: 6) {
+            try await cost(load, ingest, &report).seconds
+        }
         if connections == .new {
             report.judge(what, measured.words, ratio: median(measured.ratios), .atLeast(newConnectionFloor))
         } else {

@@ -59,8 +59,10 @@ func runOne(_ arguments: [String]) -> Never {
 }
 
 /// Runs this program again as `bench run …`: a process's CPU time is then that of one loop.
-func measureLoop(_ arguments: [String]) async throws -> Double {
-    let result = try await run("/proc/self/exe", ["run"] + arguments, timeout: .seconds(300))
+/// - Parameter wrapper: a program that runs it, such as `measuredCore`.
+func measureLoop(_ arguments: [String], by wrapper: [String] = []) async throws -> Double {
+    let command = wrapper + [try productPath("bench"), "run"] + arguments
+    let result = try await run(command[0], Array(command.dropFirst()), timeout: .seconds(300))
     guard result.code == 0, let spent = Double(result.standardOutput.prefix { $0 != "\n" }) else {
         printMessage("bench: a run of \(arguments[0]) failed: \(result.standardError)")
         exitProcess(3)
