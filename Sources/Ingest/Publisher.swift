@@ -208,9 +208,9 @@ public final class Publisher: RecordSink, ServicePart {
     private static func log(_ event: ClientEvent, _ logger: Logger) {
         switch event {
         case .log(.error, let facility, let message), .log(.warning, let facility, let message):
-            logger.warning("librdkafka", ["facility": .string(facility), "message": .string(message)])
+            logger.warning("librdkafka", ["facility": .string(facility), "detail": .string(message)])
         case .error(let code, let detail):
-            logger.debug("librdkafka", ["code": .string(code.name), "message": .string(detail)])
+            logger.debug("librdkafka", ["code": .string(code.name), "detail": .string(detail)])
         case .log, .statistics, .producerReplaced: break
         }
     }
