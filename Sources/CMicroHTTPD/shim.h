@@ -43,7 +43,8 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     if (settings->threads > 1) PERENNIAL_OPTION(MHD_OPTION_THREAD_POOL_SIZE, settings->threads, NULL);
     // Not epoll: there MHD_quiesce_daemon and the daemon's own thread may both take the listening socket out of the epoll
     // set, and the one that comes second aborts the process (seen with 0.9.75). With poll a thread looks at each of its
-    // connections when one of them has something; they are few. MHD_USE_ITC wakes the threads for MHD_quiesce_daemon.
+    // connections when one of them has something: a thousand idle ones made a small request three times as dear (25 to 60 us),
+    // a quarter of what it costs to verify a notification. MHD_USE_ITC wakes the threads for MHD_quiesce_daemon.
     unsigned int flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (settings->certificate) {
         flags |= MHD_USE_TLS;

@@ -39,6 +39,8 @@ final class Connection: Sendable {
         /// nil until the head is there.
         var request: HTTPRequest?
         var body: [UInt8] = []
+        /// What the head announced; 0 when it announced nothing.
+        var declaredBytes = 0
         /// An answer that waits until the body, of no use any more, has come in.
         var refusal: HTTPResponse?
         var discardedBytes = 0
@@ -52,6 +54,10 @@ final class Connection: Sendable {
             }
         }
     }
+
+    /// Set aside with the first byte of a body that announces as much: a notification fits, and is not moved while it comes
+    /// in. An announcement alone gets nothing.
+    private static let firstBodyBytes = 32 << 10
 
     let core: ServerCore
     let handle: ConnectionHandle
@@ -76,9 +82,10 @@ final class Connection: Sendable {
         }
     }
 
-    func head(method: String, version: String) -> MHD_Result {
-        let target = state.withLock { $0.target }
-        let received = ReceivedHeaders(of: handle)
+    /// `line` is the method, where the head begins in the buffer of the connection.
+    func head(line: UnsafePointer<CChar>, version: String) -> MHD_Result {
+        let (method, target) = (String(cString: line), state.withLock { $0.target })
+        let received = ReceivedHeaders(of: handle, head: line)
         let headers = received.headers
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
         state.withLock { $0.request = request }
@@ -89,11 +96,15 @@ final class Connection: Sendable {
         let framing: Framing
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
+            guard !received.hasHiddenBytes else { throw Framing.Fault.value }
             framing = try Framing(version: version, headers: headers)
         } catch {
             return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
         }
-        guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else { return .YES }
+        guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
+            state.withLock { $0.declaredBytes = framing.declaredBytes ?? 0 }
+            return .YES
+        }
         // Who waits for "100 Continue" has not sent the body yet; who announces too much is not waited for.
         let isAwaited = framing.hasBody && headers["Expect"] != nil
         if isAwaited || (framing.declaredBytes ?? 0) > core.configuration.maxDiscardedBytes {
@@ -131,6 +142,7 @@ final class Connection: Sendable {
                 state.body = []
             }
             guard let refusal = state.refusal else {
+                if state.body.isEmpty { state.body.reserveCapacity(min(state.declaredBytes, Self.firstBodyBytes)) }
                 state.body.append(contentsOf: bytes)
                 return .YES
             }
@@ -253,6 +265,7 @@ final class Connection: Sendable {
             state.request = nil
             state.refusal = nil
             state.body = []
+            state.declaredBytes = 0
             state.discardedBytes = 0
             if case .cut = state.phase { return }
             let received = state.socket.map { perennial_received_bytes($0) } ?? -1
@@ -349,14 +362,28 @@ final class Connection: Sendable {
 struct ReceivedHeaders {
     private(set) var headers = HTTPHeaders()
     private(set) var hasFoldedLine = false
+    /// A value goes on behind a zero byte, where C does not see it but others would.
+    private(set) var hasHiddenBytes = false
+    /// Where the last value ended, for C.
+    private var lastEnd: UnsafePointer<CChar>?
 
-    init(of handle: ConnectionHandle) {
+    /// `head` is where the head begins in the buffer.
+    init(of handle: ConnectionHandle, head: UnsafePointer<CChar>) {
         withUnsafeMutablePointer(to: &self) { received in
             _ = MHD_get_connection_values(handle.pointer, .HEADER_KIND, appendHeader, received)
         }
+        checkGap(to: head + perennial_httpd_head_bytes(handle.pointer))
+    }
+
+    /// Between two lines there is nothing but their end, of which the library has made zero bytes.
+    private mutating func checkGap(to next: UnsafePointer<CChar>) {
+        guard var place = lastEnd else { return }
+        while place < next, [0, 0x20, 0x09, 0x0D, 0x0A].contains(place.pointee) { place += 1 }
+        if place < next { hasHiddenBytes = true }
     }
 
     fileprivate mutating func add(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>?) {
+        checkGap(to: name)
         headers.add(String(cString: name), value.map { String(cString: $0) } ?? "")
         // A line that goes on in the next one (0.9.75): its continuation is taken for the end of the *name*, which is copied
         // to another place. Of all other lines both lie where they were received, with nothing but blanks, and the colon that
@@ -365,6 +392,7 @@ struct ReceivedHeaders {
         var end = name + strlen(name)
         while end < value, [0, 0x20, 0x09].contains(end.pointee) { end += 1 }
         if end != value { hasFoldedLine = true }
+        lastEnd = value + strlen(value)
     }
 }
 

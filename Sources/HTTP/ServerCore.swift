@@ -122,7 +122,7 @@ func onRequest(
 ) -> MHD_Result {
     guard let method, let version, let uploadBytes, let connection = lentConnection(handle) else { return .NO }
     if !connection.hasHead {
-        return connection.head(method: String(cString: method), version: String(cString: version))
+        return connection.head(line: method, version: String(cString: version))
     }
     guard uploadBytes.pointee > 0, let upload else { return connection.complete() }
     let bytes = UnsafeRawBufferPointer(start: upload, count: uploadBytes.pointee)

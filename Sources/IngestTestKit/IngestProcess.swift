@@ -28,9 +28,11 @@ public final class IngestProcess: Sendable {
         let scratch = try ScratchDirectory("perennial-ingest")
         let common = ["--topic.prefix", prefix, "--kafka.bootstrap.servers", bootstrap]
         let replicas = ["--topics.replication.factor", "1", "--topics.min.insync.replicas", "1"]
-        let made = try await run(
-            program, ["topics", "apply"] + common + replicas, environment: .only([:]), workingDirectory: scratch.path)
-        guard made.code == 0 else { throw IngestTestFault("the topics were not made:\n\(made.words)") }
+        // A broker that is busy may not have made all of them in time; running it again is safe.
+        let arguments = ["topics", "apply"] + common + replicas
+        try await waitUntil("perennial topics apply makes every topic of \(prefix)", within: startLimit) {
+            try await run(program, arguments, environment: .only([:]), workingDirectory: scratch.path).code == 0
+        }
         let identity = try ServerIdentity()
         let files = [
             "--apps", try scratch.write(apps, to: "apps.json"),

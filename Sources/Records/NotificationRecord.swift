@@ -10,13 +10,15 @@ public enum NotificationSource: String, Sendable { case push, history, api, devi
 
 public enum NotificationRecord {
     static let version = RecordType.notification.version
+    /// Of all but Apple's parts, with names of apps as they usually are.
+    private static let envelopeBytes = 640
 
     /// One JSON object. What Apple signed is carried as the bytes that were signed, not read and written again: nothing that
     /// Apple adds is lost, no number changes its form.
     public static func value(_ notification: VerifiedNotification, receivedDate: Int64, source: NotificationSource)
         -> [UInt8]
     {
-        var writer = JSONWriter()
+        var writer = JSONWriter(capacity: envelopeBytes + notification.content.count)
         writer.object { record in
             record.member("v", version)
             record.member("notificationUUID", notification.notificationUUID)
@@ -60,6 +62,15 @@ extension JSONWriter {
         } else {
             self.name(name)
             null()
+        }
+    }
+}
+
+extension VerifiedNotification.Content {
+    fileprivate var count: Int {
+        switch self {
+        case .data(let transaction, let renewalInfo): (transaction?.count ?? 0) + (renewalInfo?.count ?? 0)
+        case .summary(let bytes), .externalPurchaseToken(let bytes), .appData(let bytes): bytes.count
         }
     }
 }

@@ -88,6 +88,11 @@ public struct Simulation: Sendable {
         return (telling.notifications, telling.truth)
     }
 
+    /// What the subscriber lives through, without telling it.
+    public func story(of subscriber: Int) -> Story {
+        Telling(self, subscriber: subscriber, aim: .everything).story
+    }
+
     public func truth(of subscriber: Int) -> SubscriberTruth { life(of: subscriber).truth }
 }
 

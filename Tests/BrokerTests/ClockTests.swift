@@ -1,4 +1,3 @@
-import Glibc
 import Kafka
 import KafkaTestKit
 import Log
@@ -145,17 +144,8 @@ extension RealBroker {
         @Test func `of a host that runs two minutes ahead writes nothing, says why, and harms nobody`() async throws {
             let broker = try await Broker.shared()
             let installation = try await Installation.make("ahead", broker, partitions: 3)
-            let scratch = try ScratchDirectory("clock-shift")
-            let file = try scratch.write("", to: "seconds")
-            func shift(by seconds: Int64) {
-                let descriptor = open(file, O_WRONLY)
-                defer { close(descriptor) }
-                withUnsafeBytes(of: seconds) { _ = write(descriptor, $0.baseAddress, $0.count) }
-            }
-            shift(by: 120)
-            let wrong = try startClock(
-                installation,
-                environment: ["LD_PRELOAD": try productPath("libClockShift.so"), "CLOCK_SHIFT_FILE": file])
+            let host = try ShiftedHost(seconds: 120)
+            let wrong = try startClock(installation, environment: host.environment)
             try await waitUntil("the reason is told", within: patience) {
                 try await wrong.reasons().contains("this host's clock probably runs ahead")
             }
@@ -168,7 +158,7 @@ extension RealBroker {
             // Each try of the wrong one takes the partitions from both for a moment.
             expectOneInEachInterval(times, longest: Int64(Self.interval) + 15_000)
             try await right.stop()
-            shift(by: 0)
+            host.shift(by: 0)
             try await wrong.waitUntilReady()
             let reached = try await ticks(installation).values.map(\.count).max() ?? 0
             try await waitForTicks(reached + 2, installation)

@@ -16,7 +16,7 @@ extension RealBroker {
                 let installation = try await Installation.make("letters", try await Broker.shared(), partitions: 3)
                 let store = try await MakeBelieveStore.open(telling: ["--seed", "3", "--subscribers", "3"])
                 let payloads = try store.payloadsByHash().sorted { $0.key < $1.key }.prefix(5).map(\.value)
-                let bodies = payloads.map { Array(#"{"signedPayload":""#.utf8) + $0 + Array(#""}"#.utf8) }
+                let bodies = payloads.map { MakeBelieveStore.body($0) }
                 let strange = try store.scratch.write(
                     #"[{"bundleId": "com.example.another", "appAppleId": 1}]"#, to: "another.json")
                 let ingest = try ServiceProcess(
@@ -25,12 +25,8 @@ extension RealBroker {
                 try await ingest.waitUntilReady()
                 let port = try await ingest.port("ingest listens")
                 for body in bodies {
-                    let file = try store.scratch.write(String(decoding: body, as: UTF8.self), to: "body")
-                    let posted = try await run(
-                        "curl",
-                        ["--silent", "--write-out", "%{http_code}", "--data-binary", "@\(file)"]
-                            + ["--header", "Content-Type: application/json", "http://127.0.0.1:\(port)/notifications"])
-                    #expect(posted.standardOutput == "200", "\(posted.words)")
+                    let posted = try await store.post(body: body, to: port)
+                    #expect(posted == 200)
                 }
                 try await ingest.stop()
                 return Quarantine(installation: installation, store: store, bodies: bodies)
@@ -106,7 +102,7 @@ extension RealBroker {
                 let json = try #require(try JSONSerialization.jsonObject(with: Data(record.value)) as? [String: Any])
                 let archived = try #require(signed.first { $0.header("id") == record.header("id") })
                 #expect(archived.key == record.key && archived.partition == record.partition)
-                let body = Array(#"{"signedPayload":""#.utf8) + archived.value + Array(#""}"#.utf8)
+                let body = MakeBelieveStore.body(archived.value)
                 let first = try #require(times[hexadecimal(SHA256.digest(body.span))], "not what was posted")
                 #expect(json["receivedDate"] as? Int64 == first)
                 #expect(record.timestamp == first)

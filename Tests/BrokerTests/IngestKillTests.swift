@@ -64,6 +64,31 @@ extension RealBroker {
             await cluster.close()
         }
 
+        @Test func `on a host that runs two minutes ahead takes nothing, says why, and works when the clock is set`()
+            async throws
+        {
+            let installation = try await Installation.make("ingest-ahead", try await Broker.shared(), partitions: 1)
+            let store = try await MakeBelieveStore.open(telling: ["--seed", "5", "--subscribers", "1"])
+            let body = MakeBelieveStore.body(try store.payload("00000000.jws"))
+            let host = try ShiftedHost(seconds: 120)
+            let ingest = try ServiceProcess(
+                ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
+                    + installation.settings, environment: host.environment)
+            let port = try await ingest.port("ingest listens")
+            try await waitUntil("the refused tick is told", within: patience) {
+                try await ingest.reasons().contains("this host's clock probably runs ahead")
+            }
+            #expect(try await store.post(body: body, to: port) == 503)
+            let topic = installation.topic("notifications")
+            #expect(try await installation.broker.readWhole(topic).isEmpty)
+            host.shift(by: 0)
+            #expect(try await store.post(body: body, to: port) == 200)
+            try await ingest.waitUntilReady()
+            let kept = try await installation.broker.readWhole(topic).filter { $0.header("type") == "notification" }
+            #expect(kept.count == 1)
+            try await ingest.stop()
+        }
+
         /// What readers see, against what the sender was told. Nothing of ingest is asked.
         private func judge(_ store: MakeBelieveStore, _ installation: Installation) async throws {
             let answers = try store.answers()

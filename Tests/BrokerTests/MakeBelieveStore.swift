@@ -50,6 +50,21 @@ struct MakeBelieveStore: Sendable {
             environment: .only([:]), workingDirectory: "/")
     }
 
+    /// As Apple wraps a signed payload.
+    static func body(_ payload: [UInt8]) -> [UInt8] {
+        Array(#"{"signedPayload":""#.utf8) + payload + Array(#""}"#.utf8)
+    }
+
+    /// Posts one body, and returns the status of the answer.
+    func post(body: [UInt8], to port: UInt16) async throws -> Int? {
+        let file = try scratch.write(String(decoding: body, as: UTF8.self), to: "body")
+        let posted = try await run(
+            "curl",
+            ["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--data-binary", "@\(file)"]
+                + ["--header", "Content-Type: application/json", "http://127.0.0.1:\(port)/notifications"])
+        return Int(posted.standardOutput)
+    }
+
     func payloadCount() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: payloads).count { $0.hasSuffix(".jws") }
     }

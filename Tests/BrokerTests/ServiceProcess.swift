@@ -1,5 +1,6 @@
 // A service of the program, running, as its operator sees it.
 
+import Glibc
 import KafkaTestKit
 import Platform
 import Testing
@@ -87,4 +88,28 @@ struct Installation: Sendable {
     }
 
     func topic(_ name: String, _ environment: String = "production") -> String { "\(prefix).\(environment).\(name)" }
+}
+
+/// A host whose wall clock is wrong, for the processes that are started with its environment.
+struct ShiftedHost: Sendable {
+    private let scratch: ScratchDirectory
+    private let file: String
+
+    init(seconds: Int64) throws {
+        scratch = try ScratchDirectory("clock-shift")
+        file = try scratch.write("", to: "seconds")
+        shift(by: seconds)
+    }
+
+    var environment: [String: String] {
+        get throws { ["LD_PRELOAD": try productPath("libClockShift.so"), "CLOCK_SHIFT_FILE": file] }
+    }
+
+    /// Also for processes that run.
+    func shift(by seconds: Int64) {
+        let descriptor = open(file, O_WRONLY)
+        defer { close(descriptor) }
+        let count = withUnsafeBytes(of: seconds) { write(descriptor, $0.baseAddress, $0.count) }
+        precondition(count == 8, "the shift is written whole")
+    }
 }

@@ -23,6 +23,9 @@ import Testing
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length:\r\n\t2\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\nX-Forwarded-Fo: 17.0.0.1\r\n r\r\nX-Last: x\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\rContent-Length: 2\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\nX: a\0b\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\0, Content-Length: 2\r\nX: y\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\nX\0y: z\r\n", 400),
     ]
 
     @Test(arguments: doubtful)

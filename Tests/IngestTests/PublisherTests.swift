@@ -125,6 +125,16 @@ func record(
         }
     }
 
+    @Test func `does not call written what is written in part`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        // One request for each topic: the first is taken, the second is refused.
+        rig.cluster.fail(.produce, with: [.none, .invalidTimestamp])
+        let outcome = try await rig.publish([record(), record("2000000123456789", .signed)])
+        #expect(outcome == .failed(.clockAhead))
+    }
+
     @Test func `refuses what does not fit its queue`() async throws {
         let rig = try PublisherRig { $0.queuedRecords = 3 }
         defer { rig.close() }

@@ -54,7 +54,8 @@ extension Chain {
         _ jws: [UInt8], _ pool: VerifierPool, limit: Duration = .seconds(10)
     ) async throws -> Verdict {
         let verdict = Mutex<Verdict?>(nil)
-        pool.judge(jws, now: Chain.now, by: Deadline(after: limit)) { found in verdict.withLock { $0 = found } }
+        let body = Array("{\"signedPayload\":\"\(String(decoding: jws, as: UTF8.self))\"}".utf8)
+        pool.judge(body, now: Chain.now, by: Deadline(after: limit)) { found in verdict.withLock { $0 = found } }
         try await waitUntil("a verdict") { verdict.withLock { $0 != nil } }
         return verdict.withLock { $0! }
     }

@@ -68,7 +68,7 @@ import Testing
         let run = try WatchRun(responder)
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
-        try await waitUntil("the first failure") { run.failures("http_status") == 1 }
+        try await waitUntil("the first failure") { run.failures("http_status") >= 1 }
         responder.say(leaf: .says(.good))
         #expect(run.wait(for: chain) == .good)
         #expect(run.logLines.last?.contains("known again") == true, "\(run.logLines)")
@@ -89,7 +89,7 @@ import Testing
         let run = try WatchRun(responder)
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
-        try await waitUntil("the failure") { run.failures(cause) == 1 }
+        try await waitUntil("the failure") { run.failures(cause) >= 1 }
         #expect(run.watch.status(of: chain.trusted) == .unknown)
     }
 
@@ -111,10 +111,11 @@ import Testing
         _ = run.watch.status(of: chain.trusted)
         // The intermediate's address is Apple's; when that has been asked, the leaf's would have been too.
         try await waitUntil("the answer about the intermediate") {
-            run.value(#"perennial_ocsp_answers_total{status="good"}"#) == 1
+            run.value(#"perennial_ocsp_answers_total{status="good"}"#) >= 1
         }
-        #expect(run.failures("no_address") == 1)
-        #expect(run.addressesAsked == [Chain.address + "root"])
+        // Once, or again on a machine that is slow.
+        #expect(run.failures("no_address") >= 1)
+        #expect(Set(run.addressesAsked) == [Chain.address + "root"])
         #expect(run.watch.status(of: chain.trusted) == .unknown)
     }
 

@@ -12,7 +12,11 @@ if arguments.first == "run" {
     var report = Report()
     for row in chosen {
         printData("\n\(row.name): \(row.summary)")
-        try await row.measure(&report)
+        do {
+            try await row.measure(&report)
+        } catch {
+            report.fail("\(row.name) could not be measured: \(error)")
+        }
     }
     exitProcess(report.isAllMet ? 0 : 1)
 }
