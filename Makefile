@@ -47,7 +47,7 @@ fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGE
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built
