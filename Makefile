@@ -18,10 +18,15 @@ build: setup ## builds the product and its tests; warnings are errors
 release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
 	swift build -c release --product perennial --static-swift-stdlib $(strict)
 
+# Tests that only compute keep every thread of the pool busy for a minute, which those with deadlines would not survive beside
+# them: they run first.
+computing := ContractTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|SimulationTests|HouseTests
+
 # The tests on a broker measure time: they run alone, after the others. Each says so when there is no Kafka and it is skipped.
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
-	swift test --skip-build --skip '^BrokerTests\.'
+	swift test --skip-build --filter '^($(computing))\.'
+	swift test --skip-build --skip '^($(computing)|BrokerTests)\.'
 	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
 	@[ -n "$${KAFKA_HOME:-}$${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
 	set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
@@ -42,8 +47,8 @@ fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGE
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built
-	rm -rf .build Tests/Benchmarks/.build
+	rm -rf .build Tests/Benchmarks/.build Tests/Fuzz/.build

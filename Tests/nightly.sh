@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests mutants bench)
+readonly parts=(tests mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the ordinary run: a race that shows once in some hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -18,6 +18,7 @@ fail() {
 
 # The figures of each part, from what its target of the Makefile said.
 figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
+figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
 # "    ratio 0.93, at least 0.88: met" comes after a line that begins with what was measured and a colon.
 figures_of_bench() {
@@ -49,7 +50,7 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60
 failed=0
 for part in ${PART:-${parts[@]}}; do
     printf '\n== %s\n' "$part"

@@ -18,7 +18,6 @@ struct AuthenticPayload {
 final class Authenticator {
     /// How far clocks may disagree; what is dated later is judged as of now, and an outer payload is `in_future`.
     static let limitAhead: Int64 = 5 * 60 * 1000
-    private static let signatureBytes = 64
 
     private let check: ChainCheck
     private var cache = ChainCache()
@@ -57,9 +56,9 @@ final class Authenticator {
         try checkRevocation(signer)
         var hash = signer.hash
         hash.add(text.extracting(parts.header.upperBound..<parts.payload.upperBound))
-        guard signature.count == Self.signatureBytes,
-            signer.key.verify(signature.span, digest: hash.digest().span)
-        else { throw Rejection(.badSignature, "the signature does not verify") }
+        guard signer.key.verify(signature.span, digest: hash.digest().span) else {
+            throw Rejection(.badSignature, "the signature does not verify")
+        }
         if known == nil { cache.keep(signer) }
         return AuthenticPayload(bytes: payload, signer: signer, hash: hash, parts: parts, date: date)
     }

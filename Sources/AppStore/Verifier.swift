@@ -70,7 +70,8 @@ public final class Verifier {
 
     /// - Parameter now: milliseconds since 1970.
     public func notification(_ jws: [UInt8], now: Int64) throws(Rejection) -> VerifiedNotification {
-        try verifiedNotification(try check(jws, as: .notification, now: now), jws)
+        let checked = try check(jws, as: .notification, now: now)
+        return verifiedNotification(checked, jws)
     }
 
     /// One payload of any kind, nested parts verified too. The outcome is its decoded JSON, nested parts in their places.
@@ -147,9 +148,7 @@ public final class Verifier {
 
     // MARK: The outcome
 
-    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) throws(Rejection)
-        -> VerifiedNotification
-    {
+    private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) -> VerifiedNotification {
         guard let contents = checked.contents, let environment = checked.subject.environment,
             let uuid = outer.text("notificationUUID", of: outer.root),
             let type = outer.text("notificationType", of: outer.root), let signedDate = checked.payload.date

@@ -9,9 +9,10 @@ final class PartitionReader {
     private let consumer: Consumer
     private let topic: String
 
-    init(clientID: String, topic: String, properties: ClientProperties) throws(PropertyFault) {
-        // The group is a name only: nothing is committed to it, and nobody joins it.
-        var options = Consumer.Configuration(clientID: clientID, groupID: clientID, properties: properties)
+    /// - Parameter group: a name that this user may ask for. It is neither joined nor committed to, but the library looks its
+    ///   coordinator up all the same.
+    init(clientID: String, group: String, topic: String, properties: ClientProperties) throws(PropertyFault) {
+        var options = Consumer.Configuration(clientID: clientID, groupID: group, properties: properties)
         // The true end counts, whoever wrote what stands before it.
         options.readsUncommitted = true
         // One record of each partition is wanted.

@@ -68,7 +68,8 @@ final class TickerMember: RebalanceHooks {
         self.metrics = metrics
         self.logger = logger
         let clientID = "perennial-clock-\(names.environment.rawValue)"
-        reader = try PartitionReader(clientID: "\(clientID)-reader", topic: topic, properties: configuration.kafka)
+        reader = try PartitionReader(
+            clientID: "\(clientID)-reader", group: group, topic: topic, properties: configuration.kafka)
         // No instance id: who leaves is replaced at once.
         var options = Consumer.Configuration(clientID: clientID, groupID: group, properties: configuration.kafka)
         options.sessionTimeout = Self.sessionTimeout

@@ -33,7 +33,9 @@ func hasJSONBody(_ headers: HTTPHeaders) -> Bool {
     guard types.count == 1, isJSON(types[0]) else { return false }
     // A compressed body is small until it is opened.
     return headers.all("Content-Encoding").allSatisfy { encodings in
-        encodings.split(separator: ",").allSatisfy { trimmed($0).lowercased() == "identity" }
+        encodings.split(separator: ",").allSatisfy {
+            trimmed($0).lowercased() == "identity"
+        }
     }
 }
 

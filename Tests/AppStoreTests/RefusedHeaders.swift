@@ -151,6 +151,9 @@ import Testing
             let undated = Sample.notification().with("signedDate", date).text
             #expect(judge(forge.sign(undated), now: later) == .expiredChain, "\(date ?? "none")")
         }
+        let born = Forge.usual.lowerBound
+        let ahead = Sample.notification().with("signedDate", "\(born + 60_000)").text
+        #expect(judge(forge.sign(ahead), now: born - 10 * 60 * 1000) == .expiredChain, "not valid yet, it says later")
         let old = Sample.notification().with("signedDate", "\(Forge.now - 1000 * Forge.day)").text
         #expect(judge(forge.sign(old)) == .expiredChain, "not valid yet when it was signed")
     }

@@ -196,6 +196,20 @@ import Testing
                 == .inconsistent)
     }
 
+    @Test func `B6-34 a payload or header that is no JSON object in UTF-8 is refused`() {
+        let payload = Sample.notification().text
+        let wrong: [[UInt8]] = [
+            Array("[]".utf8), Array("null".utf8), Array("\"text\"".utf8), Array("1".utf8), Array("{".utf8),
+            Array("\u{feff}\(payload)".utf8), Array((payload + "{}").utf8), Array((payload + "\0").utf8),
+            Array(payload.utf8) + [0xff], Array(payload.replacing("2.0", with: "\\ud800").utf8),
+            Array(payload.replacing("version", with: "\\udc00").utf8), Array(payload.replacing("2.0", with: "\n").utf8),
+        ]
+        for bytes in wrong { #expect(judge(forge.sign(bytes)) == .malformed) }
+        for header in ["[]", "\u{feff}" + forge.header, forge.header + " x"] {
+            #expect(judge(forge.sign(payload, header: header)) == .malformed)
+        }
+    }
+
     @Test(arguments: ["1.0", "1e0", "9223372036854775808", "-9223372036854775809", "\"1\"", "true", "[]"])
     func `B6-35 a known number that is no whole number of 64 bits is refused`(_ number: String) {
         #expect(reason(ofData: Sample.data().with("status", number)) == .inconsistent)

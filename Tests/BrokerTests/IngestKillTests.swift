@@ -25,8 +25,9 @@ extension RealBroker {
                 "kills", Broker(bootstrap: cluster.bootstrapServers), partitions: 4)
             // About nine posts a subscriber.
             let store = try await MakeBelieveStore.open(telling: [
-                "--seed", "7", "--subscribers", "\(rounds * 12)", "--environment", "both", "--duplicates", "5",
-                "--reorder", "5", "--forgeries", "5",
+                // Told twice, and the same also across midnight.
+                "--from", "2025-06-01", "--seed", "7", "--subscribers", "\(rounds * 12)", "--environment", "both",
+                "--duplicates", "5", "--reorder", "5", "--forgeries", "5",
             ])
             let port = try Ports.free()
             func start() async throws -> ServiceProcess {

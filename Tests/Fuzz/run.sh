@@ -2,7 +2,7 @@
 # Runs each fuzz target for a while, from its corpus: `make fuzz`, `make fuzz FUZZ_SECONDS=60 TARGET=jws`.
 #
 # A finding ends with the input's path and a status that is not 0; what covers new code is added to a working corpus below
-# .build, not to Tests/Fuzz/Corpus: `make fuzz KEEP=1` merges that into it, smallest inputs first.
+# .build; `make fuzz KEEP=1` merges that into Tests/Fuzz/Corpus. Tests/Fuzz/runs.md has what was run at length.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -28,7 +28,8 @@ for target in $wanted; do
     work=.build/corpus/$target
     mkdir -p "$work" "Corpus/$target" .build/findings
     log=.build/findings/$target.log
-    if ! "$program" "$target" -max_total_time="$duration" -max_len="${longest[$target]}" -timeout=5 -rss_limit_mb=2048 \
+    export FUZZ_TARGET=$target
+    if ! "$program" -max_total_time="$duration" -max_len="${longest[$target]}" -timeout=5 -rss_limit_mb=2048 \
         -print_final_stats=1 -artifact_prefix=".build/findings/$target-" "$work" "Corpus/$target" >"$log" 2>&1; then
         tail -n 40 "$log"
         echo "fuzz: $target FAILED: the input is below $PWD/.build/findings" >&2
@@ -37,5 +38,5 @@ for target in $wanted; do
     runs=$(awk '/stat::number_of_executed_units/ { print $2 }' "$log")
     [ "${runs:-0}" -gt 0 ] || { tail -n 40 "$log"; echo "fuzz: $target ran nothing" >&2; exit 1; }
     printf 'fuzz: %-12s %9d inputs in %s s, no finding\n' "$target" "$runs" "$duration"
-    if [ -n "${KEEP:-}" ]; then "$program" "$target" -merge=1 "Corpus/$target" "$work" >>"$log" 2>&1; fi
+    if [ -n "${KEEP:-}" ]; then "$program" -merge=1 -max_len="${longest[$target]}" "Corpus/$target" "$work" >>"$log" 2>&1; fi
 done

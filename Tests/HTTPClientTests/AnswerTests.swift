@@ -126,6 +126,20 @@ import Testing
         }
     }
 
+    @Test func `has several requests on their way at once`() async throws {
+        let identity = try await TestIdentity.localhost.value
+        let holder = Holder()
+        let server = try TestServer(holder, identity: identity)
+        defer { server.stop() }
+        let client = try HTTPClient.make { $0.extraAuthorities = identity.certificate }
+        defer { client.close() }
+        let outcomes = Outcomes()
+        for _ in 0..<3 { client.send(.init("GET", server.url("/")), completion: outcomes.take) }
+        try await waitUntil("three are on their way") { holder.count == 3 }
+        holder.answerAll()
+        try await waitUntil("three are answered") { outcomes.statuses == [200, 200, 200] }
+    }
+
     @Test func `refuses a server whose authority it does not know`() async throws {
         let other = try await TestIdentity.elsewhere.value
         try await withServer(TestIdentity.localhost) { server, _ in

@@ -155,21 +155,24 @@ import Testing
     }
 }
 
-@Suite(.ownThreads) struct `The proxy of the environment` {
-    /// Nobody listens there: who uses it fails, who does not is answered.
-    private static let isSet: Bool = {
-        setenv("http_proxy", "http://127.0.0.1:1", 1) == 0 && unsetenv("no_proxy") == 0 && unsetenv("NO_PROXY") == 0
-    }()
-
-    @Test func `is used only where it is asked for`() throws {
-        try #require(Self.isSet)
-        let server = try TestServer()
-        defer { server.stop() }
-        let direct = try HTTPClient()
-        defer { direct.close() }
-        #expect(direct.fault(.init("GET", server.url("/"))) == nil)
-        let indirect = try HTTPClient.make { $0.usesProxyOfEnvironment = true }
-        defer { indirect.close() }
-        #expect(indirect.fault(.init("GET", server.url("/"))) == .notConnected)
+@Suite struct `The proxy of the environment` {
+    /// In a process of its own: other tests read the environment while this one writes it.
+    @Test func `is used only where it is asked for`() async {
+        await #expect(processExitsWith: .success) {
+            // Nobody listens there: who uses it fails, who does not is answered.
+            setenv("http_proxy", "http://127.0.0.1:1", 1)
+            unsetenv("no_proxy")
+            unsetenv("NO_PROXY")
+            let server = try TestServer()
+            defer { server.stop() }
+            try await blocking {
+                let direct = try HTTPClient()
+                defer { direct.close() }
+                #expect(direct.fault(.init("GET", server.url("/"))) == nil)
+                let indirect = try HTTPClient.make { $0.usesProxyOfEnvironment = true }
+                defer { indirect.close() }
+                #expect(indirect.fault(.init("GET", server.url("/"))) == .notConnected)
+            }
+        }
     }
 }

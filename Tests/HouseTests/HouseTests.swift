@@ -26,10 +26,13 @@ import Testing
         let domain = manifest.names("domain").union(manifest.names("values"))
         let engine = manifest.names("engine", "values", "systemLibraries")
         for target in manifest.targets("values") {
-            #expect(values.isSuperset(of: target.dependencies), "\(target.name) is values: it stands on libraries alone")
+            #expect(
+                values.isSuperset(of: target.dependencies), "\(target.name) is values: it stands on libraries alone")
         }
         for target in manifest.targets("domain") {
-            #expect(domain.isSuperset(of: target.dependencies), "\(target.name) is domain: it may use domain and values only")
+            #expect(
+                domain.isSuperset(of: target.dependencies),
+                "\(target.name) is domain: it may use domain and values only")
         }
         for target in manifest.targets("engine") {
             #expect(

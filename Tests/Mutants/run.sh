@@ -75,7 +75,8 @@ run_tests() {
 
 says() { grep -qF "$1 Test \"$(field "$2" test | cut -d/ -f2-)\"" "$log"; }
 
-build() { swift build --build-tests >"$log" 2>&1; }
+# The tests of the chosen mutants and what they stand on, nothing else.
+build() { swift build -j 2 --product perennialPackageTests >"$log" 2>&1; }
 
 # Sets verdict.
 try_mutant() {
@@ -112,11 +113,14 @@ done
 skipped=$((${#mutants[@]} - ${#chosen[@]}))
 [ "${#chosen[@]}" -gt 0 ] || fail "all $skipped need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
+PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)
+export PERENNIAL_TESTS
+
 mkdir -p "$copy/Tests"
 log=$copy/log
 rm -rf "$copy/"{Package.swift,Sources,Tests}
 cp -a Package.swift Sources Tests "$copy/"
-rm -rf "$copy/Tests/Benchmarks"
+rm -rf "$copy/Tests/Benchmarks" "$copy/Tests/Fuzz"
 cd "$copy"
 echo "mutants: building the copy, and running the tests without mutants" >&2
 build || { cat "$log" >&2; fail "the copy does not build"; }

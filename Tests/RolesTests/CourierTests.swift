@@ -134,18 +134,21 @@ private struct Entry: Equatable {
 
     @Test func `tells the story at the speed it is asked for`() async throws {
         let parcels = [parcel(0, at: 1000), parcel(1, at: 1000 + Self.hour), parcel(2, at: 1000 + 3 * Self.hour)]
-        let (endpoint, _, _) = try await deliver(parcels, adjust: { $0.speed = Double(Self.hour) / 100 }) { _, _ in
+        let (endpoint, _, _) = try await deliver(parcels, adjust: { $0.speed = Double(Self.hour) / 500 }) { _, _ in
             .text(200, "")
         }
         let times = endpoint.times
-        #expect(times[0].duration(to: times[1]) >= .milliseconds(90))
-        #expect(times[0].duration(to: times[2]) >= .milliseconds(290))
+        // Half of it: on a busy machine the first may arrive late, and nothing makes the others come early.
+        #expect(times[0].duration(to: times[1]) >= .milliseconds(250))
+        #expect(times[0].duration(to: times[2]) >= .milliseconds(750))
     }
 
     @Test func `sends no more in a second than it may`() async throws {
-        let start = ContinuousClock.now
-        _ = try await deliver((0..<21).map { parcel($0) }, adjust: { $0.rate = 50 }) { _, _ in .text(200, "") }
-        #expect(ContinuousClock.now - start >= .milliseconds(400))
+        let (endpoint, _, _) = try await deliver((0..<21).map { parcel($0) }, adjust: { $0.rate = 20 }) { _, _ in
+            .text(200, "")
+        }
+        let times = endpoint.times
+        #expect(times[0].duration(to: times[20]) >= .milliseconds(500))
     }
 
     @Test(arguments: [

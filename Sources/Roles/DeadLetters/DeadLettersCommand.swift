@@ -100,7 +100,8 @@ struct DeadLettersRun {
         }
         var scans: [LetterScan] = []
         for environment in configuration.namedEnvironments {
-            let name = Names(prefix: configuration.topicPlan.prefix, environment: environment).topic(query.topic)
+            let prefix = configuration.topicPlan.prefix
+            let name = Names(prefix: prefix, environment: environment).topic(query.topic)
             guard let topic = cluster.topics.first(where: { $0.name == name }) else {
                 throw DeadLettersFault(
                     .wrongUsage,
@@ -108,7 +109,8 @@ struct DeadLettersRun {
             }
             scans.append(
                 LetterScan(
-                    environment: environment, topic: name, partitions: topic.partitions.map(\.id),
+                    environment: environment, topic: name, group: "\(prefix).\(environment.rawValue).dead-letters",
+                    partitions: topic.partitions.map(\.id),
                     kafka: configuration.kafka))
         }
         return scans

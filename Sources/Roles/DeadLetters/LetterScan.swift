@@ -52,6 +52,8 @@ struct LetterScan: Sendable {
 
     let environment: Contract.Environment
     let topic: String
+    /// A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+    let group: String
     let partitions: [Int32]
     let kafka: ClientProperties
 
@@ -68,9 +70,7 @@ struct LetterScan: Sendable {
     ) throws(DeadLettersFault) {
         let consumer: Consumer
         do throws(PropertyFault) {
-            // The group is a name only: nothing is committed to it.
-            let client = "perennial-dead-letters"
-            consumer = try Consumer(.init(clientID: client, groupID: client, properties: kafka))
+            consumer = try Consumer(.init(clientID: "perennial-dead-letters", groupID: group, properties: kafka))
         } catch {
             throw DeadLettersFault(.wrongUsage, error.description)
         }

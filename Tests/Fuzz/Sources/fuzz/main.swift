@@ -1,4 +1,6 @@
-// fuzz TARGET [libFuzzer's arguments], or: fuzz seeds FOLDER
+// FUZZ_TARGET=name fuzz [libFuzzer's arguments], or: fuzz seeds FOLDER
+//
+// The target's name is no argument, because libFuzzer starts itself anew with its own (to merge, or after a crash).
 
 import CFuzzer
 import Glibc
@@ -14,13 +16,11 @@ if CommandLine.argc == 3, CommandLine.arguments[1] == "seeds" {
     writeSeeds(below: CommandLine.arguments[2])
     exit(0)
 }
-guard CommandLine.argc > 1, let target = targets.first(where: { $0.name == CommandLine.arguments[1] }) else {
-    print(
-        "usage: fuzz TARGET [libFuzzer's arguments] | fuzz seeds FOLDER; targets: \(targets.map(\.name).joined(separator: ", "))"
-    )
+let name = getenv("FUZZ_TARGET").map { String(cString: $0) }
+guard let target = targets.first(where: { $0.name == name }) else {
+    print("FUZZ_TARGET names one of: \(targets.map(\.name).joined(separator: ", "))")
     exit(2)
 }
-// libFuzzer reads its own arguments from the second on.
-var count = CommandLine.argc - 1
-var arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = CommandLine.unsafeArgv + 1
+var count = CommandLine.argc
+var arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = CommandLine.unsafeArgv
 exit(LLVMFuzzerRunDriver(&count, &arguments, target.run))
