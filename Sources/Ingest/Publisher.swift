@@ -47,8 +47,8 @@ public final class Publisher: RecordSink, ServicePart {
     /// With records on their way the thread looks this often for new ones; without, it sleeps until one comes.
     private static let pollInterval: Duration = .milliseconds(2)
     /// Records gather so long for a request to Kafka. Nobody waits for these milliseconds, Apple least of all; at 3,000 a second
-    /// over 12 partitions they make two or three records a request where 1 ms makes one, and requests are what the threads
-    /// behind the verification cost: 0.54 instead of 0.51 of L/3 on a busy machine (Tests/Benchmarks, row ingest).
+    /// over 12 partitions they make two or three records a request where 1 ms makes one. By calculation: on a machine busy with
+    /// other things four runs of each could not tell the two apart (0.49 to 0.57 of L/3 against 0.50 to 0.55).
     private static let lingerMilliseconds = 10
     private static let idleInterval: Duration = .milliseconds(250)
     /// What is left at the end has been answered 503 or is anonymous garbage; a Kafka that answers takes it in this time.

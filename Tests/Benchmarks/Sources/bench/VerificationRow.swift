@@ -60,8 +60,8 @@ func measureVerification(_ report: inout Report) async throws {
     report.note("with the record's JSON encoded: \(encoding.words)")
 }
 
-/// Java's and Node's libraries are not measured: neither comes from a package registry that works without a network, and
-/// Python's is the one whose interpreter every machine has.
+/// Only Python's: the libraries for Java and Node are not measured here, so a ratio against this one is no ratio against the
+/// fastest of Apple's.
 func measurePython(_ report: inout Report) async throws {
     // Made by Tests/Interop/setup.sh.
     let python = "\(repositoryPath)/.build/interop/bin/python"
