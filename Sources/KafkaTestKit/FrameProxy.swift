@@ -100,6 +100,6 @@ public final class FrameProxy: Sendable {
     /// Cuts everything and frees the ports. Returns when the thread has ended; what is still held is lost.
     public func close() async {
         desk.order(.close)
-        try? await worker.join()
+        do { try await worker.join() } catch { printMessage("frame proxy: its thread ended with \(error)") }
     }
 }

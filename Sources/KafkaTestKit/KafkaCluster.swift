@@ -113,7 +113,10 @@ public final class KafkaCluster: Sendable {
 
     /// Kills the brokers, closes the proxy. The directory goes with the last reference.
     public func close() async {
-        for broker in brokers { try? await broker.kill9() }
+        for broker in brokers {
+            // The others are killed all the same.
+            do { try await broker.kill9() } catch { printMessage("a broker could not be killed: \(error)") }
+        }
         await proxy?.close()
     }
 }

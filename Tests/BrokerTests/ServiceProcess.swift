@@ -33,16 +33,16 @@ final class ServiceProcess: Sendable {
     func waitUntilReady() async throws {
         let port = try await port("admin server listens")
         do {
-            try await waitUntil("ready", within: patience) { await answer(port, "/readyz").status == 200 }
+            try await waitUntil("ready", within: patience) { try await answer(port, "/readyz").status == 200 }
         } catch {
-            Issue.record("\(await answer(port, "/readyz").body)\n\(process.lastLines(20))")
+            Issue.record("\(try await answer(port, "/readyz").body)\n\(process.lastLines(20))")
             throw error
         }
     }
 
     /// 503 and the reasons, as text.
     func reasons() async throws -> String {
-        let answer = await answer(try await port("admin server listens"), "/readyz")
+        let answer = try await answer(try await port("admin server listens"), "/readyz")
         return answer.status == 503 ? answer.body : ""
     }
 
@@ -52,10 +52,11 @@ final class ServiceProcess: Sendable {
     }
 
     /// By curl: somebody else's idea of HTTP.
-    private func answer(_ port: UInt16, _ path: String) async -> (status: Int, body: String) {
-        let curl = try? await run(
+    private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
+        // A refused connection is an exit code and status 0; what throws is a curl that cannot be run.
+        let curl = try await run(
             "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
-        let lines = curl?.standardOutput.split(separator: "\n", omittingEmptySubsequences: false) ?? []
+        let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
     }
 }
