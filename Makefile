@@ -18,18 +18,9 @@ build: setup ## builds the product and its tests; warnings are errors
 release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
 	swift build -c release --product perennial --static-swift-stdlib $(strict)
 
-# Tests that only compute keep every thread of the pool busy for a minute, which those with deadlines would not survive beside
-# them: they run first.
-computing := ContractTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|SimulationTests|HouseTests
-
-# The tests on a broker measure time: they run alone, after the others. Each says so when there is no Kafka and it is skipped.
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
-	swift test --skip-build --filter '^($(computing))\.'
-	swift test --skip-build --skip '^($(computing)|BrokerTests)\.'
-	swift test --skip-build --filter '^BrokerTests\.' --no-parallel
-	@[ -n "$${KAFKA_HOME:-}$${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
-	set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
+	@Tests/run.sh
 
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests

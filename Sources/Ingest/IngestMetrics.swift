@@ -14,7 +14,10 @@ struct IngestMetrics: Sendable {
         case mediaType = "media_type"
         /// `POST /usage`: no JSON, or a record that is none.
         case invalid
+        /// Whether its certificates are revoked was not to be learnt in time.
         case noVerdict = "no_verdict"
+        /// Its turn to be verified did not come in time.
+        case tooBusy = "too_busy"
     }
 
     private let requests: [String: Counter]

@@ -34,13 +34,15 @@ public struct IngestService: Sendable {
             publishing, metrics: metrics, health: health, logger: logger, refusals: refusals,
             topicsTrouble: { watch.topicsTrouble })
         health.condition("kafka") { watch.kafkaTrouble ?? publisher.brokerTrouble }
+        let verifiers = VerifierThreads(
+            judge, capacity: configuration.ingest.maxInFlight, patience: configuration.ingest.timeout / 2)
         let endpoint = Endpoint(
-            Self.endpoint(configuration, app: app), judge: judge, sink: publisher, metrics: metrics,
+            Self.endpoint(configuration, app: app), judge: verifiers, sink: publisher, metrics: metrics,
             refusals: refusals, now: WallClock.milliseconds)
         let frontDoor = FrontDoor(
             configuration.ingest, endpoint: endpoint, refusals: refusals, metrics: metrics, logger: logger)
         self.frontDoor = frontDoor
-        parts = [watch, publisher, frontDoor]
+        parts = [watch, publisher, verifiers, frontDoor]
         reload = { try frontDoor.reload() }
     }
 

@@ -30,12 +30,16 @@ final class NotificationIntake: Sendable {
             switch verdict {
             case .verified(let notification, let jws): self.publish(notification, jws, arrival, answer)
             case .rejected(let rejection): self.refuse(arrival, rejection, answer)
-            case .none:
-                self.metrics.count(.noVerdict)
-                self.refusals.note(IngestMetrics.Ending.noVerdict.rawValue)
-                answer(.error(503, IngestMetrics.Ending.noVerdict.rawValue))
+            case .none: answer(self.comeAgain(.noVerdict))
+            case .tooBusy: answer(self.comeAgain(.tooBusy))
             }
         }
+    }
+
+    private func comeAgain(_ ending: IngestMetrics.Ending) -> HTTPResponse {
+        metrics.count(ending)
+        refusals.note(ending.rawValue)
+        return .error(503, ending.rawValue)
     }
 
     private func publish(

@@ -12,6 +12,8 @@ public enum Verdict: Sendable {
     case rejected(Rejection)
     /// Revocation had to be known and was not to be learnt in time: come again.
     case none
+    /// More came than could be verified in time: come again.
+    case tooBusy
 }
 
 /// Judges bodies of Apple's POST.
@@ -22,7 +24,7 @@ public protocol NotificationJudge: Sendable {
         _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void)
 }
 
-/// Verifies on the thread of the request. Verifiers are lent out, so that there are as many as there are threads in use at a
+/// Verifies on the thread that asks. Verifiers are lent out, so that there are as many as there are threads in use at a
 /// time, each with its own cache of chains.
 public final class VerifierPool: NotificationJudge {
     /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.

@@ -23,7 +23,10 @@ final class IngestRig {
     let service: IngestService
     private let isTLS: Bool
 
-    init(_ arguments: [String] = ["--ingest.plaintext", "true"], folder: ScratchDirectory? = nil) throws {
+    init(
+        _ arguments: [String] = ["--ingest.plaintext", "true"], folder: ScratchDirectory? = nil,
+        judge: (any NotificationJudge)? = nil
+    ) throws {
         cluster = try MockCluster()
         self.folder = try folder ?? ScratchDirectory("ingest-tests")
         for environment in Contract.Environment.allCases {
@@ -45,8 +48,8 @@ final class IngestRig {
         isTLS = !configuration.ingest.isPlaintext
         let lines = lines
         service = IngestService(
-            configuration, judge: VerifierPool(try .init(configuration), revocation: nil), app: "perennial/test",
-            health: health, metrics: metrics, logger: Logger { lines.append($0) })
+            configuration, judge: try judge ?? VerifierPool(.init(configuration), revocation: nil),
+            app: "perennial/test", health: health, metrics: metrics, logger: Logger { lines.append($0) })
         for part in service.parts { try part.start { _ in } }
     }
 

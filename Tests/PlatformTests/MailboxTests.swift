@@ -1,5 +1,6 @@
 import KafkaTestKit
 import Platform
+import Synchronization
 import Testing
 
 @Suite struct `A mailbox` {
@@ -10,6 +11,36 @@ import Testing
         #expect(mailbox.take(waiting: .zero) == [1, 2, 3])
         #expect(mailbox.take(waiting: .zero) == [])
         #expect(mailbox.post(5))
+    }
+
+    @Test func `gives each of many readers the oldest`() async throws {
+        let mailbox = Mailbox<Int>(capacity: 5000)
+        let sum = Atomic(0)
+        let taken = Atomic(0)
+        let readers = (0..<3).map { number in
+            WorkerThread.start("reader-\(number)") {
+                var last = 0
+                while taken.load(ordering: .relaxed) < 4000 {
+                    guard let next = mailbox.takeOne(waiting: .milliseconds(10)) else { continue }
+                    #expect(next > last)
+                    last = next
+                    sum.add(next, ordering: .relaxed)
+                    taken.add(1, ordering: .relaxed)
+                }
+            }
+        }
+        for number in 1...4000 { #expect(mailbox.post(number)) }
+        for reader in readers { try await reader.join() }
+        #expect(sum.load(ordering: .relaxed) == 4000 * 4001 / 2)
+        #expect(mailbox.takeOne(waiting: .zero) == nil)
+    }
+
+    @Test func `counts as full by what has not been taken`() {
+        let mailbox = Mailbox<Int>(capacity: 2)
+        #expect(mailbox.post(1) && mailbox.post(2) && !mailbox.post(3))
+        #expect(mailbox.takeOne(waiting: .zero) == 1)
+        #expect(mailbox.post(4) && !mailbox.post(5))
+        #expect(mailbox.take(waiting: .zero) == [2, 4])
     }
 
     @Test func `wakes a reader that waits`() async throws {

@@ -1,0 +1,87 @@
+// Threads that verify, apart from those that read and answer.
+
+import Platform
+import Service
+import Synchronization
+import Telemetry
+
+/// Verifying is nearly all of the work. Done here, it leaves the threads of the server free, so that they can say 503 at once
+/// when more comes than can be verified.
+final class VerifierThreads: NotificationJudge, ServicePart {
+    private struct Waiting: Sendable {
+        let body: [UInt8]
+        let now: Int64
+        let deadline: Deadline
+        /// Verified after this, a notification would leave Kafka too little time: the answer would be 503 all the same, and
+        /// at a load that stays too high every other one, too.
+        let latestStart: Deadline
+        let verdict: @Sendable (Verdict) -> Void
+    }
+
+    let name = "verifiers"
+    private let judge: any NotificationJudge
+    private let patience: Duration
+    private let count: Int
+    private let waiting: Mailbox<Waiting>
+    private let stopRequested = Latch()
+    private let running = Atomic(0)
+    private let ended = Latch()
+
+    /// How long a thread without work sleeps before it looks whether it should end.
+    private static let idleInterval: Duration = .milliseconds(250)
+
+    /// - Parameters:
+    ///   - capacity: as many as the server holds.
+    ///   - patience: how long one may wait for its turn.
+    init(_ judge: any NotificationJudge, capacity: Int, patience: Duration, count: Int = availableProcessors()) {
+        self.judge = judge
+        self.patience = patience
+        self.count = count
+        waiting = Mailbox(capacity: capacity)
+    }
+
+    func judge(
+        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+    ) {
+        let one = Waiting(
+            body: body, now: now, deadline: deadline, latestStart: Deadline(after: patience), verdict: verdict)
+        if !waiting.post(one) { verdict(.tooBusy) }
+    }
+
+    func start(failed: @escaping @Sendable (any Error) -> Void) throws {
+        for index in 0..<count {
+            running.add(1, ordering: .relaxed)
+            let thread = WorkerThread.start("verifier-\(index)") { self.work() }
+            guard case .failure(let error)? = thread.result else { continue }
+            leave()
+            try? stop(by: Deadline(after: .seconds(1)))
+            throw error
+        }
+    }
+
+    /// After the server, which has answered everything by then.
+    func stop(by deadline: Deadline) throws {
+        stopRequested.open()
+        waiting.close()
+        guard ended.wait(until: deadline) else { throw ServicePartFault.stillRunning }
+    }
+
+    private func work() {
+        defer { leave() }
+        while true {
+            if let next = waiting.takeOne(waiting: Self.idleInterval) {
+                if next.latestStart.hasPassed {
+                    next.verdict(.tooBusy)
+                } else {
+                    judge.judge(next.body, now: next.now, by: next.deadline, verdict: next.verdict)
+                }
+            } else if stopRequested.isOpen {
+                return
+            }
+        }
+    }
+
+    private func leave() {
+        if running.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { ended.open() }
+    }
+}

@@ -1,0 +1,60 @@
+// What Latch and Mailbox wait with.
+
+import Glibc
+
+/// A lock, and a place to wait for what it guards. Measures time on the clock that nobody sets back.
+///
+/// For threads that may block; a task would hold a thread of the shared pool while it waits.
+final class Monitor: @unchecked Sendable {
+    // Unchecked: the pointers never change, and what they point to is made for many threads.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+        condition = .allocate(capacity: 1)
+        condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        defer { pthread_condattr_destroy(&attributes) }
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    func withLock<Value>(_ body: () -> Value) -> Value {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body()
+    }
+
+    /// Only under the lock, which is open meanwhile. Returns at a call, at `deadline`, and sometimes for no reason.
+    func wait(until deadline: Deadline) {
+        let left = deadline.remaining
+        guard left > .zero else { return }
+        var end = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &end)
+        // An hour at most, so that the sum below cannot overflow.
+        let nanoseconds = min(left, .seconds(3600)).wholeNanoseconds + Int64(end.tv_nsec)
+        end.tv_sec += Int(nanoseconds / 1_000_000_000)
+        end.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        pthread_cond_timedwait(condition, mutex, &end)
+    }
+
+    func callOne() { pthread_cond_signal(condition) }
+    func callAll() { pthread_cond_broadcast(condition) }
+}
+
+extension Duration {
+    fileprivate var wholeNanoseconds: Int64 {
+        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,94 @@
+import HTTPClient
+import KafkaTestKit
+import Platform
+import Synchronization
+import Testing
+
+@testable import Ingest
+
+@Suite(.serialized, .ownThreads) struct `More notifications than can be verified` {
+    @Test func `are answered 503 at once beyond what may be held, and the others 200`() async throws {
+        let judge = HeldJudge()
+        let rig = try IngestRig(["--ingest.plaintext", "true", "--ingest.max.in.flight", "3"], judge: judge)
+        defer { rig.stop() }
+        defer { judge.door.open() }
+        try await rig.waitUntilReady()
+        let client = try HTTPClient()
+        defer { client.close() }
+        let accepted = Atomic(0)
+        for number in 0..<3 {
+            client.send(rig.notification("u-\(number)")) { result in
+                if (try? result.get().status) == 200 { accepted.add(1, ordering: .relaxed) }
+            }
+        }
+        try await waitUntil("three are held", within: soon) {
+            rig.metric(#"perennial_http_requests_in_flight{server="ingest"}"#) == 3
+        }
+        let refused = try client.answer(to: rig.notification("u-3"))
+        #expect(refused.status == 503 && refused.text == #"{"error":"unavailable"}"#)
+        judge.door.open()
+        try await waitUntil("the three are answered", within: soon) { accepted.load(ordering: .relaxed) == 3 }
+        #expect(rig.metric(#"perennial_http_refused_total{server="ingest",cause="overloaded"}"#) == 1)
+    }
+
+    @Test func `are not verified when their turn comes too late for Kafka`() async throws {
+        let judge = HeldJudge()
+        let threads = VerifierThreads(judge, capacity: 10, patience: .milliseconds(50), count: 1)
+        try threads.start { _ in }
+        let busy = Atomic(0)
+        let judged = Atomic(0)
+        for _ in 0..<3 {
+            threads.judge([], now: 0, by: Deadline(after: soon)) { verdict in
+                if case .tooBusy = verdict {
+                    busy.add(1, ordering: .relaxed)
+                } else {
+                    judged.add(1, ordering: .relaxed)
+                }
+            }
+        }
+        try await waitUntil("the first is being verified", within: soon) { judge.taken.load(ordering: .relaxed) == 1 }
+        try await Task.sleep(for: .milliseconds(60))
+        judge.door.open()
+        try threads.stop(by: Deadline(after: soon))
+        #expect(busy.load(ordering: .relaxed) == 2 && judged.load(ordering: .relaxed) == 1)
+        #expect(judge.taken.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `are refused beyond the length of the line and after the stop`() async throws {
+        let judge = HeldJudge()
+        let threads = VerifierThreads(judge, capacity: 1, patience: soon, count: 1)
+        try threads.start { _ in }
+        let busy = Atomic(0)
+        let ask: () -> Void = {
+            threads.judge([], now: 0, by: Deadline(after: soon)) { verdict in
+                if case .tooBusy = verdict { busy.add(1, ordering: .relaxed) }
+            }
+        }
+        ask()
+        try await waitUntil("the first is being verified", within: soon) { judge.taken.load(ordering: .relaxed) == 1 }
+        ask()
+        ask()
+        #expect(busy.load(ordering: .relaxed) == 1)
+        judge.door.open()
+        try threads.stop(by: Deadline(after: soon))
+        // Those that waited have been judged.
+        #expect(judge.taken.load(ordering: .relaxed) == 2)
+        ask()
+        #expect(busy.load(ordering: .relaxed) == 2)
+    }
+}
+
+/// Judges behind a door.
+private final class HeldJudge: NotificationJudge {
+    let door = Latch()
+    let taken = Atomic(0)
+    private let judge = VerifierPool(Apple.policy, revocation: nil)
+
+    func judge(
+        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+    ) {
+        taken.add(1, ordering: .relaxed)
+        door.wait(for: soon)
+        judge.judge(body, now: now, by: deadline, verdict: verdict)
+    }
+}
