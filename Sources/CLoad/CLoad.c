@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 // Latencies are counted in tenths of a millisecond up to ten seconds; what took longer counts as that.
-enum { LATENCY_STEPS = 100000, EVENTS = 256 };
+// As many handshakes at a time as leave no connection waiting long.
+enum { LATENCY_STEPS = 100000, EVENTS = 256, HANDSHAKES = 64 };
 
 struct slot {
     CURL *easy;
@@ -238,6 +239,32 @@ static double percentile(const struct run *run, int64_t total, double share) {
     return 0;
 }
 
+// Makes every connection with a request that is refused from its head alone, and leaves it open. false: not all could be made.
+static bool connect_all(struct run *run) {
+    int begun = 0, failed = 0, running = 0;
+    while (begun < run->load->connections || run->in_flight > 0) {
+        while (begun < run->load->connections && run->in_flight < HANDSHAKES) {
+            CURL *easy = run->slots[begun++].easy;
+            curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+            curl_multi_add_handle(run->multi, easy);
+            run->in_flight++;
+        }
+        wait_and_act(run, 0);
+        CURLMsg *message;
+        while ((message = curl_multi_info_read(run->multi, &running))) {
+            if (message->msg != CURLMSG_DONE) continue;
+            if (message->data.result != CURLE_OK) failed++;
+            CURL *easy = message->easy_handle;
+            curl_multi_remove_handle(run->multi, easy);
+            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 0L);
+            curl_easy_setopt(easy, CURLOPT_POST, 1L);
+            run->in_flight--;
+        }
+    }
+    return failed == 0;
+}
+
 static void sum_up(struct run *run) {
     int64_t total = 0;
     for (int step = 0; step <= LATENCY_STEPS; step++) {
@@ -252,7 +279,8 @@ static void sum_up(struct run *run) {
 int perennial_load_run(const struct perennial_load *load, struct perennial_load_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
     struct run run = {.load = load, .outcome = outcome, .epoll = -1, .timer = -1};
-    if (load->connections < 1 || load->body_count < 1 || !begin(&run)) {
+    if (load->connections < 1 || load->body_count < 1 || !begin(&run) ||
+        (load->connects_first && !connect_all(&run))) {
         end(&run);
         return -1;
     }

@@ -25,6 +25,8 @@ public struct Load: Sendable {
     public var extent: Extent
     public var connections: Connections = .kept
     public var connectionCount = 64
+    /// Every connection is made before the first request and the clock: handshakes are dear, and no part of what is asked.
+    public var connectsFirst = false
     /// Requests started a second whether or not the server keeps up; nil: each connection sends when it has its answer.
     public var rate: Double?
     /// Of the bodies, where to begin.
@@ -51,6 +53,7 @@ public struct Load: Sendable {
                         (load.bytes, load.offsets) = (bytes.baseAddress, offsets.baseAddress)
                         (load.body_count, load.first_body) = (bodies.count, firstBody)
                         load.connections = Int32(connectionCount)
+                        load.connects_first = connectsFirst
                         load.use =
                             switch connections {
                             case .kept: PERENNIAL_LOAD_KEPT
@@ -127,6 +130,8 @@ public struct LoadOutcome: Sendable, CustomStringConvertible {
     }
 
     public var answered: Int { statuses.values.reduce(0, +) }
+    /// With an answer or without.
+    public var sent: Int { answered + refused + timedOut + broken }
     public func answered(_ status: Int) -> Int { statuses[status, default: 0] }
     /// Every request was answered with 200.
     public var isAllAccepted: Bool { answered == answered(200) && refused + timedOut + broken + heldBack == 0 }

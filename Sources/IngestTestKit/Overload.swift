@@ -17,9 +17,16 @@ public struct Overload: Sendable, CustomStringConvertible {
     public static let promptness: Duration = .seconds(1)
     /// What is promised.
     public static let recoveryLimit: Duration = .seconds(5)
-    /// More than a server takes, less than the file descriptors that a client usually may have.
-    private static let connections = 3_000
+    /// More than the requests that an ingest may hold, less than the connections that it takes.
+    private static let connections = 2_200
     private static let capacitySeconds = 4.0
+    /// Every connection that ingest takes (2,048 and some) with what the library sets aside for it (48 KiB), TLS's own buffers
+    /// (two records of 16 KiB) and a body of the usual size; and Kafka's queues of 64 MiB.
+    public static let memoryLimitBytes = 384 << 20
+
+    /// Posts sent for each that was asked for. Below 1 by what is held back because every connection waits for an answer: then
+    /// it was no overload.
+    public let offered: Double
 
     public init(of ingest: IngestProcess, bodies: Bodies, seconds: Double) async throws {
         var load = Load(ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .seconds(Self.capacitySeconds))
@@ -32,8 +39,10 @@ public struct Overload: Sendable, CustomStringConvertible {
         capacity = Double(unhurried.answered(200)) / unhurried.seconds
         load.extent = .seconds(seconds)
         load.connectionCount = Self.connections
+        load.connectsFirst = true
         load.rate = 2 * capacity
         outcome = try await Self.run(load)
+        offered = Double(outcome.sent) / (2 * capacity * seconds)
         recovery = try await Self.recovery(of: ingest, bodies)
         peakMemoryBytes = try ingest.peakMemoryBytes()
     }

@@ -1,6 +1,7 @@
 // Load for an HTTP server, from one thread: libcurl's multi interface over epoll.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ struct perennial_load {
     /// The first body to send.
     size_t first_body;
     int connections;
+    /// Every connection is made before the first request and the clock: handshakes are dear, and no part of what is asked.
+    bool connects_first;
     enum perennial_load_use use;
     /// 0: as many as fit into `seconds`.
     int64_t requests;

@@ -13,6 +13,8 @@ func measureOverload(_ report: inout Report) async throws {
     report.note("\(overload)")
     let strange = overload.outcome.statuses.keys.filter { ![200, 503].contains($0) }
     if !strange.isEmpty { report.fail("answers other than 200 and 503: \(strange.sorted())") }
+    if overload.outcome.answered(503) == 0 || overload.offered < 0.8 { report.fail("this was no overload") }
+    if overload.peakMemoryBytes > Overload.memoryLimitBytes { report.fail("more memory than the queues explain") }
     if !ingest.process.isRunning { report.fail("ingest ended: \(ingest.process.lastLines(20))") }
     // Of a limit that nobody came near the nightly table need not know more than this.
     let recovery = overload.recovery?.fractionalSeconds ?? .infinity
