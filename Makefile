@@ -30,7 +30,7 @@ format: setup ## formats all Swift files
 
 bench: setup ## measures what is promised against limits of the same run, on a real broker; ROWS="verification ingest"
 	@Tests/Interop/setup.sh
-	swift run -c release --package-path Tests/Benchmarks bench $(ROWS)
+	swift run -c release --static-swift-stdlib --package-path Tests/Benchmarks bench $(ROWS)
 
 fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh

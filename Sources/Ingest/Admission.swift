@@ -14,6 +14,8 @@ extension HTTPResponse {
 
 /// Whether a media type is JSON in UTF-8. Other parameters mean nothing here.
 func isJSON(_ contentType: String) -> Bool {
+    // What Apple sends, without taking it apart.
+    if contentType == "application/json" { return true }
     let parts = contentType.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
     guard parts[0].lowercased() == "application/json" else { return false }
     for parameter in parts.dropFirst() {

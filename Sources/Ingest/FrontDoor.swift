@@ -26,6 +26,8 @@ final class FrontDoor: ServicePart {
     private static let fileInterval: Duration = .seconds(1)
     /// Connections beyond the requests that may be held: those that are idle, or still reading.
     private static let spareConnections = 256
+    /// Reading and answering is a sixth of what verifying costs; fewer threads find more to do each time they wake.
+    private static let processorsForEachThread = 2
     /// For Kafka's brokers, the admin server, files and the system's own.
     private static let spareDescriptors = 256
 
@@ -78,6 +80,7 @@ final class FrontDoor: ServicePart {
         var configuration = HTTPServer.Configuration(name: name, address: settings.listen)
         configuration.identity = try certificate?.read()
         configuration.maxBodyBytes = settings.maxBodyBytes
+        configuration.threads = max(1, availableProcessors() / Self.processorsForEachThread)
         configuration.maxInFlight = settings.maxInFlight
         let wanted = settings.maxInFlight + Self.spareConnections
         let possible = DescriptorLimit.raise(to: wanted + Self.spareDescriptors) - Self.spareDescriptors

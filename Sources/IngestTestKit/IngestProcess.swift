@@ -43,11 +43,10 @@ public final class IngestProcess: Sendable {
             "--ingest.tls.key", try scratch.write(identity.key, to: "server.key"),
         ]
         let listen = ["--ingest.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--log.format", "text"]
-        // As in production: two arenas, however many threads.
         let command = wrapper + [program, "ingest"]
         let process = try ChildProcess(
             command[0], command.dropFirst() + common + files + listen + settings,
-            environment: .only(["MALLOC_ARENA_MAX": "2"]),
+            environment: .only([:]),
             workingDirectory: scratch.path, mergesErrors: true)
         let admin = try await address(after: "admin server listens", of: process)
         let address = try await address(after: "ingest listens", of: process)

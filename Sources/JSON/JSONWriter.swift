@@ -37,7 +37,19 @@ public struct JSONWriter {
         quote(value)
     }
 
-    public mutating func integer(_ value: some BinaryInteger) { raw(String(value)) }
+    /// Inlined, so that the caller's type is turned into this one and no generic code spells out the digits.
+    @inlinable public mutating func integer(_ value: some BinaryInteger) { decimal(Int64(value)) }
+    @usableFromInline mutating func decimal(_ value: Int64) {
+        beginValue()
+        if value < 0 { bytes.append(UInt8(ascii: "-")) }
+        let first = bytes.count
+        var rest = value.magnitude
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[first...].reverse()
+    }
     public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
     public mutating func null() { raw("null") }
 
@@ -46,7 +58,7 @@ public struct JSONWriter {
         if let value { string(value) } else { null() }
     }
 
-    public mutating func member(_ name: String, _ value: some BinaryInteger) {
+    @inlinable public mutating func member(_ name: String, _ value: some BinaryInteger) {
         self.name(name)
         integer(value)
     }

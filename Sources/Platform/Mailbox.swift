@@ -43,7 +43,7 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
                 elements = []
                 first = 0
             }
-            return elements[first...].compactMap(\.self)
+            return elements[first...].compactMap { $0 }
         }
     }
 

@@ -46,8 +46,9 @@ func measureIngest(_ report: inout Report) async throws {
     for (what, ingest, floor) in [
         ("ingest", without, floorWithoutArchive), ("ingest-with-archive", with, floorWithArchive),
     ] {
-        let load = Load(
+        var load = Load(
             ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(posts))
+        load.connectionCount = connections
         try await ingest.warmUp(bodies)
         // Chains, connections to the brokers, memory.
         _ = try await cost(load, ingest, &report)
