@@ -144,6 +144,35 @@ import Testing
         }
     }
 
+    /// Two roots of one name and key: an authority renews its certificate and keeps the rest.
+    @Test func `B6-12 of roots with one name and key it is enough that one is valid`() {
+        let current = forge.root
+        let past = forge.renewedRoot(validity: Forge.now - 9 * Forge.day...Forge.now - 8 * Forge.day)
+        let future = forge.renewedRoot(validity: Forge.now + 8 * Forge.day...Forge.now + 9 * Forge.day)
+        func reason(_ roots: [Certificate]) -> RejectionReason? {
+            judge(forge.sign(payload), VerificationPolicy(anchors: TrustAnchors(roots), apps: [Sample.app]))
+        }
+        for roots in [[current, past], [past, current], [future, past, current]] { #expect(reason(roots) == nil) }
+        // Valid before and after, but not now: what lies between the two is no validity of either.
+        for roots in [[past, future], [future, past], [past]] { #expect(reason(roots) == .expiredChain) }
+    }
+
+    @Test func `B6-12 a validity that ends before it begins is none, and nobody's business in the third certificate`()
+        throws
+    {
+        let root = forge.renewedRoot(validity: Forge.now - Forge.day...Forge.now + Forge.day)
+        var der = root.der
+        // A sequence of two UTCTime of 13 characters each.
+        let start = try #require(der.indices.first { der[$0...].starts(with: [0x30, 0x1e, 0x17, 0x0d]) }) + 2
+        let (first, last) = (der[start..<start + 15], der[start + 15..<start + 30])
+        der.replaceSubrange(start..<start + 30, with: last + first)
+        let backwards = try Certificate(der: der)
+        let policy = VerificationPolicy(anchors: TrustAnchors([backwards]), apps: [Sample.app])
+        #expect(judge(forge.sign(payload), policy) == .expiredChain)
+        let header = Forge.header([forge.leaf, forge.intermediate, backwards])
+        #expect(judge(forge.sign(payload, header: header)) == nil)
+    }
+
     @Test func `B6-12 the date is the payload's own, now only where it has none or one ahead`() {
         let later = Forge.now + 1000 * Forge.day
         #expect(judge(forge.sign(payload), now: later) == nil, "valid when it was signed")
