@@ -9,27 +9,27 @@ final class CheckedHeader {
     let text: [UInt8]
     let chain: TrustedChain
     let key: P256PublicKey
-    /// When leaf, intermediate and root are all valid: milliseconds, both included. The first may be after the last.
-    let notBefore: Int64
-    let notAfter: Int64
+    /// To which leaf and intermediate lead. Several have one name and one key, and may differ in their dates.
+    private let roots: [Certificate]
     let leafSerial: String
     /// Of the text: what is hashed once need not be hashed for every payload.
     let hash: SHA256.Prefix
     let checkedAt: Int64
 
-    init(text: [UInt8], chain: TrustedChain, key: P256PublicKey, checkedAt: Int64) {
+    /// - Parameter roots: all that the chain leads to, that of `chain` among them.
+    init(text: [UInt8], chain: TrustedChain, roots: [Certificate], key: P256PublicKey, checkedAt: Int64) {
         self.text = text
         self.chain = chain
+        self.roots = roots
         self.key = key
         self.checkedAt = checkedAt
         hash = SHA256.Prefix(text.span)
-        let validities = [chain.leaf.validity, chain.intermediate.validity, chain.root.validity]
-        notBefore = validities.map(\.lowerBound).max() ?? .max
-        notAfter = validities.map(\.upperBound).min() ?? .min
         leafSerial = chain.leaf.serial
     }
 
-    func isValid(at date: Int64) -> Bool { notBefore <= date && date <= notAfter }
+    func isValid(at date: Int64) -> Bool {
+        chain.leaf.isValid(at: date) && chain.intermediate.isValid(at: date) && roots.contains { $0.isValid(at: date) }
+    }
 }
 
 /// Keyed by the exact bytes of the header, so that no reading of a header can stand for another one.

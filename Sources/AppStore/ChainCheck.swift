@@ -30,7 +30,8 @@ struct ChainCheck {
             throw Rejection(.badCertificate, "x5c[0]: its keyUsage does not allow signatures")
         }
         // The third certificate is the sender's own word; trust comes from the pinned roots alone.
-        guard let root = anchors.root(of: leaf, through: intermediate) else {
+        let roots = anchors.roots(of: leaf, through: intermediate)
+        guard let root = roots.first else {
             throw Rejection(.untrustedChain, "the chain does not lead to a pinned root")
         }
         guard leaf.hasExtension(Marker.leaf) else {
@@ -41,7 +42,8 @@ struct ChainCheck {
         }
         return CheckedHeader(
             text: text.withUnsafeBufferPointer { Array($0) },
-            chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), key: key, checkedAt: now)
+            chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), roots: roots, key: key,
+            checkedAt: now)
     }
 
     /// The text never chooses the algorithm: there is one.

@@ -75,7 +75,7 @@ extension JSONDocument {
     }
 }
 
-/// Which apps and environments are ours.
+/// Which apps are ours, and which environments there are.
 struct Identity {
     let policy: VerificationPolicy
 
@@ -93,10 +93,8 @@ struct Identity {
             }
         }
         switch subject.world {
-        case .known(let environment):
-            guard policy.environments.contains(environment) else {
-                throw Rejection(.wrongEnvironment, "payloads of \(environment.rawValue) are not taken here")
-            }
+        // Both are taken; records go to the topics of theirs.
+        case .known: break
         case .unknown: throw Rejection(.wrongEnvironment, "the environment is neither Production nor Sandbox")
         case .absent:
             if !isRequired { throw Rejection(.wrongEnvironment, "there is no environment") }

@@ -15,7 +15,6 @@ public struct VerificationPolicy: Sendable {
     public var anchors: TrustAnchors
     /// nil: neither bundleId nor appAppleId is checked.
     public var apps: [App]?
-    public var environments: Set<Contract.Environment> = [.production, .sandbox]
     /// Of the signed text; the body that brings it has its own limit. A genuine one has about 20 KB.
     public var maxBytes = 262_144
 
@@ -31,6 +30,9 @@ public struct VerificationPolicy: Sendable {
 /// markers, dates, revocation, signature, then what the payload says of app, environment and members, then the payloads
 /// signed inside of it, last its date. The first that fails gives the code.
 public final class Verifier {
+    /// Under which name a published record has what was signed in `signedAppTransactionInfo`, in the place of that.
+    private static let appTransaction: StaticString = "appTransaction"
+
     private let policy: VerificationPolicy
     private let identity: Identity
     private let authenticator: Authenticator
@@ -125,6 +127,10 @@ public final class Verifier {
             guard let member = outer.member(place.member, of: contents.subject.object),
                 let text = outer.bytes(of: member.value)
             else { continue }
+            if place.kind == .appTransaction, outer.member(Self.appTransaction, of: contents.subject.object) != nil {
+                // The record would have two members of one name, and its readers two opinions on which of them counts.
+                throw Rejection(.inconsistent, "\(place.path): there is an \(Self.appTransaction) beside it")
+            }
             let part: InnerPart
             do throws(Rejection) {
                 let payload = try authenticator.authenticate(text.span, as: place.kind, into: &inner, now: now)
@@ -137,8 +143,8 @@ public final class Verifier {
             parts.append(part)
         }
         // Not the products: a renewal's may rightly be another than its transaction's.
-        if let first = parts.first,
-            let differing = parts.first(where: { $0.originalTransactionId != first.originalTransactionId })
+        if let first = parts.first?.originalTransactionId,
+            let differing = parts.first(where: { !hasSameBytes($0.originalTransactionId, first) })
         {
             throw Rejection(
                 .inconsistent, "\(differing.path): originalTransactionId differs from that of the transaction")
@@ -185,7 +191,7 @@ public final class Verifier {
         case .externalPurchaseToken: return .externalPurchaseToken(outer.rawBytes(of: object))
         case .appData:
             let replacements = checked.parts.map { part in
-                (part.memberRange, Array("\"appTransaction\":".utf8) + part.bytes)
+                (part.memberRange, Array("\"\(Self.appTransaction)\":".utf8) + part.bytes)
             }
             return .appData(spliced(checked.payload.bytes, outer.range(of: object), replacements))
         }
@@ -215,6 +221,9 @@ private struct CheckedPayload {
 extension PayloadKind {
     fileprivate var environmentMember: StaticString { self == .appTransaction ? "receiptType" : "environment" }
 }
+
+/// Not `==`, by which two texts of different bytes may be equal under Unicode's rules.
+private func hasSameBytes(_ left: String?, _ right: String) -> Bool { left?.utf8.elementsEqual(right.utf8) ?? false }
 
 /// A part of `bytes` with pieces of it replaced; those come in their order.
 private func spliced(

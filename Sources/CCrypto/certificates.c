@@ -3,6 +3,7 @@
 // Threads: X509 computes what it knows of its extensions at the first question, under a lock of its own, and we ask that
 // question in the creation. After that it is only read. X509_STORE locks its list by itself.
 #include "CCrypto.h"
+#include "copy.h"
 #include "times.h"
 
 #include <openssl/asn1.h>
@@ -11,7 +12,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 #include <string.h>
 
 static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
@@ -99,16 +99,11 @@ bool perennial_certificate_has_extension(const perennial_certificate *certificat
     return is_there;
 }
 
-static size_t copy(const uint8_t *bytes, size_t count, uint8_t *out, size_t capacity) {
-    if (count > 0) memcpy(out, bytes, count < capacity ? count : capacity);
-    return count;
-}
-
 size_t perennial_certificate_serial(
     const perennial_certificate *certificate, uint8_t *out, size_t capacity, bool *is_negative) {
     const ASN1_INTEGER *serial = X509_get0_serialNumber(x509_of(certificate));
     *is_negative = ASN1_STRING_type(serial) == V_ASN1_NEG_INTEGER;
-    return copy(ASN1_STRING_get0_data(serial), (size_t)ASN1_STRING_length(serial), out, capacity);
+    return perennial_copy(ASN1_STRING_get0_data(serial), (size_t)ASN1_STRING_length(serial), out, capacity);
 }
 
 size_t perennial_certificate_subject(const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
@@ -119,7 +114,7 @@ size_t perennial_certificate_subject(const perennial_certificate *certificate, u
     if (bytes && X509_NAME_print_ex(bytes, X509_get_subject_name(x509_of(certificate)), 0, flags) >= 0) {
         char *text = NULL;
         long written = BIO_get_mem_data(bytes, &text);
-        count = copy((const uint8_t *)text, (size_t)written, out, capacity);
+        count = perennial_copy((const uint8_t *)text, (size_t)written, out, capacity);
     }
     BIO_free(bytes);
     ERR_clear_error();
@@ -130,88 +125,56 @@ size_t perennial_certificate_subject_der(const perennial_certificate *certificat
     const uint8_t *der = NULL;
     size_t count = 0;
     if (X509_NAME_get0_der(X509_get_subject_name(x509_of(certificate)), &der, &count) != 1) return 0;
-    return copy(der, count, out, capacity);
+    return perennial_copy(der, count, out, capacity);
 }
 
 size_t perennial_certificate_subject_key_identifier(
     const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
     const ASN1_OCTET_STRING *identifier = X509_get0_subject_key_id(x509_of(certificate));
     if (!identifier) return 0;
-    return copy(ASN1_STRING_get0_data(identifier), (size_t)ASN1_STRING_length(identifier), out, capacity);
+    return perennial_copy(ASN1_STRING_get0_data(identifier), (size_t)ASN1_STRING_length(identifier), out, capacity);
 }
 
 size_t perennial_address_bytes(const char *address, uint8_t *out) {
     ASN1_OCTET_STRING *bytes = a2i_IPADDRESS(address);
-    size_t count = bytes ? copy(ASN1_STRING_get0_data(bytes), (size_t)ASN1_STRING_length(bytes), out, 16) : 0;
+    size_t count = bytes ? perennial_copy(ASN1_STRING_get0_data(bytes), (size_t)ASN1_STRING_length(bytes), out, 16) : 0;
     ASN1_OCTET_STRING_free(bytes);
     ERR_clear_error();
     return count;
 }
 
-struct perennial_anchors {
-    X509_STORE *store;
-    size_t count;
-    X509 *roots[];
-};
+static X509_STORE *store_of(const perennial_anchor *anchor) { return (X509_STORE *)anchor; }
 
-perennial_anchors *perennial_anchors_create(perennial_certificate *const *roots, size_t count) {
-    perennial_anchors *anchors = calloc(1, sizeof *anchors + count * sizeof anchors->roots[0]);
+perennial_anchor *perennial_anchor_create(const perennial_certificate *root) {
     X509_STORE *store = X509_STORE_new();
-    bool is_done = anchors && store;
-    for (size_t i = 0; is_done && i < count; i++) {
-        is_done = X509_up_ref(x509_of(roots[i])) == 1;
-        if (!is_done) break;
-        anchors->roots[i] = x509_of(roots[i]);
-        anchors->count = i + 1;
-        // Takes a reference of its own; one that is there already is no failure.
-        is_done = X509_STORE_add_cert(store, anchors->roots[i]) == 1;
+    // Takes a reference of its own.
+    if (store && X509_STORE_add_cert(store, x509_of(root)) != 1) {
+        X509_STORE_free(store);
+        store = NULL;
     }
     ERR_clear_error();
-    if (anchors) anchors->store = store;
-    if (is_done) return anchors;
-    if (anchors) {
-        perennial_anchors_destroy(anchors);
-    } else {
-        X509_STORE_free(store);
-    }
-    return NULL;
+    return (perennial_anchor *)store;
 }
 
-void perennial_anchors_destroy(perennial_anchors *anchors) {
-    for (size_t i = 0; i < anchors->count; i++) X509_free(anchors->roots[i]);
-    X509_STORE_free(anchors->store);
-    free(anchors);
-}
+void perennial_anchor_destroy(perennial_anchor *anchor) { X509_STORE_free(store_of(anchor)); }
 
-/// The path that OpenSSL has found must be leaf, intermediate and one of the roots, not another that would do as well.
-static ptrdiff_t root_of_path(
-    const perennial_anchors *anchors, X509_STORE_CTX *context, const X509 *leaf, const X509 *intermediate) {
-    const STACK_OF(X509) *path = X509_STORE_CTX_get0_chain(context);
-    if (sk_X509_num(path) != 3) return -1;
-    if (X509_cmp(sk_X509_value(path, 0), leaf) != 0) return -1;
-    if (X509_cmp(sk_X509_value(path, 1), intermediate) != 0) return -1;
-    for (size_t i = 0; i < anchors->count; i++) {
-        if (X509_cmp(sk_X509_value(path, 2), anchors->roots[i]) == 0) return (ptrdiff_t)i;
-    }
-    return -1;
-}
-
-ptrdiff_t perennial_anchors_judge(
-    const perennial_anchors *anchors, const perennial_certificate *leaf, const perennial_certificate *intermediate) {
-    ptrdiff_t root = -1;
+bool perennial_anchor_judge(
+    const perennial_anchor *anchor, const perennial_certificate *leaf, const perennial_certificate *intermediate) {
+    bool is_path = false;
     STACK_OF(X509) *others = sk_X509_new_null();
     X509_STORE_CTX *context = X509_STORE_CTX_new();
     if (others && context && sk_X509_push(others, x509_of(intermediate)) > 0
-        && X509_STORE_CTX_init(context, anchors->store, x509_of(leaf), others) == 1) {
+        && X509_STORE_CTX_init(context, store_of(anchor), x509_of(leaf), others) == 1) {
         // Dates are judged by the caller, at a time that OpenSSL does not know. Nothing else differs from the defaults:
         // above all a path ends at a self-signed certificate, never at a pinned one in its middle (PARTIAL_CHAIN).
         X509_STORE_CTX_set_flags(context, X509_V_FLAG_NO_CHECK_TIME);
         if (X509_verify_cert(context) == 1) {
-            root = root_of_path(anchors, context, x509_of(leaf), x509_of(intermediate));
+            // It begins with the leaf, ends with the root, and has one certificate to put between them.
+            is_path = sk_X509_num(X509_STORE_CTX_get0_chain(context)) == 3;
         }
     }
     X509_STORE_CTX_free(context);
     sk_X509_free(others);
     ERR_clear_error();
-    return root;
+    return is_path;
 }

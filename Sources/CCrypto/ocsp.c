@@ -4,6 +4,7 @@
 // allows for a responder, and has a store that must be told of the issuer as if it were a root. The rules of RFC 6960 4.2.2.2
 // are short enough to be written down.
 #include "CCrypto.h"
+#include "copy.h"
 #include "times.h"
 
 #include <openssl/err.h>
@@ -15,11 +16,6 @@
 
 static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
 
-static size_t copy(const uint8_t *bytes, size_t count, uint8_t *out, size_t capacity) {
-    if (count > 0 && capacity > 0) memcpy(out, bytes, count < capacity ? count : capacity);
-    return count;
-}
-
 size_t perennial_ocsp_addresses(const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
     // Leaves out texts with a NUL in them, so none looks shorter than it is.
     STACK_OF(OPENSSL_STRING) *addresses = X509_get1_ocsp(x509_of(certificate));
@@ -27,9 +23,9 @@ size_t perennial_ocsp_addresses(const perennial_certificate *certificate, uint8_
     for (int i = 0; i < sk_OPENSSL_STRING_num(addresses); i++) {
         const char *address = sk_OPENSSL_STRING_value(addresses, i);
         size_t room = total < capacity ? capacity - total : 0;
-        total += copy((const uint8_t *)address, strlen(address), room ? out + total : NULL, room);
+        total += perennial_copy((const uint8_t *)address, strlen(address), room ? out + total : NULL, room);
         room = total < capacity ? capacity - total : 0;
-        total += copy((const uint8_t *)"\n", 1, room ? out + total : NULL, room);
+        total += perennial_copy((const uint8_t *)"\n", 1, room ? out + total : NULL, room);
     }
     X509_email_free(addresses);
     ERR_clear_error();
@@ -46,7 +42,7 @@ size_t perennial_ocsp_request(
         // It belongs to the request now.
         id = NULL;
         int written = i2d_OCSP_REQUEST(request, &der);
-        if (written > 0) count = copy(der, (size_t)written, out, capacity);
+        if (written > 0) count = perennial_copy(der, (size_t)written, out, capacity);
     }
     OPENSSL_free(der);
     OCSP_CERTID_free(id);

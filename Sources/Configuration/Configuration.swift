@@ -43,6 +43,9 @@ public struct Configuration: Sendable {
     }
 
     public struct Ingest: Sendable {
+        /// Of `maxBodyBytes`. Who reads what ingest has taken at any time, with whatever setting, must be able to take this.
+        public static let greatestBodyBytes = 524_288
+
         public let listen: ListenAddress
         public let certificatePath: String?
         public let keyPath: String?

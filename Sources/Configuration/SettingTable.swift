@@ -34,7 +34,7 @@ public enum SettingTable {
         "JSON file of the apps, their Apple ids, entitlements and periods.")
     static let verifyRoots = setting(
         "verify.roots", .list(of: .path), for: .verifiers,
-        "Files (PEM or DER) of certificate authorities to trust besides the built-in Apple Root CA - G3.")
+        "Files (PEM or DER) of self-signed certificate authorities to trust besides the built-in Apple Root CA - G3.")
     static let verifyOCSP = setting(
         "verify.ocsp", default: "off", .choice as SettingKind<OCSPMode>, for: .verifiers,
         "Whether revocation is asked of Apple. `soft`: no answer passes; `hard`: no answer does not.")
@@ -60,8 +60,8 @@ public enum SettingTable {
         "Proxies whose X-Forwarded-For is believed.")
     static let ingestMaxBodyBytes = setting(
         // A real notification has 20 KB. Twice the default still fits a batch of Kafka (TopicPlan.limitBatchBytes).
-        "ingest.max.body.bytes", default: "262144", .integer(32_768...524_288), for: [.ingest],
-        "Larger bodies are answered 413.")
+        "ingest.max.body.bytes", default: "262144", .integer(32_768...Configuration.Ingest.greatestBodyBytes),
+        for: [.ingest], "Larger bodies are answered 413.")
     static let ingestTimeout = setting(
         "ingest.timeout.ms", default: "2000", .integer(100...60_000), for: [.ingest],
         "From the whole body to the answer; then 503, and Apple comes again.")

@@ -10,8 +10,10 @@ public final class Certificate: @unchecked Sendable {
     /// basicConstraints names it an authority, and keyUsage does not forbid to sign certificates.
     public let isAuthority: Bool
     /// Milliseconds since 1970; valid from the first to the last, both included. The second of notAfter belongs to it to its
-    /// end (RFC 5280 4.1.2.5: "through notAfter, inclusive").
-    public let validity: ClosedRange<Int64>
+    /// end (RFC 5280 4.1.2.5: "through notAfter, inclusive"). One that ends before it begins is never valid, but a
+    /// certificate: its dates matter only to whoever relies on it.
+    public let notBefore: Int64
+    public let notAfter: Int64
     /// No keyUsage allows everything. An extension that cannot be read allows nothing.
     public let mayVerifySignatures: Bool
     /// nil unless the key is on P-256 as a named curve, its point uncompressed.
@@ -30,14 +32,11 @@ public final class Certificate: @unchecked Sendable {
             perennial_certificate_create($0.baseAddress, $0.count, &read, &facts)
         }
         guard let read else { throw Self.fault(result) }
-        guard facts.not_before <= facts.not_after else {
-            perennial_certificate_destroy(read)
-            throw CertificateFault("a certificate's validity ends before it begins")
-        }
         handle = read
         self.der = der
         isAuthority = facts.is_authority
-        validity = facts.not_before * 1000...facts.not_after * 1000 + 999
+        notBefore = facts.not_before * 1000
+        notAfter = facts.not_after * 1000 + 999
         mayVerifySignatures = facts.may_verify_signatures
         if facts.has_p256_point {
             let point = withUnsafeBytes(of: facts.p256_point) { [UInt8]($0) }
@@ -60,6 +59,9 @@ public final class Certificate: @unchecked Sendable {
     public var subject: String {
         String(decoding: bytes { perennial_certificate_subject(handle, $0.baseAddress, $0.count) }, as: UTF8.self)
     }
+
+    /// - Parameter date: milliseconds since 1970.
+    public func isValid(at date: Int64) -> Bool { notBefore <= date && date <= notAfter }
 
     /// Signed by its own key in its own name, as every end of a path is. Costs a verification.
     public var isSelfSigned: Bool { perennial_certificate_is_self_signed(handle) }

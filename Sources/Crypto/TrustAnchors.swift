@@ -8,32 +8,38 @@ internal import CCrypto
 /// effect, so who reads settings refuses it (`Certificate.isSelfSigned`, `isAuthority`). The set may be shared by threads.
 public struct TrustAnchors: Sendable {
     public let roots: [Certificate]
-    private let store: Store
+    private let anchors: [Anchor]
 
     public init(_ roots: [Certificate]) {
         self.roots = roots
-        store = Store(roots)
+        anchors = roots.map(Anchor.init)
     }
 
-    /// The root by which leaf, intermediate and root form a path as OpenSSL 3 judges it with its default flags, dates apart,
-    /// of exactly these three certificates; nil when there is none.
-    public func root(of leaf: Certificate, through intermediate: Certificate) -> Certificate? {
-        let place = perennial_anchors_judge(store.anchors, leaf.handle, intermediate.handle)
-        return place < 0 ? nil : roots[place]
+    /// The roots by which leaf, intermediate and root form a path as OpenSSL 3 judges it with its default flags, dates apart,
+    /// of exactly these three certificates.
+    ///
+    /// Each is judged by itself: in a set OpenSSL stops at the first whose name and key fit, and of two that differ in nothing
+    /// but their dates it would be chance which one that is.
+    public func roots(of leaf: Certificate, through intermediate: Certificate) -> [Certificate] {
+        zip(roots, anchors).compactMap { root, anchor in anchor.holds(leaf, through: intermediate) ? root : nil }
     }
 
-    /// Owns OpenSSL's set of the roots. It locks by itself where it has to.
-    private final class Store: @unchecked Sendable {
-        let anchors: OpaquePointer
+    /// Owns what OpenSSL makes of a root. It locks by itself where it has to.
+    private final class Anchor: @unchecked Sendable {
+        private let anchor: OpaquePointer
 
-        init(_ roots: [Certificate]) {
-            guard let anchors = perennial_anchors_create(roots.map(\.handle), roots.count) else {
-                // It takes references and a list of pointers; nothing else can fail.
-                fatalError("no memory for the pinned roots")
+        init(_ root: Certificate) {
+            guard let anchor = perennial_anchor_create(root.handle) else {
+                // It takes a reference and a list of one; nothing else can fail.
+                fatalError("no memory for a pinned root")
             }
-            self.anchors = anchors
+            self.anchor = anchor
         }
 
-        deinit { perennial_anchors_destroy(anchors) }
+        deinit { perennial_anchor_destroy(anchor) }
+
+        func holds(_ leaf: Certificate, through intermediate: Certificate) -> Bool {
+            perennial_anchor_judge(anchor, leaf.handle, intermediate.handle)
+        }
     }
 }

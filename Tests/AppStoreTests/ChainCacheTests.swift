@@ -11,6 +11,7 @@ import Testing
             text: Array(text.utf8),
             chain: TrustedChain(
                 leaf: Self.forge.leaf, intermediate: Self.forge.intermediate, root: Self.forge.root),
+            roots: [Self.forge.root],
             key: try #require(Self.forge.leaf.p256Key), checkedAt: checkedAt)
     }
 

@@ -30,24 +30,31 @@ struct Forge: Sendable {
 
     let root, intermediate, leaf: Certificate
     let leafKey: SigningKey
+    private let rootKey: SigningKey
 
     init(_ options: Options = Options()) {
-        let authority: [CertificateRequest.Extension] = [
-            .basicConstraints(isAuthority: true, pathLength: nil), .keyUsage([5, 6]),
-        ]
-        let rootKey = SigningKey(.p384)
+        rootKey = SigningKey(.p384)
         let intermediateKey = SigningKey(.p384)
         leafKey = SigningKey(options.leafCurve)
-        root = Self.certificate(options.rootName, 1, options.rootValidity, authority, rootKey, nil)
+        root = Self.certificate(options.rootName, 1, options.rootValidity, Self.authority, rootKey, nil)
         intermediate = Self.certificate(
             options.intermediateName, 2, options.intermediateValidity,
-            authority + options.intermediateMarkers.map(Self.marker), intermediateKey, (root, rootKey))
+            Self.authority + options.intermediateMarkers.map(Self.marker), intermediateKey, (root, rootKey))
         leaf = Self.certificate(
             "Test Leaf", 3, options.leafValidity,
             [.basicConstraints(isAuthority: false, pathLength: nil)]
                 + (options.leafUsage.map { [.keyUsage($0)] } ?? []) + options.leafMarkers.map(Self.marker),
             leafKey, (intermediate, intermediateKey))
     }
+
+    /// The root again, with its name and key and other dates.
+    func renewedRoot(validity: ClosedRange<Int64>) -> Certificate {
+        Self.certificate(Options().rootName, 9, validity, Self.authority, rootKey, nil)
+    }
+
+    private static let authority: [CertificateRequest.Extension] = [
+        .basicConstraints(isAuthority: true, pathLength: nil), .keyUsage([5, 6]),
+    ]
 
     private static func marker(_ identifier: String) -> CertificateRequest.Extension {
         // ASN.1 NULL, as Apple's.

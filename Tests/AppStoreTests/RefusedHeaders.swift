@@ -3,6 +3,31 @@ import Crypto
 import Foundation
 import Testing
 
+/// RFC 2104 with SHA-256.
+private func hmac(_ text: [UInt8], secret: [UInt8]) -> [UInt8] {
+    var key = secret.count > 64 ? SHA256.digest(secret.span) : secret
+    key += [UInt8](repeating: 0, count: 64 - key.count)
+    let inner = key.map { $0 ^ 0x36 } + text
+    let outer = key.map { $0 ^ 0x5c } + SHA256.digest(inner.span)
+    return SHA256.digest(outer.span)
+}
+
+private func pem(_ label: String, _ der: [UInt8]) -> [UInt8] {
+    var rest = Forge.base64(der)[...]
+    var text = "-----BEGIN \(label)-----\n"
+    while !rest.isEmpty {
+        text += rest.prefix(64) + "\n"
+        rest = rest.dropFirst(64)
+    }
+    return Array((text + "-----END \(label)-----\n").utf8)
+}
+
+/// What SubjectPublicKeyInfo has before the point of a key on P-256.
+private let p256Prefix: [UInt8] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+]
+
 /// Rows 1 to 20 of the list of attacks: header, chain, signature, encoding. Numbers are those of the list, so that a row
 /// without a test shows.
 @Suite struct `Of headers, chains and signatures` {
@@ -24,8 +49,16 @@ import Testing
     }
 
     @Test func `B6-02 an HMAC with the public key as its secret is refused`() {
+        #expect(
+            hexadecimal(hmac(Array("what do ya want for nothing?".utf8), secret: Array("Jefe".utf8)))
+                == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", "RFC 4231, 4.3")
         let header = Forge.header(forge.chain, alg: quote("HS256"))
-        #expect(judge(forge.sign(payload, header: header, signature: Array(repeating: 7, count: 32))) == .badAlgorithm)
+        let signed = Forge.base64URL(Array(header.utf8)) + "." + Forge.base64URL(Array(payload.utf8))
+        let point = forge.leafKey.publicPoint
+        for secret in [point, pem("PUBLIC KEY", p256Prefix + point), pem("CERTIFICATE", forge.leaf.der)] {
+            let code = hmac(Array(signed.utf8), secret: secret)
+            #expect(judge(signed + "." + Forge.base64URL(code)) == .badAlgorithm)
+        }
     }
 
     @Test(arguments: [
@@ -142,6 +175,35 @@ import Testing
                 #expect(judge(other.sign(payload), .trusting(other)) == .expiredChain)
             }
         }
+    }
+
+    /// Two roots of one name and key: an authority renews its certificate and keeps the rest.
+    @Test func `B6-12 of roots with one name and key it is enough that one is valid`() {
+        let current = forge.root
+        let past = forge.renewedRoot(validity: Forge.now - 9 * Forge.day...Forge.now - 8 * Forge.day)
+        let future = forge.renewedRoot(validity: Forge.now + 8 * Forge.day...Forge.now + 9 * Forge.day)
+        func reason(_ roots: [Certificate]) -> RejectionReason? {
+            judge(forge.sign(payload), VerificationPolicy(anchors: TrustAnchors(roots), apps: [Sample.app]))
+        }
+        for roots in [[current, past], [past, current], [future, past, current]] { #expect(reason(roots) == nil) }
+        // Valid before and after, but not now: what lies between the two is no validity of either.
+        for roots in [[past, future], [future, past], [past]] { #expect(reason(roots) == .expiredChain) }
+    }
+
+    @Test func `B6-12 a validity that ends before it begins is none, and nobody's business in the third certificate`()
+        throws
+    {
+        let root = forge.renewedRoot(validity: Forge.now - Forge.day...Forge.now + Forge.day)
+        var der = root.der
+        // A sequence of two UTCTime of 13 characters each.
+        let start = try #require(der.indices.first { der[$0...].starts(with: [0x30, 0x1e, 0x17, 0x0d]) }) + 2
+        let (first, last) = (der[start..<start + 15], der[start + 15..<start + 30])
+        der.replaceSubrange(start..<start + 30, with: last + first)
+        let backwards = try Certificate(der: der)
+        let policy = VerificationPolicy(anchors: TrustAnchors([backwards]), apps: [Sample.app])
+        #expect(judge(forge.sign(payload), policy) == .expiredChain)
+        let header = Forge.header([forge.leaf, forge.intermediate, backwards])
+        #expect(judge(forge.sign(payload, header: header)) == nil)
     }
 
     @Test func `B6-12 the date is the payload's own, now only where it has none or one ahead`() {
@@ -261,9 +323,11 @@ import Testing
             let der = forge.chain[place].der
             let text = Forge.base64(der)
             let lines = text.prefix(64) + "\\n" + text.dropFirst(64)
+            // Hundreds of random characters: one of those in which the alphabets differ is always among them.
+            #expect(Forge.base64URL(der) != text)
             for wrong in [
-                Forge.base64URL(der) + "-_", String(lines), text + " ", Forge.base64(der + [0]), "", "AAAA",
-                Forge.base64(Array(der.dropLast())), "-----BEGIN CERTIFICATE-----" + text,
+                Forge.base64URL(der), Forge.base64URL(der) + "-_", String(lines), text + " ", Forge.base64(der + [0]),
+                "", "AAAA", Forge.base64(Array(der.dropLast())), "-----BEGIN CERTIFICATE-----" + text,
             ] {
                 let header = forge.header.replacing(quote(text), with: quote(wrong))
                 #expect(reason(ofHeader: header) == .badCertificate, "x5c[\(place)] = \(wrong.prefix(20))")

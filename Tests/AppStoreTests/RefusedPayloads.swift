@@ -47,13 +47,16 @@ import Testing
         }
     }
 
-    @Test func `B6-23 a payload of an environment that is not taken is refused, and its environment told`() {
-        var policy = VerificationPolicy.trusting()
-        policy.environments = [.production]
-        let data = Sample.data().with("environment", quote("Sandbox"))
-        let refusal = refusal(forge.sign(Sample.envelope.with("data", data.text).text), policy)
-        #expect(refusal?.reason == .wrongEnvironment)
-        #expect(refusal?.environment == .sandbox)
+    @Test(arguments: [Contract.Environment.production, .sandbox])
+    func `B6-23 a payload says of which of the two environments it is`(
+        _ environment: Contract.Environment
+    ) throws {
+        let name = quote(environment.nameOfApple)
+        let data = Sample.data().with("environment", name)
+            .with("signedTransactionInfo", quote(forge.sign(Sample.transaction.with("environment", name).text)))
+            .with("signedRenewalInfo", quote(forge.sign(Sample.renewal.with("environment", name).text)))
+        let notification = try verified(forge.sign(Sample.envelope.with("data", data.text).text))
+        #expect(notification.environment == environment)
     }
 
     @Test(arguments: ["\"Xcode\"", "\"LocalTesting\"", "\"production\"", "\"\"", "1", nil])
@@ -122,6 +125,15 @@ import Testing
     @Test func `B6-29 a renewal of another subscription is refused`() {
         let other = Sample.renewal.with("originalTransactionId", quote("2000000800000099"))
         #expect(nested("signedRenewalInfo", other) == .inconsistent)
+    }
+
+    @Test func `B6-29 subscriptions are compared by their bytes`() {
+        let transaction = Sample.transaction.with("originalTransactionId", quote("caf\u{e9}"))
+        let renewal = Sample.renewal.with("originalTransactionId", quote("cafe\u{301}"))
+        let data = Sample.data().with("signedTransactionInfo", quote(forge.sign(transaction.text)))
+        #expect(reason(ofData: data.with("signedRenewalInfo", quote(forge.sign(renewal.text)))) == .inconsistent)
+        let same = renewal.with("originalTransactionId", quote("caf\\u00e9"))
+        #expect(reason(ofData: data.with("signedRenewalInfo", quote(forge.sign(same.text)))) == nil)
     }
 
     @Test func `B6-30 a transaction of another subscription is refused, another product is not`() {

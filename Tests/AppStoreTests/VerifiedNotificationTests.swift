@@ -124,6 +124,17 @@ private func notification(_ name: String, _ object: Members, apps: [App]? = [Sam
         #expect(verdict == .inconsistent)
     }
 
+    /// What is published has `appTransaction` in the place of what was signed.
+    @Test(arguments: ["\"appTransaction\"", "\"appTr\\u0061nsaction\""])
+    func `is refused when an app transaction would get a namesake`(_ name: String) throws {
+        for json in ["{}", "null", "\"x\""] {
+            let twice = Sample.appData().text.dropLast() + ",\(name):\(json)}"
+            #expect(judge(forge.sign(Sample.envelope.with("appData", String(twice)).text)) == .inconsistent)
+            let alone = Sample.appData().with("signedAppTransactionInfo", nil).text.dropLast() + ",\(name):\(json)}"
+            #expect(judge(forge.sign(Sample.envelope.with("appData", String(alone)).text)) == nil)
+        }
+    }
+
     @Test(
         arguments: [
             ("notificationType", nil), ("notificationType", "\"\""), ("notificationType", "1"),

@@ -31,9 +31,13 @@ import Testing
         _ first: String, _ last: String
     ) throws {
         let (first, last) = (try milliseconds(first), try milliseconds(last))
-        #expect(try make(validity: first...last).validity == first...last + 999)
         // What is less than a second does not come along.
-        #expect(try make(validity: first + 1...last + 999).validity == first...last + 999)
+        for validity in [first...last, first + 1...last + 999] {
+            let made = try make(validity: validity)
+            #expect(made.notBefore == first && made.notAfter == last + 999)
+            #expect(made.isValid(at: first) && made.isValid(at: last + 999))
+            #expect(!made.isValid(at: first - 1) && !made.isValid(at: last + 1000))
+        }
     }
 
     @Test func `has dates as RFC 5280 writes them`() throws {
@@ -59,9 +63,15 @@ import Testing
         ] {
             #expect(!reads(bad, tag: long), "\(bad)")
         }
-        let backwards = try replacing(Array("250601000000Z".utf8), Array("241231235959Z".utf8), in: made)
-        let fault = #expect(throws: CertificateFault.self) { try Certificate(der: backwards) }
-        #expect(fault?.description.contains("ends before") == true)
+    }
+
+    @Test func `whose validity ends before it begins is one, but never valid`() throws {
+        let (first, last) = (try milliseconds("2025-01-01T00:00:00Z"), try milliseconds("2024-12-31T23:59:59Z"))
+        let made = try make(validity: first...first + 1000)
+        let der = try replacing(Array("250101000001Z".utf8), Array("241231235959Z".utf8), in: made)
+        let backwards = try Certificate(der: der)
+        #expect(backwards.notBefore == first && backwards.notAfter == last + 999)
+        for date in [last - 1, last, first, first + 1] { #expect(!backwards.isValid(at: date)) }
     }
 
     @Test(

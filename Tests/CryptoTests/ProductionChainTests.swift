@@ -15,27 +15,29 @@ import Testing
     }
 
     @Test func `is a path, and only in its order`() {
-        #expect(TrustAnchors([root]).root(of: leaf, through: intermediate) === root)
-        #expect(TrustAnchors([root]).root(of: intermediate, through: leaf) == nil)
-        #expect(TrustAnchors([intermediate]).root(of: leaf, through: intermediate) == nil)
-        #expect(TrustAnchors([leaf]).root(of: leaf, through: intermediate) == nil)
+        #expect(TrustAnchors([root]).roots(of: leaf, through: intermediate).map(\.der) == [root.der])
+        #expect(TrustAnchors([root]).roots(of: intermediate, through: leaf).isEmpty)
+        #expect(TrustAnchors([intermediate]).roots(of: leaf, through: intermediate).isEmpty)
+        #expect(TrustAnchors([leaf]).roots(of: leaf, through: intermediate).isEmpty)
     }
 
     @Test func `is valid in November 2025 and no more in 2028`() throws {
         let november = try milliseconds("2025-11-01T00:00:00Z")
         let later = try milliseconds("2028-01-01T00:00:00Z")
-        for certificate in [leaf, intermediate, root] { #expect(certificate.validity.contains(november)) }
-        #expect(!leaf.validity.contains(later))
-        #expect(intermediate.validity.contains(later))
+        for certificate in [leaf, intermediate, root] { #expect(certificate.isValid(at: november)) }
+        #expect(!leaf.isValid(at: later))
+        #expect(intermediate.isValid(at: later))
     }
 
     @Test func `has the dates that are known of it`() throws {
-        func validity(_ first: String, _ last: String) throws -> ClosedRange<Int64> {
-            try milliseconds(first)...(try milliseconds(last) + 999)
+        for (certificate, first, last) in [
+            (leaf, "2025-09-19T19:44:51Z", "2027-10-13T17:47:23Z"),
+            (intermediate, "2021-03-17T20:37:10Z", "2036-03-19T00:00:00Z"),
+            (root, "2014-04-30T18:19:06Z", "2039-04-30T18:19:06Z"),
+        ] {
+            #expect(certificate.notBefore == (try milliseconds(first)))
+            #expect(certificate.notAfter == (try milliseconds(last) + 999))
         }
-        #expect(leaf.validity == (try validity("2025-09-19T19:44:51Z", "2027-10-13T17:47:23Z")))
-        #expect(intermediate.validity == (try validity("2021-03-17T20:37:10Z", "2036-03-19T00:00:00Z")))
-        #expect(root.validity == (try validity("2014-04-30T18:19:06Z", "2039-04-30T18:19:06Z")))
     }
 
     @Test func `has the serial numbers, fingerprints and sizes that are known of it`() {

@@ -9,12 +9,12 @@ import Testing
     init() throws { chain = try Chain() }
 
     private func holds(_ chain: Chain, roots: [Certificate]? = nil) -> Bool {
-        let root = TrustAnchors(roots ?? [chain.root]).root(of: chain.leaf, through: chain.intermediate)
+        let root = TrustAnchors(roots ?? [chain.root]).roots(of: chain.leaf, through: chain.intermediate).first
         return root?.der == chain.root.der
     }
 
     private func root(_ roots: [Certificate], _ leaf: Certificate, _ intermediate: Certificate) -> Certificate? {
-        TrustAnchors(roots).root(of: leaf, through: intermediate)
+        TrustAnchors(roots).roots(of: leaf, through: intermediate).first
     }
 
     @Test func `leads from the leaf through the intermediate to a pinned root`() throws {
@@ -103,13 +103,26 @@ import Testing
         #expect(root([chain.root], leaf, chain.intermediate) == nil)
     }
 
-    /// OpenSSL would rather use a certificate of the pinned ones than the one that came.
-    @Test func `goes through the intermediate that was sent, not through a pinned one`() throws {
+    /// In one set with the roots OpenSSL would rather use a pinned intermediate than the one that came.
+    @Test func `goes through the intermediate that was sent, whatever else is pinned`() throws {
         let other = try Certificate.make(
             Chain.request("Intermediate", Chain.intermediateAuthority, serial: 2), key: Keys.intermediate,
             issuer: (chain.root, Keys.root))
-        #expect(root([chain.root], chain.leaf, other)?.der == chain.root.der)
-        #expect(root([chain.root, chain.intermediate], chain.leaf, other) == nil)
+        for roots in [[chain.root], [chain.root, chain.intermediate], [chain.intermediate, chain.root]] {
+            #expect(root(roots, chain.leaf, other)?.der == chain.root.der)
+        }
+        #expect(root([chain.intermediate], chain.leaf, other) == nil)
+    }
+
+    @Test func `leads to every root of one name and key, in the order in which they are pinned`() throws {
+        let early = try Certificate.make(
+            Chain.request("Root", Chain.authority, serial: 2, validity: 0...1000), key: Keys.root)
+        let narrow = try Certificate.make(
+            Chain.request("Root", [.basicConstraints(isAuthority: true, pathLength: 0)], serial: 3), key: Keys.root)
+        for roots in [[chain.root, narrow, early], [early, narrow, chain.root]] {
+            let found = TrustAnchors(roots).roots(of: chain.leaf, through: chain.intermediate)
+            #expect(found.map(\.der) == roots.filter { $0 !== narrow }.map(\.der))
+        }
     }
 
     @Test func `does not end at a pinned certificate that has not signed itself`() throws {
@@ -175,8 +188,8 @@ import Testing
                 group.addTask { [chain] in
                     (0..<10).count { turn in
                         let isGenuine = turn.isMultiple(of: 2)
-                        let found = anchors.root(of: isGenuine ? chain.leaf : forged, through: chain.intermediate)
-                        return (found != nil) != isGenuine
+                        let found = anchors.roots(of: isGenuine ? chain.leaf : forged, through: chain.intermediate)
+                        return found.isEmpty == isGenuine
                     }
                 }
             }

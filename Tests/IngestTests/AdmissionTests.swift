@@ -56,7 +56,6 @@ import Testing
         #expect(try door.send("POST", "/notifications?a=b", Apple.body()).status == 200)
     }
 
-    /// 37: what is compressed is not opened.
     @Test(
         arguments: [
             ("application/json", "gzip", 415), ("application/json", "identity, br", 415),
@@ -64,7 +63,9 @@ import Testing
             ("Application/JSON;charset=\"UTF-8\"; x=y", "", 200), ("application/json; charset=latin1", "", 415),
             ("application/json; charset=", "", 415), ("application/jsonp", "", 415), ("application/x-json", "", 415),
         ])
-    func `takes JSON in UTF-8 as it is`(_ type: String, _ encoding: String, _ status: Int) throws {
+    func `B6-37 takes JSON in UTF-8 as it is, nothing compressed`(
+        _ type: String, _ encoding: String, _ status: Int
+    ) throws {
         let door = try Door()
         defer { door.stop() }
         var headers = ["Content-Type": type]
@@ -79,6 +80,8 @@ import Testing
         #expect(try door.notify(Apple.body(), from: "18.1.1.1").status == 403)
         // The proxy itself is not on the list.
         #expect(try door.notify(Apple.body()).status == 403)
+        // What cannot be read is nobody's address.
+        #expect(try door.notify(Apple.body(), from: "17.1.1.1, unknown").status == 403)
         // Written by the client, who can write what he likes; the proxy added the last one.
         #expect(try door.notify(Apple.body(), from: "17.1.1.1, 18.1.1.1").status == 403)
     }

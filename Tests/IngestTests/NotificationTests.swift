@@ -43,6 +43,17 @@ import Testing
         #expect(publication.records[1].environment == .production)
     }
 
+    @Test(arguments: [(Contract.Environment.production, "Production"), (.sandbox, "Sandbox")])
+    func `B6-23 is written to the topics of its own environment, the signed text too`(
+        _ environment: Contract.Environment, _ name: String
+    ) throws {
+        let door = try Door()
+        defer { door.stop() }
+        #expect(try door.notify(Apple.body(environment: name)).status == 200)
+        #expect(door.log.records.map(\.topic) == [.notifications, .signed])
+        #expect(door.log.records.map(\.environment) == [environment, environment])
+    }
+
     @Test func `is not archived when that is turned off`() throws {
         let door = try Door { $0.archivesSignedPayloads = false }
         defer { door.stop() }
@@ -98,7 +109,7 @@ import Testing
 
 /// What app-store.md B.6 asks of the endpoint.
 @Suite(.ownThreads) struct `A body` {
-    /// 36 and 40: without `signedPayload`, with two, with one that is no string, of version 1, or no JSON at all.
+    /// And B6-40: without `signedPayload`, with two, with one that is no string, of version 1, or no JSON at all.
     @Test(
         arguments: [
             "", "{", "[]", "null", #"{"signedPayload":1}"#, #"{"signedPayload":null}"#,
@@ -106,7 +117,7 @@ import Testing
             #"{"notification_type":"DID_RENEW","auto_renew_status":"1"}"#,
             #"{"signedPayload":"not.a.jws"}"#, "\u{FEFF}{}",
         ])
-    func `that holds no signed text is malformed`(_ body: String) throws {
+    func `B6-36 that holds no signed text is malformed`(_ body: String) throws {
         let door = try Door()
         defer { door.stop() }
         let answer = try door.notify(Array(body.utf8))
@@ -114,16 +125,14 @@ import Testing
         #expect(door.log.records(of: .notifications).isEmpty)
     }
 
-    /// 33.
-    @Test func `that nests too deeply is malformed`() throws {
+    @Test func `B6-33 that nests too deeply is malformed`() throws {
         let door = try Door()
         defer { door.stop() }
         let deep = #"{"signedPayload":"a","x":"# + String(repeating: "[", count: 100_000) + "}"
         #expect(try door.notify(Array(deep.utf8)).status == 400)
     }
 
-    /// 33.
-    @Test func `over the limit is too large`() throws {
+    @Test func `B6-33 over the limit is too large`() throws {
         let door = try Door()
         defer { door.stop() }
         let answer = try door.notify([UInt8](repeating: 0x20, count: (256 << 10) + 1))
@@ -131,7 +140,7 @@ import Testing
         #expect(door.log.records.isEmpty)
     }
 
-    @Test func `may have members that are not known`() throws {
+    @Test func `B6-36 may have members that are not known`() throws {
         let door = try Door()
         defer { door.stop() }
         let jws = try NotificationBody.signedPayload(of: Apple.body())

@@ -103,8 +103,8 @@ private let notification = #"""
         let refused: [(String, String)] = [
             ("", "malformed"), ("a.b.c", "malformed"), (signed + "\r\n", "malformed"), (signed + "\n\n", "malformed"),
             ("{\"signedPayload\":1}", "malformed"), (signed.dropLast(3) + "AAA", "bad_signature"),
-            (chain.sign(transaction), "inconsistent"), (String(repeating: "a", count: 262_146), "too_large"),
-            (String(repeating: "a", count: 400_000), "too_large"),
+            (chain.sign(transaction), "inconsistent"), (String(repeating: "a", count: 524_290), "too_large"),
+            (String(repeating: "a", count: 800_000), "too_large"),
         ]
         for (input, code) in refused {
             let outcome = try await verify(input)
@@ -114,6 +114,16 @@ private let notification = #"""
         }
         let untrusted = try await verify(signed, roots: nil)
         #expect(untrusted.standardOutput == "untrusted_chain\n")
+    }
+
+    @Test func `takes what ingest takes at the greatest value of ingest.max.body.bytes`() async throws {
+        let empty = chain.sign(notification)
+        // base64url: four characters for three bytes.
+        let blanks = String(repeating: " ", count: (524_288 - empty.utf8.count) / 4 * 3)
+        let signed = chain.sign(notification + blanks)
+        #expect((524_280...524_288).contains(signed.utf8.count))
+        let outcome = try await verify(signed)
+        #expect(outcome.code == 0, "\(outcome.standardError)")
     }
 
     @Test func `expects the kind it is told`() async throws {
@@ -145,14 +155,19 @@ private let notification = #"""
         #expect(outcome.standardError.contains("cannot read nowhere"))
     }
 
-    @Test func `exits 2 for a root that is no authority, or no certificate`() async throws {
+    @Test func `exits 2 for a root that is no authority, none at all, or no certificate`() async throws {
         try file("leaf.der", Data(chain.leaf.der))
+        try file("intermediate.der", Data(chain.intermediate.der))
         try file("text.pem", Data("no certificate".utf8))
         let signed = chain.sign(notification)
         let leaf = try await verify(signed, roots: "root.der,leaf.der")
         #expect(leaf.code == 2)
         #expect(leaf.standardOutput.isEmpty)
         #expect(leaf.standardError.contains("leaf.der is no authority's"))
+        let intermediate = try await verify(signed, roots: "root.der,intermediate.der")
+        #expect(intermediate.code == 2)
+        #expect(intermediate.standardOutput.isEmpty)
+        #expect(intermediate.standardError.contains("intermediate.der is signed by another certificate than itself"))
         let text = try await verify(signed, roots: "text.pem")
         #expect(text.code == 2)
         #expect(text.standardError.contains("text.pem is no certificate"))

@@ -29,8 +29,8 @@ private func policy(_ apps: [SimulatedApp] = [app, otherApp]) -> VerificationPol
         #expect(authority.leaf.hasExtension("1.2.840.113635.100.6.11.1"))
         #expect(authority.intermediate.hasExtension("1.2.840.113635.100.6.2.1"))
         #expect(!authority.leaf.isAuthority && authority.intermediate.isAuthority && authority.root.isAuthority)
-        let path = TrustAnchors([authority.root]).root(of: authority.leaf, through: authority.intermediate)
-        #expect(path?.der == authority.root.der)
+        let path = TrustAnchors([authority.root]).roots(of: authority.leaf, through: authority.intermediate)
+        #expect(path.map(\.der) == [authority.root.der])
     }
 
     @Test func `writes its root as a file for verify.roots`() throws {

@@ -123,15 +123,16 @@ size_t perennial_certificate_subject_key_identifier(
 /// The 4 or 16 bytes of an address; 0 when it is none. `out` takes 16 bytes.
 size_t perennial_address_bytes(const char *address, uint8_t *out);
 
-typedef struct perennial_anchors perennial_anchors;
+/// A root to which a path may lead.
+typedef struct perennial_anchor perennial_anchor;
 
-/// The certificates themselves are shared, not copied.
-perennial_anchors *perennial_anchors_create(perennial_certificate *const *roots, size_t count);
-void perennial_anchors_destroy(perennial_anchors *anchors);
+/// The certificate itself is shared, not copied. NULL when there is no memory.
+perennial_anchor *perennial_anchor_create(const perennial_certificate *root);
+void perennial_anchor_destroy(perennial_anchor *anchor);
 
-/// The place among the roots of the one with which leaf and intermediate form a path of exactly three; -1 without one.
-ptrdiff_t perennial_anchors_judge(
-    const perennial_anchors *anchors, const perennial_certificate *leaf, const perennial_certificate *intermediate);
+/// Whether leaf, intermediate and this root form a path of exactly three.
+bool perennial_anchor_judge(
+    const perennial_anchor *anchor, const perennial_certificate *leaf, const perennial_certificate *intermediate);
 
 // MARK: OCSP (RFC 6960). `certificate` is always one that `issuer` has issued; callers have made sure of it.
 

@@ -30,10 +30,7 @@ struct Redrive {
             )
         }
         do throws(ConfigurationFaults) {
-            var policy = try VerificationPolicy(configuration)
-            // Whatever was let in once may be read again: the greatest value of ingest.max.body.bytes.
-            policy.maxBytes = 524_288
-            return policy
+            return try VerificationPolicy(configuration)
         } catch {
             throw DeadLettersFault(.wrongUsage, error.description)
         }

@@ -30,7 +30,7 @@ extension Command {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
             }
-            // A signed text is never longer than the body that brings it, whose limit is the one that was set.
+            // A signed text is never longer than the body that brings it: this one takes none above the limit that was set.
             policy.maxBytes = configuration.ingest.maxBodyBytes
             return run(configuration, policy, invocation.output)
         })

@@ -17,10 +17,11 @@ let jws: Target = { bytes, count in
     return 0
 }
 
-/// Whatever a signed payload says, what is taken of it makes one JSON object without repeated names.
+/// Whatever a signed payload says, what is taken of it makes one JSON object without repeated names. Objects where texts
+/// signed by themselves belong are signed first.
 let payload: Target = { bytes, count in
     let world = World.shared
-    let text = world.signed(input(bytes, count))
+    let text = world.signed(withPartsSigned(input(bytes, count)))
     if let notification = try? world.verifier.notification(text, now: World.now) {
         let value = NotificationRecord.value(notification, receivedDate: World.now, source: .push)
         precondition((try? JSONValue.read(value))?.object != nil, "a record is no JSON object")
@@ -43,4 +44,50 @@ let body: Target = { bytes, count in
         precondition(!record.originalTransactionId.isEmpty && (try? JSONValue.read(record.value))?.object != nil)
     }
     return 0
+}
+
+/// The payload with `{"signedTransactionInfo":{...}}` made into `{"signedTransactionInfo":"eyJ..."}`, and so for the others:
+/// no input of chance holds a signature.
+private func withPartsSigned(_ payload: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = []
+    var rest = payload[...]
+    while let name = nextName(in: rest) {
+        result += rest[..<name.upperBound]
+        rest = rest[name.upperBound...]
+        guard let object = leadingObject(of: rest) else { continue }
+        result += [UInt8(ascii: "\"")] + World.shared.signed(Array(object)) + [UInt8(ascii: "\"")]
+        rest = rest[object.endIndex...]
+    }
+    return result + rest
+}
+
+private let signedMembers = ["signedTransactionInfo", "signedRenewalInfo", "signedAppTransactionInfo"]
+    .map { Array("\"\($0)\":".utf8) }
+
+private func nextName(in bytes: ArraySlice<UInt8>) -> Range<Int>? {
+    for start in bytes.indices where bytes[start] == UInt8(ascii: "\"") {
+        for name in signedMembers where bytes[start...].starts(with: name) { return start..<start + name.count }
+    }
+    return nil
+}
+
+/// From the first byte, a brace, to the one that belongs to it; braces within strings are none.
+private func leadingObject(of bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    guard bytes.first == UInt8(ascii: "{") else { return nil }
+    var depth = 0
+    var isInString = false
+    var isEscaped = false
+    for index in bytes.indices {
+        switch bytes[index] {
+        case _ where isEscaped: isEscaped = false
+        case UInt8(ascii: "\\") where isInString: isEscaped = true
+        case UInt8(ascii: "\""): isInString.toggle()
+        case UInt8(ascii: "{") where !isInString: depth += 1
+        case UInt8(ascii: "}") where !isInString:
+            depth -= 1
+            if depth == 0 { return bytes[bytes.startIndex...index] }
+        default: break
+        }
+    }
+    return nil
 }

@@ -76,7 +76,23 @@ final class World {
         "data":{"appAppleId":123,"bundleId":"com.example.app","environment":"Production"}}
         """
 
-    /// One of each kind that a verifier takes.
+    private static let transaction = """
+        {"transactionId":"1","originalTransactionId":"1","bundleId":"com.example.app","productId":"p",\
+        "type":"Auto-Renewable Subscription","purchaseDate":1,"expiresDate":2,"environment":"Production",\
+        "signedDate":\(now),"price":9990,"currency":"USD","isUpgraded":true,"offerType":1,\
+        "commitmentInfo":{"billingPeriodNumber":1,"totalBillingPeriods":12},"advancedCommerceInfo":{"items":[{}]}}
+        """
+    private static let renewal = """
+        {"originalTransactionId":"1","autoRenewProductId":"p","productId":"p","autoRenewStatus":1,\
+        "isInBillingRetryPeriod":false,"environment":"Production","signedDate":\(now),"renewalDate":2,\
+        "eligibleWinBackOfferIds":["w"],"commitmentInfo":{"commitmentAutoRenewStatus":1}}
+        """
+    private static let appTransaction = """
+        {"receiptType":"Production","appAppleId":123,"bundleId":"com.example.app","applicationVersion":"1",\
+        "receiptCreationDate":\(now),"appTransactionId":"7","originalPlatform":"iOS"}
+        """
+
+    /// One of each kind that a verifier takes; the target signs objects in members for signed texts.
     static let payloads = [
         "test": test,
         "token": """
@@ -89,20 +105,22 @@ final class World {
         "summary":{"requestIdentifier":"e","environment":"Sandbox","bundleId":"com.example.app","productId":"p",\
         "storefrontCountryCodes":["USA"],"succeededCount":1,"failedCount":0}}
         """,
-        "transaction": """
-        {"transactionId":"1","originalTransactionId":"1","bundleId":"com.example.app","productId":"p",\
-        "type":"Auto-Renewable Subscription","purchaseDate":1,"expiresDate":2,"environment":"Production",\
-        "signedDate":\(now),"price":9990,"currency":"USD","isUpgraded":true,"offerType":1,\
-        "commitmentInfo":{"billingPeriodNumber":1,"totalBillingPeriods":12},"advancedCommerceInfo":{"items":[{}]}}
+        "transaction": transaction,
+        "renewal": renewal,
+        "app-transaction": appTransaction,
+        "data": """
+        {"notificationType":"DID_RENEW","notificationUUID":"f","signedDate":\(now),"data":{"appAppleId":123,\
+        "bundleId":"com.example.app","environment":"Production","signedTransactionInfo":\(transaction),\
+        "signedRenewalInfo":\(renewal),"status":1}}
         """,
-        "renewal": """
-        {"originalTransactionId":"1","autoRenewProductId":"p","productId":"p","autoRenewStatus":1,\
-        "isInBillingRetryPeriod":false,"environment":"Production","signedDate":\(now),"renewalDate":2,\
-        "eligibleWinBackOfferIds":["w"],"commitmentInfo":{"commitmentAutoRenewStatus":1}}
+        "app-data": """
+        {"notificationType":"RESCIND_CONSENT","notificationUUID":"g","signedDate":\(now),"appData":{"appAppleId":123,\
+        "bundleId":"com.example.app","environment":"Production","signedAppTransactionInfo":\(appTransaction)}}
         """,
-        "app-transaction": """
-        {"receiptType":"Production","appAppleId":123,"bundleId":"com.example.app","applicationVersion":"1",\
-        "receiptCreationDate":\(now),"appTransactionId":"7","originalPlatform":"iOS"}
+        "app-data-namesake": """
+        {"notificationType":"RESCIND_CONSENT","notificationUUID":"h","signedDate":\(now),"appData":{"appAppleId":123,\
+        "bundleId":"com.example.app","environment":"Production","signedAppTransactionInfo":\(appTransaction),\
+        "appTransaction":{}}}
         """,
     ]
 }
