@@ -1,6 +1,7 @@
 import Configuration
 import HTTP
 import HTTPClient
+import KafkaTestKit
 import Platform
 import Testing
 
