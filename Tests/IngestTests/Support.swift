@@ -18,7 +18,7 @@ import Testing
 final class FakeLog: RecordSink {
     enum Answer: Sendable {
         case outcome(PublishOutcome)
-        /// Nothing, until `finishAll`.
+        /// Nothing; the test finishes what it finds in `publications`.
         case silence
     }
 
@@ -36,7 +36,10 @@ final class FakeLog: RecordSink {
             state.publications.append(publication)
             return state.answer
         }
-        if case .outcome(let outcome) = answer { publication.finish(outcome) }
+        if case .outcome(let outcome) = answer {
+            publication.finish(outcome)
+            publication.end(wasSent: outcome == .written)
+        }
     }
 
     func answer(_ answer: Answer) { state.withLock { $0.answer = answer } }
