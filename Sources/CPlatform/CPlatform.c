@@ -60,11 +60,25 @@ void perennial_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), shortened);
 }
 
+// The states in which the other side has ended its stream. <netinet/tcp.h> has names for them, but cannot be included beside
+// <linux/tcp.h>, whose tcp_info is the longer one.
+enum { STATE_CLOSE = 7, STATE_CLOSE_WAIT = 8, STATE_LAST_ACK = 9, STATE_CLOSING = 11 };
+
 int64_t perennial_received_bytes(int socket) {
     struct tcp_info info;
     socklen_t size = sizeof info;
     if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return -1;
     // Kernels fill in what they know; an old one leaves the member out.
     if (size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) return -1;
-    return (int64_t)info.tcpi_bytes_received;
+    int64_t bytes = (int64_t)info.tcpi_bytes_received;
+    // The end of the other side's stream takes a place in its numbering, and the kernel counts it as a byte.
+    switch (info.tcpi_state) {
+    case STATE_CLOSE:
+    case STATE_CLOSE_WAIT:
+    case STATE_LAST_ACK:
+    case STATE_CLOSING:
+        return bytes > 0 ? bytes - 1 : 0;
+    default:
+        return bytes;
+    }
 }

@@ -20,8 +20,8 @@ final class Connection: Sendable {
     enum Phase {
         /// Between two requests. `received`: bytes of the socket so far; more of them are the next request.
         case idle(since: ContinuousClock.Instant, received: Int64)
-        /// From the first byte (of a new connection: from its start) to the end of the body.
-        case reading(since: ContinuousClock.Instant)
+        /// From the first byte (of a new connection: from its start) to the end of the body. `received`: bytes before it.
+        case reading(since: ContinuousClock.Instant, received: Int64)
         /// The handler has it.
         case held(isSuspended: Bool)
         /// The handler has answered; the thread of the connection will send.
@@ -46,10 +46,11 @@ final class Connection: Sendable {
         var discardedBytes = 0
 
         /// Something came, and no request line was found in it.
-        func diedUnread(received: Int64) -> Bool {
+        /// - Parameter farewell: bytes that a client may send to say that it closes, after it has had an answer.
+        func diedUnread(received: Int64, farewell: Int64) -> Bool {
             switch phase {
-            case .reading: target.isEmpty && received > 0
-            case .idle(_, let before): received > before
+            case .reading(_, let before), .idle(_, let before):
+                target.isEmpty && received > before + (before > 0 ? farewell : 0)
             default: false
             }
         }
@@ -58,6 +59,8 @@ final class Connection: Sendable {
     /// Set aside with the first byte of a body that announces as much: a notification fits, and is not moved while it comes
     /// in. An announcement alone gets nothing.
     private static let firstBodyBytes = 32 << 10
+    /// The largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of padding and hash.
+    private static let farewellOfTLS: Int64 = 69
 
     let core: ServerCore
     let handle: ConnectionHandle
@@ -68,7 +71,7 @@ final class Connection: Sendable {
         self.core = core
         self.handle = handle
         peer = perennial_httpd_peer(handle.pointer).flatMap(IPAddress.init)
-        state = Mutex(State(socket: perennial_httpd_socket(handle.pointer), phase: .reading(since: .now)))
+        state = Mutex(State(socket: perennial_httpd_socket(handle.pointer), phase: .reading(since: .now, received: 0)))
     }
 
     var hasHead: Bool { state.withLock { $0.request != nil } }
@@ -78,7 +81,7 @@ final class Connection: Sendable {
     func requestLine(target: String) {
         state.withLock { state in
             state.target = target
-            if case .idle = state.phase { state.phase = .reading(since: .now) }
+            if case .idle(_, let received) = state.phase { state.phase = .reading(since: .now, received: received) }
         }
     }
 
@@ -229,7 +232,7 @@ final class Connection: Sendable {
             return true
         }
         guard mayGo else { return .NO }
-        let closes = thenClose || core.isDraining
+        let closes = thenClose || response.endsConnection || core.isDraining
         if queue(response, closes: closes) { return .YES }
         core.metrics.count(.unanswered)
         core.logger.error(
@@ -275,7 +278,10 @@ final class Connection: Sendable {
 
     func closed() {
         state.withLock { state in
-            if let socket = state.socket, state.diedUnread(received: perennial_received_bytes(socket)) {
+            let farewell = core.identities == nil ? 0 : Self.farewellOfTLS
+            if let socket = state.socket,
+                state.diedUnread(received: perennial_received_bytes(socket), farewell: farewell)
+            {
                 core.metrics.count(.unreadable)
             }
             state.socket = nil
@@ -322,13 +328,13 @@ final class Connection: Sendable {
             switch state.phase {
             case .idle(let since, let before):
                 if received > before {
-                    state.phase = .reading(since: now)
+                    state.phase = .reading(since: now, received: before)
                 } else if drained && since.duration(to: now) > configuration.drainGrace
                     || since.duration(to: now) > configuration.idleTimeout
                 {
                     cut(&state, saying: nil)
                 }
-            case .reading(let since):
+            case .reading(let since, _):
                 if since.duration(to: now) > configuration.requestDeadline {
                     core.metrics.count(.timedOut)
                     cut(&state, saying: refusal(408, "the request was not complete in time"))
@@ -340,6 +346,23 @@ final class Connection: Sendable {
                 cut(&state, saying: nil)
             case .sending, .held, .answered, .cut: break
             }
+        }
+    }
+
+    /// Since when nothing has come; nil while a request is on the connection, or the first bytes of one.
+    var idleSince: ContinuousClock.Instant? { state.withLock { idleSince($0) } }
+
+    private func idleSince(_ state: State) -> ContinuousClock.Instant? {
+        guard case .idle(let since, let before) = state.phase, let socket = state.socket,
+            perennial_received_bytes(socket) <= before
+        else { return nil }
+        return since
+    }
+
+    /// Makes room for others. Nothing happens when a request has begun meanwhile.
+    func cutIfIdle() {
+        state.withLock { state in
+            if idleSince(state) != nil { cut(&state, saying: nil) }
         }
     }
 

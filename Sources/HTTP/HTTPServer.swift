@@ -44,7 +44,7 @@ public final class HTTPServer: Sendable {
         /// From the first byte of an answer to the last.
         public var sendDeadline: Duration = .seconds(30)
         /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both
-        /// act at once.
+        /// act at once. Less when nine tenths of `maxConnections` are open: then those go first that have been idle longest.
         public var idleTimeout: Duration = .seconds(75)
         /// Requests given to the handler and not answered; beyond it 503.
         public var maxInFlight = 2048

@@ -71,6 +71,8 @@ public struct HTTPResponse: Sendable, Equatable {
     /// Date, Content-Length and Connection are the server's.
     public var headers: HTTPHeaders
     public var body: [UInt8]
+    /// For clients that are not to hold a connection. A body that they still send is read first, as of every refusal.
+    public var endsConnection = false
 
     public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
         self.status = status

@@ -16,6 +16,8 @@ final class ServerCore: Sendable {
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
     private let ended = Atomic(false)
+    /// Of `maxConnections`; the rest is for those that come between two looks.
+    private static let fullPercent = 90
 
     init(
         _ configuration: HTTPServer.Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
@@ -57,9 +59,18 @@ final class ServerCore: Sendable {
     /// Closes what has taken too long. Runs on the sweeper's thread.
     func sweep() {
         let drainStart = drainStart.withLock { $0 }
-        for connection in connections.withLock({ Array($0.values) }) {
-            connection.sweep(at: .now, drainingSince: drainStart)
-        }
+        let open = connections.withLock { Array($0.values) }
+        for connection in open { connection.sweep(at: .now, drainingSince: drainStart) }
+        makeRoom(among: open)
+    }
+
+    /// Idle connections are a courtesy to their clients: when few places are left, those that have been idle longest go. So
+    /// nobody can keep others out by opening connections and leaving them.
+    private func makeRoom(among open: [Connection]) {
+        let excess = open.count - configuration.maxConnections * Self.fullPercent / 100
+        guard excess > 0 else { return }
+        let idle = open.compactMap { connection in connection.idleSince.map { (since: $0, connection) } }
+        for (_, connection) in idle.sorted(by: { $0.since < $1.since }).prefix(excess) { connection.cutIfIdle() }
     }
 
     /// Nothing is given to a handler any more.

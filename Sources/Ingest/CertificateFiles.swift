@@ -14,6 +14,9 @@ final class CertificateFiles: Sendable {
     private let isCurrent: Gauge
     /// Of what was tried last, whether it could be used or not: what is broken is told once.
     private let tried = Mutex<[FileStamp?]>([])
+    /// One load at a time: SIGHUP and the look at the files come on threads of their own, and of two at once the one that read
+    /// the older files could be the last to hand them over.
+    private let loading = Mutex(())
 
     init(certificatePath: String, keyPath: String, metrics: Metrics) {
         self.certificatePath = certificatePath
@@ -46,6 +49,10 @@ final class CertificateFiles: Sendable {
     /// true: the server shows another certificate now. Throws when the files cannot be used, such as between the writing of
     /// the one and of the other; the server goes on with what it has.
     func load(into server: HTTPServer) throws -> Bool {
+        try loading.withLock { _ in try loadNow(into: server) }
+    }
+
+    private func loadNow(into server: HTTPServer) throws -> Bool {
         do {
             let isNew = try server.replaceIdentity(try read())
             isCurrent.set(1)

@@ -61,7 +61,11 @@ public final class Endpoint: HTTPHandler {
 
     /// The first that holds: contract 3. Who may not come in learns nothing of what is there.
     public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
-        guard isAllowed(head) else { return refuse(.forbidden, 403) }
+        guard isAllowed(head) else {
+            var response = refuse(.forbidden, 403)
+            response.endsConnection = true
+            return response
+        }
         guard let path = path(head) else { return refuse(.notFound, 404) }
         guard head.method == "POST" else {
             var response = refuse(.methodNotAllowed, 405)

@@ -8,11 +8,12 @@ import Platform
 final class InFlight {
     final class Entry {
         let publication: Publication
-        fileprivate var reportsLeft: Int
+        /// Handed over, and without a report yet.
+        fileprivate var underway = 0
+        fileprivate var acknowledged = 0
 
         fileprivate init(_ publication: Publication) {
             self.publication = publication
-            reportsLeft = publication.records.count
         }
     }
 
@@ -29,37 +30,57 @@ final class InFlight {
     private let tell: (News) -> Void
     private var entries: [UInt: Entry] = [:]
     private var nextToken: UInt = 1
-    /// In the order in which they came, which is that of their deadlines but for milliseconds.
-    private var line: [Entry] = []
-    private var first = 0
+    /// Those without an outcome, and some that have got one since the last `expire`.
+    private var waiting: [Entry] = []
 
     init(tell: @escaping (News) -> Void) {
         self.tell = tell
     }
 
-    /// Publications that have no outcome yet, and those whose late reports are still to come.
-    var count: Int { line.count - first }
+    /// Publications with records whose reports are still to come.
+    private(set) var count = 0
 
     func begin(_ publication: Publication) -> Entry {
         let entry = Entry(publication)
-        line.append(entry)
+        waiting.append(entry)
         return entry
     }
 
     func token(for entry: Entry) -> UInt {
         defer { nextToken &+= 1 }
         entries[nextToken] = entry
+        if entry.underway == 0 { count += 1 }
+        entry.underway += 1
         return nextToken
     }
 
-    /// The record was not taken after all: there will be no report.
-    func withdraw(_ token: UInt) { entries[token] = nil }
+    /// The record was not taken after all: there will be no report. Its publication fails with the others of its records, of
+    /// which some may be on their way; they become duplicates of those that come again.
+    func withdraw(_ token: UInt, _ failure: PublishFailure) {
+        guard let entry = entries.removeValue(forKey: token) else { return }
+        entry.publication.finish(.failed(failure))
+        entry.underway -= 1
+        if entry.underway == 0 { end(entry, wasSent: false) }
+    }
 
+    /// Reports come when the library is polled, never while the records of a publication are being handed over: when none is
+    /// underway, all have been heard of.
     func report(_ report: DeliveryReport) {
         guard let entry = entries.removeValue(forKey: report.token) else { return }
+        judge(report, entry)
+        entry.underway -= 1
+        if entry.underway == 0 { end(entry, wasSent: true) }
+    }
+
+    private func end(_ entry: Entry, wasSent: Bool) {
+        count -= 1
+        entry.publication.end(wasSent: wasSent)
+    }
+
+    private func judge(_ report: DeliveryReport, _ entry: Entry) {
         guard let code = report.failure else {
-            entry.reportsLeft -= 1
-            guard entry.reportsLeft == 0 else { return }
+            entry.acknowledged += 1
+            guard entry.acknowledged == entry.publication.records.count else { return }
             if entry.publication.records.first?.topic == .notifications { tell(.clockIsRight) }
             if !entry.publication.finish(.written) { tell(.writtenLate) }
             return
@@ -72,29 +93,33 @@ final class InFlight {
         }
     }
 
-    /// Answers for those whose time is over.
+    /// Answers for those whose time is over. Looks at all of them: a request that had to wait for a verdict comes late, and
+    /// with little time left.
     func expire() {
-        while first < line.count {
-            let publication = line[first].publication
-            if !publication.isFinished {
-                guard publication.deadline.hasPassed else { break }
-                publication.finish(.failed(.timedOut))
+        waiting.removeAll { entry in
+            if !entry.publication.isFinished, entry.publication.deadline.hasPassed {
+                entry.publication.finish(.failed(.timedOut))
             }
-            first += 1
+            return entry.publication.isFinished
         }
-        // Seldom enough to cost nothing, often enough that a long run does not keep what is over.
-        if first > 1024 || first == line.count {
-            line.removeFirst(first)
-            first = 0
-        }
+    }
+
+    /// Nobody is to wait for what this producer may still do.
+    func answerAll(_ failure: PublishFailure) {
+        for entry in waiting { entry.publication.finish(.failed(failure)) }
+        waiting = []
     }
 
     /// The producer is gone; no report will come any more.
     func abandon(_ failure: PublishFailure) {
-        for entry in line[first...] { entry.publication.finish(.failed(failure)) }
-        line = []
-        first = 0
+        answerAll(failure)
+        let open = entries.values
         entries = [:]
+        for entry in open where entry.underway > 0 {
+            // It may be there once for each of its records.
+            entry.underway = 0
+            end(entry, wasSent: true)
+        }
     }
 }
 

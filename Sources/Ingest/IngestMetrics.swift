@@ -38,7 +38,10 @@ struct IngestMetrics: Sendable {
         requests = Dictionary(
             uniqueKeysWithValues: outcomes.map { outcome in
                 let counter = registry.counter(
-                    "perennial_ingest_requests_total", help: "Requests answered, by outcome.",
+                    "perennial_ingest_requests_total",
+                    help:
+                        "Requests that the endpoint answered, by outcome; what the server itself refused is in "
+                        + "perennial_http_refused_total.",
                     labels: ["outcome": outcome])
                 return (outcome, counter)
             })
@@ -54,7 +57,7 @@ struct IngestMetrics: Sendable {
                     return (reason, counter)
                 })
         }
-        let help = "Bodies that were refused, by whether they were written to the topic rejected."
+        let help = "Bodies that were refused, by whether Kafka acknowledged them in the topic rejected in time."
         rejectedKept = byReason("perennial_ingest_rejected_total", help, true)
         rejectedCounted = byReason("perennial_ingest_rejected_total", help, false)
         alarms = byReason(

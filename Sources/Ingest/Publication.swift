@@ -30,16 +30,27 @@ public enum PublishFailure: String, Sendable, CaseIterable {
 /// Records that count as written together, and who wants to know.
 public final class Publication: Sendable {
     public typealias Completion = @Sendable (PublishOutcome) -> Void
+    /// `wasSent`: Kafka may have some of its records, whatever the outcome said.
+    public typealias Ending = @Sendable (_ wasSent: Bool) -> Void
 
     let records: [OutgoingRecord]
     let deadline: Deadline
     private let completion: Mutex<Completion?>
+    private let ending: Mutex<Ending?>
 
-    /// - Parameter completion: called once, on any thread; does not block.
-    public init(_ records: [OutgoingRecord], by deadline: Deadline, completion: @escaping Completion) {
+    /// Neither function blocks, and each is called once, on any thread.
+    /// - Parameters:
+    ///   - completion: hears the outcome, by the deadline.
+    ///   - ending: hears that none of the records takes room on the way to Kafka any more. That may be long after the
+    ///     outcome: what was not acknowledged in time is tried further.
+    public init(
+        _ records: [OutgoingRecord], by deadline: Deadline, completion: @escaping Completion,
+        ending: @escaping Ending = { _ in }
+    ) {
         self.records = records
         self.deadline = deadline
         self.completion = Mutex(completion)
+        self.ending = Mutex(ending)
     }
 
     /// The first call counts. false: it was not this one.
@@ -51,10 +62,23 @@ public final class Publication: Sendable {
     }
 
     var isFinished: Bool { completion.withLock { $0 == nil } }
+
+    /// After `finish`. The first call counts.
+    func end(wasSent: Bool) {
+        let ending = ending.withLock { $0.take() }
+        ending?(wasSent)
+    }
+
+    /// For what was not handed to Kafka at all.
+    func refuse(_ failure: PublishFailure) {
+        finish(.failed(failure))
+        end(wasSent: false)
+    }
 }
 
 /// Where the endpoint hands its records to.
 public protocol RecordSink: Sendable {
-    /// Does not block. The publication is finished sooner or later, at the latest by its deadline.
+    /// Does not block. The publication is finished sooner or later, at the latest by its deadline, and ended when nothing of
+    /// it is on its way any more.
     func publish(_ publication: Publication)
 }

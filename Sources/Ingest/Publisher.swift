@@ -38,8 +38,8 @@ public final class Publisher: RecordSink, ServicePart {
     private let lateCounter: Counter
     private let waitingGauge: Gauge
     private let mailbox: Mailbox<Publication>
-    private let connected = Atomic(false)
-    private let trouble = Mutex("no broker has answered yet")
+    /// nil while a producer is at work.
+    private let trouble = Mutex<Trouble?>(Trouble(failure: .notConnected, words: "no broker has answered yet"))
     private let clock = ClockSuspicion()
     private let stopRequested = Latch()
     private let ended = Latch()
@@ -50,8 +50,22 @@ public final class Publisher: RecordSink, ServicePart {
     /// Records gather so long for a request to Kafka: at 1,500 a second over 12 partitions they make three or four of it.
     private static let lingerMilliseconds = 20
     private static let idleInterval: Duration = .milliseconds(250)
+    /// Deadlines are looked at this often, because each look is at all that waits: with a slow Kafka some thousands.
+    private static let expiryInterval: Duration = .milliseconds(10)
+    /// For all topics together, which are asked about one after the other. A stop waits for it.
+    private static let topicsLimit: Duration = .seconds(5)
+    /// Only they tell that the producer has its id. Two a second, also later, cost some tenths of a percent of one core.
+    private static let statisticsInterval: Duration = .milliseconds(500)
     /// What is left at the end has been answered 503 or is anonymous garbage; a Kafka that answers takes it in this time.
     private static let flushLimit: Duration = .seconds(5)
+    /// For an end without anything to wait for.
+    private static let closeLimit: Duration = .seconds(2)
+
+    private struct Trouble {
+        /// What a request is told.
+        let failure: PublishFailure
+        let words: String
+    }
 
     /// Adds the condition `host-clock` to `health`.
     /// - Parameter topicsTrouble: what is wrong with the topics; nil when nothing is.
@@ -73,19 +87,28 @@ public final class Publisher: RecordSink, ServicePart {
         health.condition("host-clock") { clock.reason }
     }
 
-    /// Why nothing can be written now, the topics apart; nil when a producer is at work.
-    public var brokerTrouble: String? { connected.load(ordering: .acquiring) ? nil : trouble.withLock { $0 } }
+    /// Why nothing can be written now; nil when a producer is at work.
+    public var brokerTrouble: String? { trouble.withLock { $0?.words } }
 
     public func publish(_ publication: Publication) {
         if topicsTrouble() != nil {
-            publication.finish(.failed(.wrongTopics))
+            publication.refuse(.wrongTopics)
         } else if stopRequested.isOpen {
-            publication.finish(.failed(.stopping))
-        } else if !connected.load(ordering: .acquiring) {
-            publication.finish(.failed(.notConnected))
+            publication.refuse(.stopping)
+        } else if let failure = troubleFailure {
+            publication.refuse(failure)
         } else if !mailbox.post(publication) {
-            publication.finish(.failed(.queueFull))
+            publication.refuse(.queueFull)
+        } else if let failure = troubleFailure {
+            // The producer has gone meanwhile, and its thread may have emptied the mailbox before this came in.
+            refuseWaiting(failure)
         }
+    }
+
+    private var troubleFailure: PublishFailure? { trouble.withLock { $0?.failure } }
+
+    private func refuseWaiting(_ failure: PublishFailure) {
+        for publication in mailbox.take(waiting: .zero) { publication.refuse(failure) }
     }
 
     public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
@@ -93,9 +116,11 @@ public final class Publisher: RecordSink, ServicePart {
             defer { self.ended.open() }
             do {
                 while !self.stopRequested.isOpen { try self.work() }
-                for publication in self.mailbox.take(waiting: .zero) { publication.finish(.failed(.stopping)) }
+                self.mailbox.close()
+                self.refuseWaiting(.stopping)
             } catch {
                 self.mailbox.close()
+                self.refuseWaiting(.notConnected)
                 failed(error)
             }
         }
@@ -117,41 +142,92 @@ public final class Publisher: RecordSink, ServicePart {
         var options = Producer.Configuration(clientID: "perennial-ingest", properties: configuration.properties)
         options.queuedRecords = configuration.queuedRecords
         options.lingerMilliseconds = Self.lingerMilliseconds
-        options.onEvent = { event in Self.log(event, logger) }
-        let producer = try Producer(options) { inFlight.report($0) }
-        var outlets: [Outlet: ProducerTopic] = [:]
-        for environment in Contract.Environment.allCases {
-            let names = Names(prefix: configuration.prefix, environment: environment)
-            for topic in configuration.topics {
-                outlets[Outlet(topic: topic, environment: environment)] = try producer.topic(names.topic(topic))
+        options.statisticsInterval = Self.statisticsInterval
+        let hasID = Latch()
+        options.onEvent = { event in
+            if case .statistics(let json) = event {
+                if !hasID.isOpen, Self.showsID(json) { hasID.open() }
+            } else {
+                Self.log(event, logger)
             }
         }
-        connect(producer)
+        let producer = try Producer(options) { inFlight.report($0) }
+        var outlets: [Outlet: ProducerTopic] = [:]
+        let places = configuration.places
+        for place in places { outlets[place.outlet] = try producer.topic(place.name) }
+        connect(producer, places.map(\.name), hasID)
         serve(producer, outlets, inFlight)
-        connected.store(false, ordering: .releasing)
-        let isGone = producer.close(by: Deadline(after: Self.flushLimit))
-        inFlight.abandon(stopRequested.isOpen ? .stopping : .notConnected)
+        end(producer, inFlight)
+    }
+
+    /// In this order, so that no request waits for the end of a producer longer than it would for Kafka:
+    ///
+    /// 1. Nothing more is posted, and what waits in the mailbox is answered.
+    /// 2. At a stop, what is on its way may still arrive, each until its deadline; of a producer that is replaced nothing more
+    ///    is to be hoped for.
+    /// 3. The producer is closed; whatever it still had, room for example, is given back.
+    private func end(_ producer: Producer, _ inFlight: InFlight) {
+        let failure: PublishFailure = stopRequested.isOpen ? .stopping : .notConnected
+        trouble.withLock { trouble in
+            if trouble == nil { trouble = Trouble(failure: failure, words: "the Kafka producer is being closed") }
+        }
+        refuseWaiting(failure)
+        if stopRequested.isOpen {
+            let limit = Deadline(after: Self.flushLimit)
+            while producer.outstanding > 0, producer.fatalFault == nil, !limit.hasPassed {
+                producer.poll(Self.pollInterval)
+                inFlight.expire()
+            }
+        }
+        inFlight.answerAll(failure)
+        let isGone = producer.close(by: Deadline(after: Self.closeLimit))
+        inFlight.abandon(failure)
+        waitingGauge.set(0)
         if !isGone { logger.warning("a Kafka producer did not end in time and is left behind") }
     }
 
-    /// Asks for every topic before the first record needs one, which would wait up to a second for it.
-    private func connect(_ producer: Producer) {
-        while !stopRequested.isOpen {
-            do throws(KafkaFault) {
-                _ = try producer.partitionCounts(by: Deadline(after: .seconds(1)))
-                connected.store(true, ordering: .releasing)
-                return
-            } catch {
-                let words = error.words + newestCause(in: producer.recentFaults)
-                trouble.withLock { $0 = words }
-                producer.poll()
-                stopRequested.wait(for: .milliseconds(500))
-            }
+    /// Until the producer can write: every topic is there as it has to be, and known, so that the first record does not wait
+    /// up to a second for it; and Kafka has given the producer its id, without which it sends nothing. Also returns at the
+    /// stop, and when the producer cannot go on.
+    private func connect(_ producer: Producer, _ topics: [String], _ hasID: Latch) {
+        while !stopRequested.isOpen, producer.fatalFault == nil {
+            let found = look(producer, topics, hasID)
+            trouble.withLock { $0 = found }
+            if found == nil { return }
+            stopRequested.wait(for: .milliseconds(500))
         }
+    }
+
+    private func look(_ producer: Producer, _ topics: [String], _ hasID: Latch) -> Trouble? {
+        do throws(KafkaFault) {
+            let counts = try producer.partitionCounts(by: Deadline(after: Self.topicsLimit))
+            let found = Dictionary(zip(topics, counts.map { Int($0) })) { first, _ in first }
+            if let words = configuration.trouble(with: found) { return Trouble(failure: .wrongTopics, words: words) }
+        } catch {
+            producer.poll()
+            return Trouble(
+                failure: error.code == .unknownTopicOrPartition ? .wrongTopics : .notConnected,
+                words: error.words + newestCause(in: producer.recentFaults))
+        }
+        let limit = Deadline(after: Self.statisticsInterval * 2)
+        while !hasID.isOpen {
+            if limit.hasPassed || stopRequested.isOpen {
+                return Trouble(
+                    failure: .notConnected,
+                    words: "Kafka has not given this producer an id yet" + newestCause(in: producer.recentFaults))
+            }
+            producer.poll(.milliseconds(20))
+        }
+        return nil
+    }
+
+    private static func showsID(_ statistics: [UInt8]) -> Bool {
+        (try? Statistics(json: statistics))?.idempotenceState == "Assigned"
     }
 
     /// Until the stop, or until the producer cannot go on.
     private func serve(_ producer: Producer, _ outlets: [Outlet: ProducerTopic], _ inFlight: InFlight) {
+        var lastExpiry = ContinuousClock.now
         while true {
             let isStopping = stopRequested.isOpen
             let isIdle = producer.outstanding == 0
@@ -159,10 +235,13 @@ public final class Publisher: RecordSink, ServicePart {
                 send(publication, producer, outlets, inFlight)
             }
             producer.poll(.zero)
-            inFlight.expire()
+            if lastExpiry.duration(to: .now) >= Self.expiryInterval {
+                inFlight.expire()
+                lastExpiry = .now
+            }
             waitingGauge.set(Double(inFlight.count))
             if let fault = producer.fatalFault {
-                trouble.withLock { $0 = fault.words }
+                trouble.withLock { $0 = Trouble(failure: .notConnected, words: fault.words) }
                 logger.error("the Kafka producer is replaced", ["reason": .string(fault.words)])
                 return
             }
@@ -175,7 +254,7 @@ public final class Publisher: RecordSink, ServicePart {
     private func send(
         _ publication: Publication, _ producer: Producer, _ outlets: [Outlet: ProducerTopic], _ inFlight: InFlight
     ) {
-        guard !publication.deadline.hasPassed else { return _ = publication.finish(.failed(.timedOut)) }
+        guard !publication.deadline.hasPassed else { return publication.refuse(.timedOut) }
         let entry = inFlight.begin(publication)
         for record in publication.records {
             guard let outlet = outlets[Outlet(topic: record.topic, environment: record.environment)] else {
@@ -188,10 +267,8 @@ public final class Publisher: RecordSink, ServicePart {
                     key: record.key.span, value: record.value.span, headers: record.headers,
                     timestamp: record.timestamp, token: token)
             } catch {
-                inFlight.withdraw(token)
+                inFlight.withdraw(token, PublishFailure(error.code))
                 if error.code != .queueFull { hear(.refused(error.code)) }
-                // Some of its records may be on their way; they become duplicates of those that come again.
-                publication.finish(.failed(PublishFailure(error.code)))
                 return
             }
         }
@@ -221,9 +298,44 @@ public final class Publisher: RecordSink, ServicePart {
     }
 }
 
-private struct Outlet: Hashable {
+struct Outlet: Hashable {
     let topic: TopicID
     let environment: Contract.Environment
+}
+
+extension Publisher.Configuration {
+    /// Everything that is written to, with its name in Kafka.
+    var places: [(outlet: Outlet, name: String)] {
+        Contract.Environment.allCases.flatMap { environment in
+            let names = Names(prefix: prefix, environment: environment)
+            return topics.map { (Outlet(topic: $0, environment: environment), names.topic($0)) }
+        }
+    }
+
+    /// What is wrong with the topics, told the number of partitions of those that are there; nil when nothing is.
+    func trouble(with partitionCounts: [String: Int]) -> String? {
+        var missing: [String] = []
+        var different: [String] = []
+        for name in places.map(\.name) {
+            switch partitionCounts[name] {
+            case nil: missing.append(name)
+            case .some(let count) where count != Int(partitions): different.append("\(name) has \(count)")
+            case .some: break
+            }
+        }
+        var words: [String] = []
+        if !missing.isEmpty {
+            words.append(
+                "missing, or not to be described by this user: \(missing.joined(separator: ", ")); perennial topics apply "
+                    + "creates what is missing")
+        }
+        if !different.isEmpty {
+            words.append(
+                "the setting partitions says \(partitions), and \(different.joined(separator: ", ")): keys would "
+                    + "be in other places; correct the setting, or use another topic.prefix")
+        }
+        return words.isEmpty ? nil : words.joined(separator: "; ")
+    }
 }
 
 /// Whether the brokers have lately refused this host's time.

@@ -5,8 +5,8 @@ import Platform
 import Synchronization
 
 final class RejectedKeeper: Sendable {
-    /// Anonymous garbage on its way to Kafka; one sixteenth of what the producer holds. So a flood of it cannot fill the
-    /// queue that notifications need.
+    /// Anonymous garbage on its way to Kafka, also beyond the deadline of its request; one sixteenth of what the producer
+    /// holds. So a flood of it cannot fill the queue that notifications need.
     private static let limitUnawaitedBytes = 4 << 20
 
     private let sink: any RecordSink
@@ -34,9 +34,9 @@ final class RejectedKeeper: Sendable {
             anonymous.giveBack(bytes)
             return metrics.countRejected(rejection.reason, kept: false)
         }
-        write(body, rejection, now: now, by: deadline) { outcome in
+        write(body, rejection, now: now, by: deadline, completion: { _ in }) { wasSent in
             self.unawaitedBytes.subtract(bytes, ordering: .relaxed)
-            if outcome != .written { self.anonymous.giveBack(bytes) }
+            if !wasSent { self.anonymous.giveBack(bytes) }
         }
     }
 
@@ -49,22 +49,25 @@ final class RejectedKeeper: Sendable {
             metrics.countRejected(rejection.reason, kept: false)
             return completion(nil)
         }
-        write(body, rejection, now: now, by: deadline) { outcome in
-            if outcome != .written { self.genuine.giveBack(body.count) }
-            completion(outcome)
+        write(body, rejection, now: now, by: deadline, completion: completion) { wasSent in
+            if !wasSent { self.genuine.giveBack(body.count) }
         }
     }
 
+    /// Room is given back in `ending`, and only for what was never sent: what Kafka has not acknowledged in time it usually
+    /// writes later.
     private func write(
         _ body: [UInt8], _ rejection: Rejection, now: Int64, by deadline: Deadline,
-        completion: @escaping Publication.Completion
+        completion: @escaping Publication.Completion, ending: @escaping Publication.Ending
     ) {
         let record = records.record(ofRejected: body, rejection, receivedDate: now)
         let metrics = metrics
         sink.publish(
-            Publication([record], by: deadline) { outcome in
-                metrics.countRejected(rejection.reason, kept: outcome == .written)
-                completion(outcome)
-            })
+            Publication(
+                [record], by: deadline,
+                completion: { outcome in
+                    metrics.countRejected(rejection.reason, kept: outcome == .written)
+                    completion(outcome)
+                }, ending: ending))
     }
 }

@@ -75,7 +75,8 @@ public final class TopicWatch: ServicePart {
         let before = finding.withLock { $0 }
         do throws(KafkaFault) {
             let cluster = try admin.cluster(by: Deadline(after: Self.answerLimit))
-            let trouble = trouble(with: cluster)
+            let counts = cluster.topics.map { ($0.name, $0.partitions.count) }
+            let trouble = publisher.trouble(with: Dictionary(counts) { first, _ in first })
             finding.withLock { $0 = Finding(kafka: nil, topics: trouble, hasSeenTopics: true) }
             if let trouble, trouble != before.topics {
                 logger.error("notifications are refused until the topics are right", ["reason": .string(trouble)])
@@ -89,34 +90,6 @@ public final class TopicWatch: ServicePart {
             finding.withLock { $0.kafka = "no broker answers\(cause) (\(error.code.name))" }
             if before.kafka == nil { logger.error("no broker answers", ["reason": .string(error.words + cause)]) }
         }
-    }
-
-    private func trouble(with cluster: Admin.Cluster) -> String? {
-        let counts = Dictionary(cluster.topics.map { ($0.name, $0.partitions.count) }) { first, _ in first }
-        var missing: [String] = []
-        var different: [String] = []
-        for environment in Contract.Environment.allCases {
-            let names = Names(prefix: publisher.prefix, environment: environment)
-            for name in publisher.topics.map(names.topic) {
-                switch counts[name] {
-                case nil: missing.append(name)
-                case .some(let count) where count != Int(publisher.partitions): different.append("\(name) has \(count)")
-                case .some: break
-                }
-            }
-        }
-        var words: [String] = []
-        if !missing.isEmpty {
-            words.append(
-                "missing, or not to be described by this user: \(missing.joined(separator: ", ")); perennial topics apply "
-                    + "creates what is missing")
-        }
-        if !different.isEmpty {
-            words.append(
-                "the setting partitions says \(publisher.partitions), and \(different.joined(separator: ", ")): keys would "
-                    + "be in other places; correct the setting, or use another topic.prefix")
-        }
-        return words.isEmpty ? nil : words.joined(separator: "; ")
     }
 }
 

@@ -54,6 +54,16 @@ public final class MockCluster {
     /// No more of the failures that `fail` has ordered.
     public func heal(_ request: Request) { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
 
+    /// Clients that ask about this topic are told this instead.
+    public func failTopic(_ name: String, with code: KafkaCode) {
+        rd_kafka_mock_topic_set_error(cluster, name, code.raw)
+    }
+
+    /// Every answer of the broker comes this much later from now on.
+    public func delayAnswers(by duration: Duration) {
+        rd_kafka_mock_broker_set_rtt(cluster, 1, Int32(duration.wholeMilliseconds))
+    }
+
     public func close() {
         if isClosed { return }
         isClosed = true

@@ -19,6 +19,8 @@ public final class Producer {
         public var lingerMilliseconds = 1
         /// From `send` to the report at the latest.
         public var deliveryTimeout: Duration = .seconds(30)
+        /// Of the event `statistics`; nil: as the properties say, which is never by default.
+        public var statisticsInterval: Duration?
         public var onEvent: ClientEventHandler = { _ in }
 
         public init(clientID: String, properties: ClientProperties) {
@@ -44,6 +46,9 @@ public final class Producer {
         try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
         try conf.apply(configuration.properties, to: .producer)
         try conf.set("message.timeout.ms", String(configuration.deliveryTimeout.wholeMilliseconds))
+        if let interval = configuration.statisticsInterval {
+            try conf.set("statistics.interval.ms", String(interval.wholeMilliseconds))
+        }
         try conf.set("enable.idempotence", "true")
         try conf.set("acks", "all")
         conf.install(context, for: RD_KAFKA_PRODUCER)
@@ -90,17 +95,22 @@ public final class Producer {
     /// The newest troubles with brokers, oldest first.
     public var recentFaults: [(code: KafkaCode, detail: String)] { context.recentFaults }
 
-    /// Flushes and ends the client. What has no report by the deadline is reported as purged; false: the client itself was
-    /// not gone by then.
+    /// Flushes and ends the client. What has no report when the flush has had its time is purged, and reported so; false: the
+    /// client itself was not gone by the deadline.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
         isClosed = true
+        // Purging and destroying take milliseconds, but not none: with a flush that uses up all the time, a client would be
+        // left behind whenever a broker is away.
+        let reserve = min(.seconds(1), deadline.remaining / 2)
         do {
-            try core.flush(by: deadline)
+            try core.flush(by: Deadline(after: deadline.remaining - reserve))
         } catch {
             rd_kafka_purge(core.handle.raw, Int32(RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT))
-            core.poll(.zero)
+            // The library's threads report what they have purged when they come to it.
+            let end = Deadline(after: reserve / 2)
+            while core.outstanding > 0, !end.hasPassed { core.poll(.milliseconds(10)) }
         }
         return core.close(by: deadline)
     }

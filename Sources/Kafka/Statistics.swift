@@ -44,6 +44,8 @@ public struct Statistics: Sendable {
     public var rebalances: Int64
     /// The transactional producer's state, such as `Ready` or `InTransaction`; nil for others.
     public var transactionState: String?
+    /// The idempotent producer's state: `Assigned` once a broker has given it the id it writes with; nil for others.
+    public var idempotenceState: String?
 
     /// The document has about 50 KB with twelve partitions; a thousand partitions stay below the limit.
     private static let limits: JSONLimits = {
@@ -64,6 +66,7 @@ public struct Statistics: Sendable {
         groupState = root["cgrp"]?["state"]?.string
         rebalances = root["cgrp"]?["rebalance_cnt"]?.integer ?? 0
         transactionState = root["eos"]?["txn_state"]?.string
+        idempotenceState = root["eos"]?["idemp_state"]?.string
     }
 }
 

@@ -1,4 +1,5 @@
 import HTTP
+import KafkaTestKit
 import Platform
 import Synchronization
 import Testing

@@ -194,6 +194,66 @@ import Testing
         #expect(server.refused("timed_out") == 0)
     }
 
+    @Test func `closes what has been idle longest when few places are left, and nothing with a request on it`()
+        async throws
+    {
+        let holder = Holder()
+        var router = echo
+        router.add("GET", "/held") { holder.handle($0, $1) }
+        let server = try TestServer(router) { $0.maxConnections = 20 }
+        defer { server.stop() }
+        let held = try server.client()
+        held.sendGet("/held")
+        try await holder.waitUntilHolds(1)
+        var idle: [RawClient] = []
+        for _ in 0..<19 {
+            idle.append(try server.client())
+            #expect(try idle.last?.get("/").status == 200)
+        }
+        try await server.waitUntilConnections(18)
+        for client in idle[..<2] { #expect(try client.readToEnd() == "") }
+        for client in idle[2...] { #expect(try client.get("/").status == 200) }
+        holder.take()[0].responder.respond(.text(200, "held"))
+        #expect(try held.answer().text == "held\n")
+    }
+
+    @Test func `closes after an answer that ends the connection, when it has read the body`() throws {
+        struct Forbids: HTTPHandler {
+            func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
+                var response = HTTPResponse.text(403, "no")
+                response.endsConnection = true
+                return response
+            }
+            func handle(_ request: HTTPRequest, _ responder: Responder) {}
+        }
+        let server = try TestServer(Forbids())
+        defer { server.stop() }
+        let client = try server.client()
+        let answer = try client.post("/", [UInt8](repeating: 0, count: 200 << 10))
+        #expect(answer.status == 403 && answer.has("Connection: close"))
+        #expect(try client.readToEnd() == "")
+    }
+
+    @Test func `counts as unreadable what cannot be read, and no client that closes`() async throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        for _ in 0..<20 {
+            let client = try server.client()
+            #expect(try client.get("/").status == 200)
+            _ = try server.client()
+        }
+        try await server.waitUntilConnections(0)
+        #expect(server.refused("unreadable") == 0)
+        for start in ["", "GET / HTTP/1.1\r\nHost: t\r\n\r\n"] {
+            let client = try server.client()
+            client.send(start)
+            if !start.isEmpty { #expect(try client.answer().status == 200) }
+            client.send("G")
+        }
+        try await server.waitUntilConnections(0)
+        #expect(server.refused("unreadable") == 2)
+    }
+
     @Test func `cuts a client that does not take its answer`() async throws {
         var router = Router()
         router.get("/large") { _ in HTTPResponse(status: 200, body: [UInt8](repeating: 0, count: 64 << 20)) }

@@ -1,4 +1,5 @@
 import HTTP
+import KafkaTestKit
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server` {

@@ -5,21 +5,6 @@ import Synchronization
 import Telemetry
 import Testing
 
-/// These tests block in calls of a socket. On the few threads of the pool they would hold up all others, which measure time.
-struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
-    let isRecursive = true
-
-    func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
-    ) async throws {
-        try await withoutActuallyEscaping(function) { function in try await blocking(function) }
-    }
-}
-
-extension Trait where Self == OwnThreads {
-    static var ownThreads: OwnThreads { OwnThreads() }
-}
-
 /// A server on a free port of the loopback, and what it counted and logged. Stop it before the test ends.
 final class TestServer: Sendable {
     let server: HTTPServer

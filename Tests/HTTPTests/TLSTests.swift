@@ -72,6 +72,22 @@ import Testing
         #expect(server.refused("timed_out") == 1)
     }
 
+    @Test func `does not count a client as unreadable that says that it closes`() async throws {
+        try await withServer { server in
+            var options = HTTPClient.Configuration()
+            options.extraAuthorities = try await Self.identity.value.certificate
+            for _ in 0..<20 {
+                let client = try HTTPClient(options)
+                #expect(try client.answer(to: .init("GET", "https://localhost:\(server.port)/")).status == 200)
+                client.close()
+            }
+            // Version 1.2 says it in other words.
+            _ = try await request(server, "-tls1_2", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+            try await server.waitUntilConnections(0)
+            #expect(server.refused("unreadable") == 0)
+        }
+    }
+
     @Test func `does not start with a certificate that is none, or a key of another one`() async throws {
         let identity = try await Self.identity.value
         let nonsense = HTTPServer.Identity(certificate: Array("nonsense".utf8), key: identity.key)

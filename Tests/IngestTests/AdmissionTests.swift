@@ -1,6 +1,7 @@
 import Configuration
 import HTTP
 import HTTPClient
+import KafkaTestKit
 import Platform
 import Testing
 
@@ -35,6 +36,8 @@ import Testing
             let answer = try door.send(row.method, row.path, row.method == "POST" ? [0x20] : [], headers: row.headers)
             #expect(answer.status == row.status, "\(row)")
             if row.method != "HEAD" { #expect(answer.text == #"{"error":"\#(row.word)"}"#) }
+            // Who may not come in is not to hold a connection.
+            #expect(answer.header("Connection") == (row.status == 403 ? "close" : nil), "\(row)")
             if row.status == 405 { #expect(answer.header("Allow") == "POST") }
             if row.status == 401 { #expect(answer.header("WWW-Authenticate") == "Bearer") }
         }

@@ -3,6 +3,7 @@ import Configuration
 import Contract
 import Crypto
 import HTTPClient
+import KafkaTestKit
 import Log
 import Testing
 

@@ -23,9 +23,11 @@ final class PublisherRig {
 
     static let topics: [TopicID] = [.notifications, .signed, .rejected]
 
-    /// - Parameter partitions: of the topics; nil: there are none.
+    /// - Parameters:
+    ///   - partitions: of the topics; nil: there are none.
+    ///   - asksWatch: whether the publisher hears what the watch has seen.
     init(
-        partitions: Int32? = 4, bootstrap: String? = nil, startsPublisher: Bool = true,
+        partitions: Int32? = 4, bootstrap: String? = nil, startsPublisher: Bool = true, asksWatch: Bool = true,
         adjust: (inout Publisher.Configuration) -> Void = { _ in }
     ) throws {
         cluster = try MockCluster()
@@ -40,7 +42,7 @@ final class PublisherRig {
         self.watch = watch
         publisher = Publisher(
             configuration, metrics: metrics, health: health, logger: logger, refusals: RefusalLog(logger),
-            topicsTrouble: { watch.topicsTrouble })
+            topicsTrouble: { asksWatch ? watch.topicsTrouble : nil })
         try watch.start { _ in }
         // The mock makes a topic that a producer asks for.
         if startsPublisher { try publisher.start { _ in } }
@@ -184,8 +186,43 @@ func record(
         try await waitUntil("the topics have been looked at", within: soon) { rig.watch.topicsTrouble != nil }
         #expect(rig.watch.topicsTrouble?.contains("t.production.notifications has 3") == true)
         #expect(rig.lines.all.contains("notifications are refused until the topics are right"))
-        try await waitUntil("the publisher has connected", within: soon) { rig.publisher.brokerTrouble == nil }
         #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
+    }
+
+    /// Before the watch has seen them for the first time, or between two looks of it.
+    @Test func `finds by itself that topics have another number of partitions`() async throws {
+        let rig = try PublisherRig(partitions: 3, asksWatch: false)
+        defer { rig.close() }
+        try await waitUntil("the publisher has looked", within: soon) {
+            rig.publisher.brokerTrouble?.contains("t.production.notifications has 3") != false
+        }
+        #expect(rig.publisher.brokerTrouble?.contains("the setting partitions says 4") == true)
+        #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
+    }
+
+    @Test func `connects although each topic takes a while to be described`() async throws {
+        let rig = try PublisherRig(startsPublisher: false)
+        defer { rig.close() }
+        rig.cluster.delayAnswers(by: .milliseconds(300))
+        try rig.publisher.start { _ in }
+        try await rig.waitUntilReady()
+        #expect(try await rig.publish([record()]) == .written)
+    }
+
+    /// Without an id nothing is sent, and the first notifications would wait for it until their deadline.
+    @Test func `is not ready before Kafka has given its producer an id`() async throws {
+        let rig = try PublisherRig(startsPublisher: false)
+        defer { rig.close() }
+        let coordinatorLoads = KafkaCode(rawValue: 14)
+        rig.cluster.fail(.initProducerID, with: Array(repeating: coordinatorLoads, count: 1000))
+        try rig.publisher.start { _ in }
+        try await waitUntil("the publisher waits for an id", within: soon) {
+            rig.publisher.brokerTrouble?.contains("id yet") != false
+        }
+        #expect(try await rig.publish([record()]) == .failed(.notConnected))
+        rig.cluster.heal(.initProducerID)
+        try await rig.waitUntilReady()
+        #expect(try await rig.publish([record()]) == .written)
     }
 
     @Test func `is not ready before a broker answers, and refuses at once`() async throws {
@@ -207,6 +244,40 @@ func record(
         _ = try await rig.publish([record()], within: .seconds(2))
         try await rig.waitUntilReady()
         #expect(try await rig.publish([record()]) == .written)
+    }
+
+    /// Also what is posted in the moment in which it goes, and also when no other one can be made.
+    @Test func `answers everything when its producer goes`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        // No other producer gets further than this.
+        rig.cluster.failTopic("t.sandbox.rejected", with: .unknownTopicOrPartition)
+        let outOfOrderSequence = KafkaCode(rawValue: 45)
+        rig.cluster.fail(.produce, with: [outOfOrderSequence])
+        let answered = Atomic(0)
+        let posted = Atomic(0)
+        let publisher = rig.publisher
+        let limit = Deadline(after: soon)
+        let posters = (0..<4).map { _ in
+            WorkerThread.start("posts") {
+                var after = 0
+                while after < 100, !limit.hasPassed {
+                    if publisher.brokerTrouble != nil { after += 1 }
+                    posted.add(1, ordering: .relaxed)
+                    publisher.publish(
+                        Publication([record()], by: Deadline(after: .seconds(600))) { _ in
+                            answered.add(1, ordering: .relaxed)
+                        })
+                }
+            }
+        }
+        for poster in posters { try await poster.join() }
+        #expect(!limit.hasPassed)
+        try await waitUntil("everything is answered", within: soon) {
+            answered.load(ordering: .relaxed) == posted.load(ordering: .relaxed)
+        }
+        #expect(publisher.brokerTrouble != nil)
     }
 
     @Test func `finishes what it was given when it stops, and takes nothing more`() async throws {

@@ -3,6 +3,7 @@ import Configuration
 import Contract
 import Crypto
 import HTTPClient
+import KafkaTestKit
 import Log
 import Testing
 
@@ -40,6 +41,21 @@ import Testing
         #expect(door.kept("malformed", true) == 2 && door.kept("malformed", false) == 1)
     }
 
+    /// What is not acknowledged in time is usually written later.
+    @Test func `takes its room when it may be written, and only then`() throws {
+        let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 25 }
+        defer { door.stop() }
+        let body = [UInt8](repeating: 0x78, count: 10)
+        for _ in 0..<2 { #expect(try door.notify(body).status == 400) }
+        door.log.publications[0].finish(.failed(.timedOut))
+        door.log.publications[0].end(wasSent: true)
+        #expect(try door.notify(body).status == 400)
+        #expect(door.log.records.count == 2)
+        door.log.publications[1].refuse(.notConnected)
+        #expect(try door.notify(body).status == 400)
+        #expect(door.log.records.count == 3)
+    }
+
     @Test func `cannot fill the queue to Kafka`() throws {
         let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 1 << 30 }
         defer { door.stop() }
@@ -48,7 +64,11 @@ import Testing
         // 4 MiB without an acknowledgement, and not one byte more.
         #expect(door.log.records.count == 16)
         door.log.answer(.outcome(.written))
-        for publication in door.log.publications { publication.finish(.written) }
+        // Their time is over, but they still wait for Kafka.
+        for publication in door.log.publications { publication.finish(.failed(.timedOut)) }
+        #expect(try door.notify(body).status == 400)
+        #expect(door.log.records.count == 16)
+        for publication in door.log.publications { publication.end(wasSent: true) }
         #expect(try door.notify(body).status == 400)
         #expect(door.log.records.count == 17)
         // Notifications are not held up by it.
@@ -99,10 +119,14 @@ import Testing
         let door = try Door { $0.rejectedBytesPerHour = body.count * 3 / 20 }
         defer { door.stop() }
         #expect(try door.notify(Array("nonsense".utf8)).status == 400)
+        // What was never sent takes no room.
+        door.log.answer(.outcome(.failed(.queueFull)))
+        #expect(try door.notify(body).status == 503)
+        door.log.answer(.outcome(.written))
         #expect(try door.notify(body).status == 200)
         let answer = try door.notify(body)
         #expect(answer.status == 503 && answer.text == #"{"error":"wrong_app"}"#)
-        #expect(door.kept("wrong_app", false) == 1)
+        #expect(door.kept("wrong_app", false) == 2)
     }
 
     @Test func `whose date lies ahead is kept and answered 200`() throws {

@@ -184,37 +184,46 @@ final class IngestRig {
         return try HTTPClient(options)
     }
 
-    @Test func `is replaced under load without a request that fails`() async throws {
+    /// Which of the two a new connection is shown; nil: neither.
+    private func shown(_ request: HTTPClient.Request) throws -> Int? {
+        try [Self.first, Self.second].firstIndex { pair in
+            let client = try client(pair.certificate)
+            defer { client.close() }
+            return (try? client.answer(to: request).status) == 200
+        }
+    }
+
+    @Test func `is replaced while connections are opened, and no request fails`() async throws {
         try await withTLS { rig, write in
-            let (first, second) = (Self.first, Self.second)
-            let busy = try client(first.certificate)
-            defer { busy.close() }
             let sent = Atomic(0)
             let failed = Atomic(0)
             let isOver = Atomic(false)
             let request = rig.notification()
-            let load = WorkerThread.start("load") {
-                while !isOver.load(ordering: .relaxed) {
-                    // Kept connections: a new one would be shown a certificate that this client does not trust.
-                    if (try? busy.answer(to: request).status) != 200 { failed.add(1, ordering: .relaxed) }
-                    sent.add(1, ordering: .relaxed)
+            var trustsBoth = HTTPClient.Configuration()
+            trustsBoth.extraAuthorities = Array((Self.first.certificate + Self.second.certificate).utf8)
+            let options = trustsBoth
+            let load = (0..<4).map { index in
+                WorkerThread.start("load-\(index)") {
+                    while !isOver.load(ordering: .relaxed) {
+                        // A client of its own: each request comes with a handshake.
+                        let client = try HTTPClient(options)
+                        if (try? client.answer(to: request).status) != 200 { failed.add(1, ordering: .relaxed) }
+                        client.close()
+                        sent.add(1, ordering: .relaxed)
+                    }
                 }
             }
-            try await waitUntil("there is load", within: soon) { sent.load(ordering: .relaxed) > 20 }
-            try write(second.certificate, second.key)
-            try rig.service.reload()
-            let late = try client(second.certificate)
-            defer { late.close() }
-            #expect(try late.answer(to: request).status == 200)
-            let stranger = try client(first.certificate)
-            defer { stranger.close() }
-            #expect(throws: HTTPClientFault.self) { try stranger.answer(to: request) }
-            let before = sent.load(ordering: .relaxed)
-            try await waitUntil("there is load afterwards", within: soon) {
-                sent.load(ordering: .relaxed) > before + 20
+            #expect(try shown(request) == 0)
+            for turn in 1...10 {
+                let before = sent.load(ordering: .relaxed)
+                try await waitUntil("there is load", within: soon) { sent.load(ordering: .relaxed) > before + 8 }
+                let next = turn % 2 == 1 ? Self.second : Self.first
+                try write(next.certificate, next.key)
+                try rig.service.reload()
+                #expect(try shown(request) == turn % 2)
             }
             isOver.store(true, ordering: .relaxed)
-            try await load.join()
+            for thread in load { try await thread.join() }
             #expect(failed.load(ordering: .relaxed) == 0)
         }
     }

@@ -14,26 +14,11 @@ import Testing
 
 @testable import Ingest
 
-/// These tests block while they wait for answers; they must not do so on the few threads of the pool.
-struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
-    let isRecursive = true
-
-    func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
-    ) async throws {
-        try await withoutActuallyEscaping(function) { function in try await blocking(function) }
-    }
-}
-
-extension Trait where Self == OwnThreads {
-    static var ownThreads: OwnThreads { OwnThreads() }
-}
-
 /// The log that tests read: keeps what is published, and says of it what it is told to.
 final class FakeLog: RecordSink {
     enum Answer: Sendable {
         case outcome(PublishOutcome)
-        /// Nothing, until `finishAll`.
+        /// Nothing; the test finishes what it finds in `publications`.
         case silence
     }
 
@@ -51,7 +36,10 @@ final class FakeLog: RecordSink {
             state.publications.append(publication)
             return state.answer
         }
-        if case .outcome(let outcome) = answer { publication.finish(outcome) }
+        if case .outcome(let outcome) = answer {
+            publication.finish(outcome)
+            publication.end(wasSent: outcome == .written)
+        }
     }
 
     func answer(_ answer: Answer) { state.withLock { $0.answer = answer } }

@@ -1,5 +1,6 @@
 import Contract
 import HTTPClient
+import KafkaTestKit
 import Testing
 
 @testable import Ingest

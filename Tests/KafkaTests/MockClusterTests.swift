@@ -57,6 +57,23 @@ import Testing
         }
     }
 
+    @Test func `a producer whose broker is away ends in its time, and reports what it had as purged`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            var reports: [DeliveryReport] = []
+            let producer = try Producer(.init(clientID: "p", properties: properties)) { reports.append($0) }
+            let topic = try producer.topic("in")
+            _ = try producer.partitionCounts(by: Deadline(after: soon))
+            cluster.fail(.produce, with: Array(repeating: .transport, count: 1000))
+            for token: UInt in 1...3 {
+                try producer.send(to: topic, partition: 0, key: nil, value: [1].span, token: token)
+            }
+            #expect(producer.close(by: Deadline(after: .seconds(3))))
+            #expect(reports.map(\.token).sorted() == [1, 2, 3])
+            #expect(reports.allSatisfy { $0.failure?.isPurge == true }, "\(reports)")
+        }
+    }
+
     @Test func `a full queue says so, and the record can be sent after waiting`() async throws {
         try await withCluster { cluster in
             var options = Producer.Configuration(

@@ -9,21 +9,6 @@ import Testing
 @testable import Crypto
 @testable import Revocation
 
-/// These tests block while they wait for answers; they must not do so on the few threads of the pool.
-struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
-    let isRecursive = true
-
-    func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
-    ) async throws {
-        try await withoutActuallyEscaping(function) { function in try await blocking(function) }
-    }
-}
-
-extension Trait where Self == OwnThreads {
-    static var ownThreads: OwnThreads { OwnThreads() }
-}
-
 /// A responder on a free port of the loopback. Stop it before the test ends.
 final class TestResponder: HTTPHandler {
     enum Reply {

@@ -24,5 +24,5 @@ int perennial_open_for_reading(const char *path);
 /// Names the calling thread (at most 15 bytes are kept).
 void perennial_name_thread(const char *name);
 
-/// How many bytes a TCP socket has received since it was opened; -1 when the system does not say.
+/// How many bytes a TCP socket has received since it was opened, its end not counted; -1 when the system does not say.
 int64_t perennial_received_bytes(int socket);
