@@ -175,7 +175,7 @@ public final class Publisher: RecordSink, ServicePart {
         if stopRequested.isOpen {
             let limit = Deadline(after: Self.flushLimit)
             while producer.outstanding > 0, producer.fatalFault == nil, !limit.hasPassed {
-                producer.poll(Self.pollInterval)
+                producer.poll(Self.turn)
                 inFlight.expire()
             }
         }
