@@ -75,6 +75,7 @@ let roles: [Target] = [
 let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
+    .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
         name: "IngestTestKit",
@@ -97,12 +98,13 @@ let tests: [Target] = [
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
     .testTarget(
-        name: "HTTPClientTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
+        name: "HTTPClientTests",
+        dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
     .testTarget(
         name: "RevocationTests",
         dependencies: [
             "AppStore", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation", "Telemetry",
-            "perennial",
+            "TestTraits", "perennial",
         ]),
     .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
     .testTarget(
@@ -110,13 +112,15 @@ let tests: [Target] = [
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
             "KafkaTestKit", "Log", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
+            "TestTraits",
         ]),
     .testTarget(
         name: "ClockTests",
         dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry"]),
+    .testTarget(
+        name: "HTTPTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
     .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "service-probe"]),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
     .testTarget(

@@ -37,19 +37,23 @@ public struct JSONWriter {
         quote(value)
     }
 
-    /// Inlined, so that the caller's type is turned into this one and no generic code spells out the digits.
-    @inlinable public mutating func integer(_ value: some BinaryInteger) { decimal(Int64(value)) }
-    @usableFromInline mutating func decimal(_ value: Int64) {
+    /// Inlined, so that no generic code spells out the digits.
+    @inlinable public mutating func integer(_ value: some BinaryInteger) {
+        decimal(isNegative: value < 0, UInt64(value.magnitude))
+    }
+
+    @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
-        if value < 0 { bytes.append(UInt8(ascii: "-")) }
+        if isNegative { bytes.append(UInt8(ascii: "-")) }
         let first = bytes.count
-        var rest = value.magnitude
+        var rest = magnitude
         repeat {
             bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
             rest /= 10
         } while rest > 0
         bytes[first...].reverse()
     }
+
     public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
     public mutating func null() { raw("null") }
 

@@ -3,6 +3,7 @@ import HTTP
 import HTTPClient
 import KafkaTestKit
 import Platform
+import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP client that gets no answer` {

@@ -1,6 +1,7 @@
 import HTTP
 import KafkaTestKit
 import Platform
+import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server under abuse` {

@@ -1,5 +1,6 @@
 import HTTP
 import KafkaTestKit
+import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server` {

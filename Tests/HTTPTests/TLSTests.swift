@@ -2,6 +2,7 @@ import HTTP
 import HTTPClient
 import KafkaTestKit
 import Platform
+import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server with TLS` {

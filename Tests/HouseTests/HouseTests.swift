@@ -54,8 +54,8 @@ import Testing
             for target in manifest.targets(layer) {
                 // No clock, no threads, no I/O.
                 var allowed = Set(target.dependencies).union(pure.contains(layer) ? [] : ofTheSystem)
-                // Traits, for the tests of users too.
-                if target.name == "KafkaTestKit" { allowed.insert("Testing") }
+                // Apart from the kits, because programs that are no tests use those.
+                if target.name == "TestTraits" { allowed.insert("Testing") }
                 for file in try SourceFile.all(below: target.path ?? "Sources/\(target.name)") {
                     for (_, module) in file.imports {
                         #expect(allowed.contains(module), "\(file.path) imports \(module)")

@@ -5,6 +5,7 @@ import Crypto
 import HTTPClient
 import KafkaTestKit
 import Log
+import TestTraits
 import Testing
 
 @testable import Ingest

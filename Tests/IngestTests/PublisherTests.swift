@@ -5,6 +5,7 @@ import Log
 import Platform
 import Synchronization
 import Telemetry
+import TestTraits
 import Testing
 
 @testable import Ingest

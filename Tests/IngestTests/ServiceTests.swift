@@ -11,6 +11,7 @@ import Settings
 import Simulation
 import Synchronization
 import Telemetry
+import TestTraits
 import Testing
 
 /// All parts of ingest on the mock cluster, started in order, stopped in reverse. Stop it before the test ends.

@@ -1,6 +1,7 @@
 import Contract
 import HTTPClient
 import KafkaTestKit
+import TestTraits
 import Testing
 
 @testable import Ingest

@@ -2,6 +2,7 @@ import HTTPClient
 import KafkaTestKit
 import Platform
 import Synchronization
+import TestTraits
 import Testing
 
 @testable import Ingest

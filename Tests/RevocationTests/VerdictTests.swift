@@ -3,6 +3,7 @@ import HTTP
 import KafkaTestKit
 import Platform
 import Synchronization
+import TestTraits
 import Testing
 
 @testable import Crypto

@@ -1,5 +1,6 @@
 // A trait for tests that block.
 
+import KafkaTestKit
 public import Testing
 
 /// Runs a test, or each test of a suite, on a thread of its own. Tests that block in C calls would hold the few threads of the
