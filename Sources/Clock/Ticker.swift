@@ -9,8 +9,9 @@ public import Telemetry
 
 /// Appends a tick to each partition of `notifications`, of both environments, that has been quiet for `interval`.
 ///
-/// The processes that run one share the partitions as members of a consumer group, so each partition has one that ticks. A
-/// condition of health says what is wrong; nothing that is wrong outside the process ends it.
+/// The processes that run one share the partitions as members of a consumer group, so each partition has one that ticks. The
+/// log, the gauge `perennial_clock_working` and a condition of health say what is wrong; nothing that is wrong outside the
+/// process ends it.
 public final class Ticker: ServicePart {
     public struct Configuration: Sendable {
         public var prefix: TopicPrefix
@@ -31,22 +32,36 @@ public final class Ticker: ServicePart {
         }
     }
 
+    /// Which trouble makes the process unready.
+    public enum Readiness: Sendable {
+        /// For a process that is there to tick.
+        case ticking
+        /// For one that has other work: only that brokers refuse the time of this host, with which its own records would be
+        /// wrong or refused. Ticks that others have to write, or that come late, are no reason to send it nothing.
+        case timeOfHost
+    }
+
     public let name = "clock"
     private let parts: [ThreadPart]
 
     /// Adds the condition `clock` to `health`.
-    public init(_ configuration: Configuration, health: Health, metrics: Metrics, logger: Logger) {
+    public init(
+        _ configuration: Configuration, readiness: Readiness, health: Health, metrics: Metrics, logger: Logger
+    ) {
         let status = TickerStatus()
-        health.condition(name) { status.reason }
+        health.condition(name) { status.reason(for: readiness) }
         // Environments share nothing, so that a topic missing in one does not hold up the other.
         parts = Environment.allCases.map { environment in
             let names = Names(prefix: configuration.prefix, environment: environment)
             let instruments = TickerMetrics(metrics, environment)
-            status.set("\(names.topic(.notifications)) has not been seen yet", for: environment)
+            status.set(.init("\(names.topic(.notifications)) has not been seen yet"), for: environment)
             return ThreadPart("clock-\(environment.rawValue)") { stop in
                 let keeper = TickerKeeper(
                     configuration, names: names, metrics: instruments, logger: logger,
-                    setReason: { status.set($0, for: environment) })
+                    setTrouble: { trouble in
+                        status.set(trouble, for: environment)
+                        instruments.isWorking.set(trouble == nil ? 1 : 0)
+                    })
                 try keeper.run(until: stop)
             }
         }
@@ -65,16 +80,30 @@ public final class Ticker: ServicePart {
     }
 }
 
-/// Why ticks do not come, of each environment.
-private final class TickerStatus: Sendable {
-    private let reasons = Mutex<[Environment: String]>([:])
+/// Why ticks do not come.
+struct TickerTrouble: Sendable, Equatable {
+    let words: String
+    /// Brokers refused the time of this host, and have taken none since.
+    let isTimeRefused: Bool
 
-    func set(_ reason: String?, for environment: Environment) { reasons.withLock { $0[environment] = reason } }
+    init(_ words: String, isTimeRefused: Bool = false) {
+        self.words = words
+        self.isTimeRefused = isTimeRefused
+    }
+}
 
-    var reason: String? {
-        let known = reasons.withLock { $0 }
+/// The trouble of each environment.
+final class TickerStatus: Sendable {
+    private let troubles = Mutex<[Environment: TickerTrouble]>([:])
+
+    func set(_ trouble: TickerTrouble?, for environment: Environment) {
+        troubles.withLock { $0[environment] = trouble }
+    }
+
+    func reason(for readiness: Ticker.Readiness) -> String? {
+        let known = troubles.withLock { $0 }.filter { readiness == .ticking || $0.value.isTimeRefused }
         let all = Environment.allCases.compactMap { environment in
-            known[environment].map { "\(environment.rawValue): \($0)" }
+            known[environment].map { "\(environment.rawValue): \($0.words)" }
         }
         return all.isEmpty ? nil : all.joined(separator: "; ")
     }
@@ -86,6 +115,7 @@ struct TickerMetrics: Sendable {
     enum Cause: String, CaseIterable { case topics, timestamp, kafka }
 
     let ticks: Counter
+    let isWorking: Gauge
     let partitions: Gauge
     let rebalances: Counter
     let lateness: Histogram
@@ -95,6 +125,11 @@ struct TickerMetrics: Sendable {
         let name = environment.rawValue
         ticks = metrics.counter(
             "perennial_clock_ticks_total", help: "Ticks that Kafka has acknowledged.", labels: ["environment": name])
+        isWorking = metrics.gauge(
+            "perennial_clock_working",
+            help: "1 while this process ticks or stands by to; 0 when it cannot, for a reason that the log tells.",
+            labels: ["environment": name])
+        isWorking.set(0)
         partitions = metrics.gauge(
             "perennial_clock_partitions", help: "Partitions of notifications that this process ticks.",
             labels: ["environment": name])

@@ -18,17 +18,17 @@ struct TickerKeeper {
     private let names: Names
     private let metrics: TickerMetrics
     private let logger: Logger
-    private let setReason: (String?) -> Void
+    private let setTrouble: (TickerTrouble?) -> Void
 
     init(
         _ configuration: Ticker.Configuration, names: Names, metrics: TickerMetrics, logger: Logger,
-        setReason: @escaping (String?) -> Void
+        setTrouble: @escaping (TickerTrouble?) -> Void
     ) {
         self.configuration = configuration
         self.names = names
         self.metrics = metrics
         self.logger = logger
-        self.setReason = setReason
+        self.setTrouble = setTrouble
     }
 
     /// Throws only for properties of which no client can be made.
@@ -37,12 +37,12 @@ struct TickerKeeper {
         var isRefused = false
         while !stop.isOpen {
             let member = try TickerMember(configuration, names: names, metrics: metrics, logger: logger)
-            member.onSuccess = { [setReason] success in
+            member.onSuccess = { [setTrouble] success in
                 if success == .ticked { isRefused = false }
                 // A clock that was refused is not right before a tick was taken.
                 if isRefused { return }
                 if success != .topicSeen { failures = 0 }
-                setReason(nil)
+                setTrouble(nil)
             }
             let fault: TickerFault
             do throws(TickerFault) {
@@ -54,7 +54,7 @@ struct TickerKeeper {
                 fault = error
             }
             isRefused = isRefused || fault.cause == .timestamp
-            setReason(fault.words)
+            setTrouble(TickerTrouble(fault.words, isTimeRefused: isRefused))
             metrics.count(fault.cause)
             let isKnown = fault.cause == .topics && failures > 0
             logger.log(

@@ -3,6 +3,13 @@
 import CMicroHTTPD
 import Synchronization
 
+extension HTTPServer.Identity {
+    /// Throws what a server that is given it would throw: for those who have to know before they start one.
+    public func check() throws(HTTPServerFault) {
+        _ = try TLSIdentity(self)
+    }
+}
+
 /// Unchecked: made once, then only read; GnuTLS lets any number of handshakes use it at a time.
 final class TLSIdentity: @unchecked Sendable {
     /// Longer chains than this are no chains of a public certificate.

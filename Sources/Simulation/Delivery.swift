@@ -1,22 +1,17 @@
-// How notifications reach their receiver: some twice, some late, some after others, some that nobody signed, and again when
-// the receiver failed.
+// How notifications are sent: some twice, some late, some after others, some that nobody signed.
 
 public import Contract
 
 /// When Apple tries again.
-public struct RetrySchedule: Sendable {
-    /// From the attempt before. In sandbox there is one attempt only.
-    static let hours: [Int64] = [1, 12, 24, 48, 72]
+public enum RetrySchedule {
+    private static let hours: [Int64] = [1, 12, 24, 48, 72]
 
-    /// How many milliseconds of the simulation's time an hour of waiting takes.
-    public var hour: Int64 = 3_600_000
-
-    public init() {}
-
-    /// How long to wait after that attempt, counted from 1, has failed; nil: Apple gives up.
-    public func delay(afterAttempt attempt: Int, in environment: Contract.Environment) -> Int64? {
-        guard environment == .production, Self.hours.indices.contains(attempt - 1) else { return nil }
-        return Self.hours[attempt - 1] * hour
+    /// Milliseconds to wait after each attempt that failed, until Apple gives up. In sandbox there is one attempt only.
+    public static func delays(in environment: Contract.Environment) -> [Int64] {
+        switch environment {
+        case .production: hours.map { $0 * hour }
+        case .sandbox: []
+        }
     }
 }
 
@@ -24,8 +19,6 @@ public struct RetrySchedule: Sendable {
 public struct Post: Sendable {
     /// When it is sent, in the simulation's time.
     public let at: Int64
-    /// Of this request, from 1.
-    public let attempt: Int
     public let notification: SimulatedNotification
     /// nil: genuine.
     public let forgery: Forgery?
@@ -41,7 +34,7 @@ public struct Post: Sendable {
 
 /// Turns notifications into posts in order of time, disturbed at chosen rates; the same seed disturbs the same way.
 ///
-/// Memory grows with the posts that are delayed or wait for another attempt.
+/// Memory grows with the posts that are delayed.
 public struct Delivery: Sequence, IteratorProtocol {
     public struct Configuration: Sendable {
         public var seed: UInt64
@@ -56,7 +49,6 @@ public struct Delivery: Sequence, IteratorProtocol {
         public var forgeries = Forgery.allCases
         /// Milliseconds. Users of Apple's service have seen an hour.
         public var longestDelay: Int64 = 3_600_000
-        public var retries = RetrySchedule()
 
         public init(seed: UInt64) { self.seed = seed }
     }
@@ -83,9 +75,6 @@ public struct Delivery: Sequence, IteratorProtocol {
         random = Randomness(configuration.seed, 5)
     }
 
-    /// Delayed and repeated ones that wait for their time.
-    public var waitingCount: Int { waiting.count }
-
     public mutating func next() -> Post? {
         // Nothing is sent before its `signedDate`: what comes later than the first that waits cannot precede it.
         while let notification = upcoming, waiting.first.map({ notification.at <= $0.post.at }) ?? true {
@@ -93,19 +82,6 @@ public struct Delivery: Sequence, IteratorProtocol {
             plan(notification)
         }
         return waiting.popFirst()?.post
-    }
-
-    /// The receiver failed at `time`, or did not answer. Answers when the next attempt comes; nil: never.
-    @discardableResult
-    public mutating func retry(_ post: Post, at time: Int64) -> Int64? {
-        guard
-            let delay = configuration.retries.delay(
-                afterAttempt: post.attempt, in: post.notification.environment)
-        else { return nil }
-        // Nobody forges with patience.
-        guard post.forgery == nil else { return nil }
-        add(post.notification, at: time + delay, attempt: post.attempt + 1, isDuplicate: post.isDuplicate)
-        return time + delay
     }
 
     /// Every kind of disturbance draws, happen or not: a change of one rate leaves the others where they were.
@@ -133,14 +109,12 @@ public struct Delivery: Sequence, IteratorProtocol {
     }
 
     private mutating func add(
-        _ notification: SimulatedNotification, at time: Int64, attempt: Int = 1, forgery: Forgery? = nil,
-        isDuplicate: Bool = false
+        _ notification: SimulatedNotification, at time: Int64, forgery: Forgery? = nil, isDuplicate: Bool = false
     ) {
         posts += 1
         waiting.insert(
             Waiting(
                 post: Post(
-                    at: time, attempt: attempt, notification: notification, forgery: forgery, isDuplicate: isDuplicate,
-                    place: posts)))
+                    at: time, notification: notification, forgery: forgery, isDuplicate: isDuplicate, place: posts)))
     }
 }

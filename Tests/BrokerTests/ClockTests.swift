@@ -179,6 +179,39 @@ extension RealBroker {
             try await clock.stop()
         }
 
+        // Joining is given two and a half minutes.
+        @Test(.enabled(if: killRounds > 8, "takes three minutes: only at full length"))
+        func `that cannot join its group is not ready alone, and leaves an ingest ready that takes what comes`()
+            async throws
+        {
+            let installation = try await Installation.make("groupless", try await Broker.shared(), partitions: 1)
+            let store = try await MakeBelieveStore.open(telling: ["--seed", "5", "--subscribers", "1"])
+            // An hour, more than brokers let members be silent.
+            let refused = ["session.timeout.ms", "max.poll.interval.ms"].flatMap {
+                ["--kafka.consumer.\($0)", "3600000"]
+            }
+            let clock = try ServiceProcess(["clock"] + installation.settings + refused)
+            let ingest = try ServiceProcess(
+                ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
+                    + installation.settings + refused)
+            for process in [clock, ingest] {
+                try await waitUntil("it is told that nothing ticks", within: patience * 4) {
+                    process.log.contains(#""not ticking""#)
+                }
+            }
+            try await ingest.waitUntilReady()
+            #expect(try await ingest.metric(#"perennial_clock_working{environment="production"}"#) == 0)
+            #expect(try await clock.reasons().contains(#""condition":"clock""#))
+            let body = MakeBelieveStore.body(try store.payload("00000000.jws"))
+            let port = try await ingest.port("ingest listens")
+            try await waitUntil("a post is taken", within: patience) {
+                try await store.post(body: body, to: port) == 200
+            }
+            #expect(try await ingest.reasons().isEmpty)
+            try await ingest.stop()
+            try await clock.stop()
+        }
+
         @Test func `refuses topics with another number of partitions`() async throws {
             let made = try await Installation.make("count", try await Broker.shared(), partitions: 2)
             let clock = try startClock(Installation(broker: made.broker, prefix: made.prefix, partitions: 3))

@@ -1,6 +1,8 @@
 import Crypto
 import Foundation
+import Kafka
 import KafkaTestKit
+import Log
 import Platform
 import Testing
 
@@ -65,6 +67,9 @@ extension RealBroker {
             #expect(letters.map { $0["bytes"] as? Int } == bodies.map(\.count))
             #expect(
                 try await quarantine.lines(["list", "--limit", "2"]).map { $0["key"] as? String } == keys.suffix(2))
+            let few = try await quarantine.deadLetters(["list", "--limit", "1"])
+            #expect(few.standardError == "perennial dead-letters: only the newest are shown; --limit shows more\n")
+            #expect(try await quarantine.deadLetters(["list"]).standardError.isEmpty)
             #expect(try await quarantine.lines(["list", "--reason", "malformed"]).isEmpty)
             #expect(try await quarantine.lines(["list", "--since", "1h"]).count == bodies.count)
             #expect(try await quarantine.lines(["list", "entitlements"]).isEmpty)
@@ -107,6 +112,69 @@ extension RealBroker {
                 #expect(json["receivedDate"] as? Int64 == first)
                 #expect(record.timestamp == first)
                 #expect(json["source"] as? String == "push")
+            }
+        }
+
+        @Test
+        func `that were refused as revoked are never redriven, and under hard none is that Apple says nothing of`()
+            async throws
+        {
+            let installation = try await Installation.make("revoked", try await Broker.shared(), partitions: 1)
+            let store = try await MakeBelieveStore.open(telling: ["--seed", "3", "--subscribers", "3"])
+            let payloads = try store.payloadsByHash().sorted { $0.key < $1.key }.map(\.value)
+            // As ingest files what it refuses; both bodies verify when nobody is asked about revocation.
+            let reasons = ["revoked", "wrong_app"]
+            try await blocking {
+                let producer = try Producer(
+                    .init(clientID: "test", properties: installation.broker.properties)
+                ) { _ in }
+                let topic = try producer.topic(installation.topic("rejected"))
+                for (payload, reason) in zip(payloads, reasons) {
+                    let body = MakeBelieveStore.body(payload)
+                    try producer.send(
+                        to: topic, partition: 0, key: Array(hexadecimal(SHA256.digest(body.span)).utf8).span,
+                        value: body.span, headers: [RecordHeader("reason", reason)])
+                }
+                try producer.flush(by: Deadline(after: patience))
+                producer.close(by: Deadline(after: patience))
+            }
+            try await waitUntil("a topic that was just made can be read", within: patience) {
+                try await run(
+                    productPath("perennial"), ["dead-letters", "list"] + installation.settings,
+                    environment: .only([:]), workingDirectory: "/"
+                ).standardOutput.contains("wrong_app")
+            }
+            func redrive(_ mode: String) async throws -> ProgramResult {
+                try await run(
+                    productPath("perennial"),
+                    ["dead-letters", "redrive", "--apply", "--verify.ocsp", mode] + store.ingestSettings
+                        + installation.settings,
+                    // Nobody listens there.
+                    environment: .only(["http_proxy": "http://127.0.0.1:1"]), workingDirectory: "/")
+            }
+            func published() async throws -> Int {
+                try await installation.broker.readWhole(installation.topic("notifications")).count
+            }
+            let hard = try await redrive("hard")
+            #expect(hard.code == 3)
+            #expect(
+                hard.standardOutput == """
+                    revoked  hold now: 0  refused again: 1 (revoked 1)
+                    wrong_app  hold now: 0  refused again: 1 (no_verdict 1)
+
+                    """)
+            #expect(hard.standardError.contains("no verdict on some"), "\(hard.standardError)")
+            #expect(try await published() == 0)
+            for (count, mode) in ["soft", "off"].enumerated() {
+                let outcome = try await redrive(mode)
+                #expect(outcome.code == 0, "\(outcome.words)")
+                #expect(
+                    outcome.standardOutput == """
+                        revoked  hold now: 0  refused again: 1 (revoked 1)
+                        wrong_app  hold now: 1  refused again: 0
+
+                        """)
+                #expect(try await published() == count + 1)
             }
         }
 

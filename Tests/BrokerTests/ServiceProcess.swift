@@ -46,6 +46,13 @@ final class ServiceProcess: Sendable {
         return answer.status == 503 ? answer.body : ""
     }
 
+    /// In the text that Prometheus reads; nil: there is no such series.
+    func metric(_ series: String) async throws -> Double? {
+        let text = try await answer(try await port("admin server listens"), "/metrics").body
+        return text.split(separator: "\n").first { $0.hasPrefix(series + " ") }
+            .flatMap { Double($0.dropFirst(series.utf8.count + 1)) }
+    }
+
     /// SIGTERM; the exit code of a clean end is 0.
     func stop() async throws {
         #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")

@@ -31,6 +31,40 @@ private final class Endpoint: HTTPHandler {
     }
 }
 
+/// Answers only when each of three subscribers has a post that waits for it, and notices when one has two.
+private final class ThreeAtOnce: HTTPHandler {
+    private struct State {
+        var waiting: [Int: Responder] = [:]
+        var order: [Int] = []
+        var overlaps = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// The numbers of the posts as they came.
+    var order: [Int] { state.withLock { $0.order } }
+    var overlaps: Int { state.withLock { $0.overlaps } }
+
+    func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
+    func handle(_ request: HTTPRequest, _ responder: Responder) {
+        let post = number(in: String(decoding: request.body, as: UTF8.self))
+        let answered: [Responder] = state.withLock { state in
+            state.order.append(post)
+            let overlapped = state.waiting.updateValue(responder, forKey: post % 3)
+            if overlapped != nil { state.overlaps += 1 }
+            // Once it has failed it is to end.
+            guard state.waiting.count == 3 || state.overlaps > 0 else { return [] }
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values) + (overlapped.map { [$0] } ?? [])
+        }
+        for responder in answered { responder.respond(.text(200, "")) }
+    }
+}
+
+private func number(in body: String) -> Int {
+    body.firstMatch(of: #/payload-(\d+)/#).flatMap { Int($0.1) } ?? -1
+}
+
 /// What the journal was told of a post.
 private struct Entry: Equatable {
     let uuid: String
@@ -43,11 +77,12 @@ private struct Entry: Equatable {
     private static let hour: Int64 = 3_600_000
 
     private func parcel(
-        _ number: Int, at: Int64 = 0, _ expectation: Parcel.Expectation = .accepted,
+        _ number: Int, of subscriber: Int? = nil, at: Int64 = 0, _ expectation: Parcel.Expectation = .accepted,
         retryDelays: [Int64] = [1, 12, 24, 48, 72].map { $0 * hour }
     ) -> Parcel {
         Parcel(
-            at: at, notificationUUID: "\(number)", expectation: expectation, retryDelays: retryDelays,
+            at: at, subscriber: subscriber ?? number, notificationUUID: "\(number)", expectation: expectation,
+            retryDelays: retryDelays,
             payload: { Array("payload-\(number)".utf8) })
     }
 
@@ -57,12 +92,20 @@ private struct Entry: Equatable {
         answer: @escaping Endpoint.Answer
     ) async throws -> (endpoint: Endpoint, entries: [Entry], tally: Tally) {
         let endpoint = Endpoint(answer)
+        let (entries, tally) = try await deliver(parcels, to: endpoint, adjust: adjust)
+        return (endpoint, entries, tally)
+    }
+
+    private func deliver(
+        _ parcels: [Parcel], to endpoint: any HTTPHandler,
+        adjust: @escaping @Sendable (inout Courier.Options) -> Void
+    ) async throws -> (entries: [Entry], tally: Tally) {
         let server = try HTTPServer(
             HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!), handler: endpoint,
             metrics: Metrics(), logger: Logger { _ in })
         defer { server.stop(by: Deadline(after: .seconds(5))) }
         let url = "http://\(server.address)/notifications"
-        let (entries, tally) = try await blocking {
+        return try await blocking {
             var options = Courier.Options(url: url)
             options.retryScale = Double(Self.hour) * 10
             adjust(&options)
@@ -78,7 +121,6 @@ private struct Entry: Equatable {
             try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
             return (entries.withLock { $0 }, courier.tally)
         }
-        return (endpoint, entries, tally)
     }
 
     @Test func `posts every payload once when it is taken`() async throws {
@@ -95,6 +137,27 @@ private struct Entry: Equatable {
             .text(200, "")
         }
         #expect(endpoint.bodies == (0..<50).map { #"{"signedPayload":"payload-\#($0)"}"# })
+    }
+
+    @Test func `keeps the order of each subscriber's posts over many connections`() async throws {
+        let parcels = (0..<120).map { parcel($0, of: $0 % 3) }
+        // It answers three subscribers at a time: who waited for another's answer would wait for ever.
+        let endpoint = ThreeAtOnce()
+        let (entries, tally) = try await deliver(parcels, to: endpoint) { $0.connections = 16 }
+        for subscriber in 0..<3 {
+            #expect(endpoint.order.filter { $0 % 3 == subscriber } == Array(stride(from: subscriber, to: 120, by: 3)))
+        }
+        #expect(endpoint.overlaps == 0, "a post was sent before the one before it was answered")
+        #expect(entries.count == 120 && tally.isAllRight)
+    }
+
+    @Test func `keeps nobody back for a post that has to be sent again`() async throws {
+        let parcels = [parcel(0, of: 7), parcel(1, of: 7), parcel(2, of: 7)]
+        let (endpoint, entries, _) = try await deliver(parcels, adjust: { $0.retryScale = 3600 }) { body, earlier in
+            .text(body.contains("payload-0") && earlier == 0 ? 503 : 200, "")
+        }
+        #expect(endpoint.bodies.map(number(in:)) == [0, 1, 2, 0])
+        #expect(entries.map(\.uuid) == ["1", "2", "0"])
     }
 
     @Test(arguments: [503, 400, 500, 301, 207])

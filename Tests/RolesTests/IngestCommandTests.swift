@@ -1,4 +1,5 @@
 import Contract
+import Crypto
 import HTTPClient
 import Kafka
 import KafkaTestKit
@@ -36,16 +37,43 @@ import Testing
         #expect(result.standardError.contains(words), "\(result.standardError)")
     }
 
-    @Test func `ends with 3 when its certificate is none`() async throws {
+    /// By `check` too, before it says anything good of the settings.
+    @Test(arguments: ["ingest", "check"])
+    func `ends with 2 when the files that settings name do not hold what they should`(_ command: String) async throws {
         let folder = try ScratchDirectory("ingest-command")
         let apps = try folder.write(Self.apps, to: "apps.json")
-        let result = try await perennial([
-            "ingest", "--apps", apps, "--ingest.tls.key", apps, "--ingest.tls.certificate", apps,
-            "--kafka.bootstrap.servers", "127.0.0.1:1", "--admin.listen", "127.0.0.1:0", "--ingest.listen",
-            "127.0.0.1:0",
-        ])
-        #expect(result.code == 3)
-        #expect(result.standardError.contains("the certificate is not PEM"), "\(result.standardError)")
+        let (key, other) = (SigningKey(.p256), SigningKey(.p256))
+        let now = WallClock.milliseconds()
+        let request = CertificateRequest(
+            commonName: "localhost", serial: [1], validity: now - 3_600_000...now + 86_400_000,
+            extensions: [.basicConstraints(isAuthority: false, pathLength: nil)])
+        let der = try Certificate.make(request, key: key).der
+        let certificate = try folder.write(
+            "-----BEGIN CERTIFICATE-----\n\(String(decoding: Base64.encodeStandard(der.span), as: UTF8.self))\n"
+                + "-----END CERTIFICATE-----\n", to: "certificate.pem")
+        let ownKey = try folder.write(String(decoding: key.pem, as: UTF8.self), to: "own.key")
+        let otherKey = try folder.write(String(decoding: other.pem, as: UTF8.self), to: "other.key")
+        func outcome(_ certificate: String, _ key: String, _ more: [String] = []) async throws -> ProgramResult {
+            let listen =
+                command == "ingest" ? ["--ingest.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0"] : []
+            return try await perennial(
+                [command, "--apps", apps, "--ingest.tls.certificate", certificate, "--ingest.tls.key", key]
+                    + ["--kafka.bootstrap.servers", "127.0.0.1:1"] + listen + more)
+        }
+        for (result, words) in [
+            (try await outcome(apps, apps), "the certificate is not PEM"),
+            (try await outcome(certificate, otherKey), "the key does not belong to the certificate"),
+            (try await outcome(certificate, certificate), "the key is not unencrypted PEM"),
+            (try await outcome(certificate, ownKey, ["--verify.roots", certificate]), "is no authority's"),
+        ] {
+            #expect(result.code == 2, "\(result.words)")
+            #expect(result.standardError.contains(words), "\(result.standardError)")
+            #expect(result.standardOutput.isEmpty, "\(result.standardOutput)")
+        }
+        guard command == "check" else { return }
+        // With the right ones it goes on to Kafka, where nobody is.
+        let right = try await outcome(certificate, ownKey)
+        #expect(right.code == 1 && right.standardOutput.hasPrefix("ok      settings\n"), "\(right.words)")
     }
 
     @Test func `takes a notification, survives SIGHUP, and ends with 0 at SIGTERM`() async throws {

@@ -195,6 +195,14 @@ private let story = ["--from=2025-01-01", "--days=500"]
         (["--days=4000", "--out=x"], "--days must be a whole number from 1 to 3650, not \"4000\""),
         (["--environment=prod", "--out=x"], "--environment must be production, sandbox or both, not \"prod\""),
         (["--from=2025-02-29", "--out=x"], "--from must be a day that exists, as 2026-01-31, not \"2025-02-29\""),
+        (
+            ["--from=2013-12-31", "--out=x"],
+            "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid"
+        ),
+        (
+            ["--from=2049-12-31", "--days=2", "--out=x"],
+            "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid"
+        ),
         (["--speed=0", "--out=x"], "--speed must be a number above 0, as 60 or 0.5, not \"0\""),
         (["--rate=1e3", "--out=x"], "--rate must be a number above 0, as 60 or 0.5, not \"1e3\""),
         (
@@ -214,6 +222,12 @@ private let story = ["--from=2025-01-01", "--days=500"]
         let outcome = try await simulate(arguments)
         #expect(outcome.code == .wrongUsage)
         #expect(outcome.messages.first == "perennial simulate: \(words)")
+    }
+
+    @Test(arguments: ["--from=2014-01-01", "--from=2049-12-31"])
+    func `tells stories on every day on which its certificates are valid`(_ from: String) async throws {
+        let options = [from, "--days=1", "--subscribers=3", "--out=\(path("out"))", "--root=\(path("root.pem"))"]
+        #expect(try await simulate(options).code == .done)
     }
 
     @Test func `gives up when a file cannot be written`() async throws {

@@ -18,7 +18,7 @@ import Testing
         let all = Array(try Simulation(configuration(subscribers: 150)).notifications)
         let posts = try posts { _ in }
         #expect(posts.map(\.notification.notificationUUID) == all.map(\.notificationUUID))
-        #expect(posts.allSatisfy { $0.at == $0.notification.at && $0.attempt == 1 && $0.forgery == nil })
+        #expect(posts.allSatisfy { $0.at == $0.notification.at && $0.forgery == nil })
     }
 
     @Test func `disturbs at the rates asked for, alike for one seed, never before the time`() throws {
@@ -50,40 +50,8 @@ import Testing
         #expect(zip(order, order.dropFirst()).contains { $0 > $1 }, "some are overtaken")
     }
 
-    @Test func `comes again as Apple does, six times in all`() throws {
-        let hours = RetrySchedule()
-        var scaled = RetrySchedule()
-        scaled.hour = 1000
-        let waits = (1...6).map { hours.delay(afterAttempt: $0, in: .production) }
-        #expect(waits == [1, 12, 24, 48, 72].map { $0 * 3_600_000 } + [nil])
-        #expect(scaled.delay(afterAttempt: 2, in: .production) == 12_000)
-        #expect(hours.delay(afterAttempt: 1, in: .sandbox) == nil)
-    }
-
-    @Test func `posts a failed one again with the same bytes, in its place among the others`() throws {
-        let simulation = try Simulation(configuration(subscribers: 20))
-        let authority = try SimulatedAuthority(seed: 1)
-        let forger = try Forger(authority, seed: 1)
-        var delivery = Delivery(simulation.notifications, Delivery.Configuration(seed: 1))
-        let next = delivery.next()
-        let first = try #require(next)
-        let payload = first.signedPayload(by: authority, forger: forger)
-        var attempts = [first.at]
-        var failed = first
-        var last = first.at
-        let due = delivery.retry(first, at: first.at + 2000)
-        #expect(due == first.at + 2000 + 3_600_000)
-        while let post = delivery.next() {
-            #expect(post.at >= last)
-            last = post.at
-            guard post.notification.notificationUUID == first.notification.notificationUUID else { continue }
-            #expect(post.attempt == failed.attempt + 1)
-            #expect(post.signedPayload(by: authority, forger: forger) == payload)
-            attempts.append(post.at)
-            failed = post
-            delivery.retry(post, at: post.at)
-        }
-        #expect(attempts.count == 6)
-        #expect(attempts[5] - attempts[1] == 156 * 3_600_000)
+    @Test func `comes again as Apple does, six times in all`() {
+        #expect(RetrySchedule.delays(in: .production) == [1, 12, 24, 48, 72].map { $0 * 3_600_000 })
+        #expect(RetrySchedule.delays(in: .sandbox).isEmpty)
     }
 }

@@ -6,74 +6,94 @@ import Testing
 private struct Course: Sendable, CustomTestStringConvertible {
     let story: Story
     let kinds: [String]
-    var sandbox = false
+    let place: Place
+
+    enum Place {
+        /// Nothing comes between them, nor after.
+        case end
+        /// Nothing comes between them; the story goes on.
+        case middle
+        /// Refunds of the rest of a plan, renewals of others may come between.
+        case scattered
+    }
 
     var testDescription: String { "\(story)" }
 
-    init(_ story: Story, _ kinds: String...) {
-        self.story = story
-        self.kinds = kinds
+    init(_ story: Story, _ place: Place, _ kinds: String...) {
+        (self.story, self.place, self.kinds) = (story, place, kinds)
+    }
+
+    func holds(in told: [String]) -> Bool {
+        switch place {
+        case .end: told.suffix(kinds.count) == kinds[...]
+        case .middle: told.contains(kinds)
+        case .scattered: told.holds(inOrder: kinds)
+        }
     }
 }
 
 private let courses = [
-    Course(.trialToPaid, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1"),
+    Course(.trialToPaid, .middle, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1"),
     Course(
-        .trialCancelled, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
+        .trialCancelled, .end, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
         "EXPIRED/VOLUNTARY 2"),
-    Course(.graceRecovered, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(.graceRecovered, .middle, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_RENEW/BILLING_RECOVERY 1"),
     Course(
-        .graceRecoveredLate, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3",
+        .graceRecoveredLate, .middle, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3",
         "DID_RENEW/BILLING_RECOVERY 1"),
-    Course(.retryLost, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
-    Course(.graceLost, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3", "EXPIRED/BILLING_RETRY 2"),
-    Course(.retryRecovered, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(.retryLost, .end, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(.graceLost, .end, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "GRACE_PERIOD_EXPIRED 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(.retryRecovered, .middle, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
     Course(
-        .graceCancelled, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 2",
+        .graceCancelled, .end, "DID_FAIL_TO_RENEW/GRACE_PERIOD 4", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 2",
         "EXPIRED/VOLUNTARY 2"),
-    Course(.commitmentRecovered, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
-    Course(.commitmentLost, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
+    Course(.commitmentRecovered, .middle, "DID_FAIL_TO_RENEW 3", "DID_RENEW/BILLING_RECOVERY 1"),
+    Course(.commitmentLost, .end, "DID_FAIL_TO_RENEW 3", "EXPIRED/BILLING_RETRY 2"),
     Course(
-        .commitmentCancelled, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1",
+        .commitmentCancelled, .end, "SUBSCRIBED/INITIAL_BUY 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1",
         "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1",
         "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "DID_RENEW 1", "EXPIRED/VOLUNTARY 2"),
-    Course(.upgraded, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_PREF/UPGRADE 1", "DID_RENEW 1"),
-    Course(.downgraded, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_RENEW 1"),
-    Course(.changeDropped, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_CHANGE_RENEWAL_PREF 1", "DID_RENEW 1"),
-    Course(.refunded, "CONSUMPTION_REQUEST 1", "REFUND 5", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 5"),
-    Course(.refundReversed, "REFUND 5", "REFUND_REVERSED 1", "EXPIRED/VOLUNTARY 2"),
-    Course(.refundDeclined, "CONSUMPTION_REQUEST 1", "REFUND_DECLINED 1", "DID_RENEW 1"),
-    Course(.refundOfEarlierPeriod, "DID_RENEW 1", "CONSUMPTION_REQUEST 1", "REFUND 1", "DID_RENEW 1"),
-    Course(.priceIgnored, "PRICE_INCREASE/PENDING 1", "EXPIRED/PRICE_INCREASE 2"),
-    Course(.priceAccepted, "PRICE_INCREASE/PENDING 1", "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
-    Course(.priceWithoutConsent, "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
-    Course(.priceCancelled, "PRICE_INCREASE/PENDING 1", "DID_CHANGE_RENEWAL_STATUS 1", "EXPIRED/VOLUNTARY 2"),
-    Course(.productNotForSale, "SUBSCRIBED/INITIAL_BUY 1", "EXPIRED/PRODUCT_NOT_FOR_SALE 2"),
-    Course(.endedForAnotherReason, "SUBSCRIBED/INITIAL_BUY 1", "EXPIRED 2"),
+    Course(.upgraded, .scattered, "SUBSCRIBED/INITIAL_BUY 1", "DID_CHANGE_RENEWAL_PREF/UPGRADE 1", "DID_RENEW 1"),
+    Course(.downgraded, .middle, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_RENEW 1"),
+    Course(.changeDropped, .middle, "DID_CHANGE_RENEWAL_PREF/DOWNGRADE 1", "DID_CHANGE_RENEWAL_PREF 1", "DID_RENEW 1"),
+    Course(.refunded, .end, "CONSUMPTION_REQUEST 1", "REFUND 5", "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 5"),
     Course(
-        .cancelledAndSaved, "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
+        .refundReversed, .end, "CONSUMPTION_REQUEST 1", "REFUND 5",
+        "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 5", "REFUND_REVERSED 1", "EXPIRED/VOLUNTARY 2"),
+    Course(.refundDeclined, .middle, "CONSUMPTION_REQUEST 1", "REFUND_DECLINED 1", "DID_RENEW 1"),
+    Course(.refundOfEarlierPeriod, .middle, "DID_RENEW 1", "CONSUMPTION_REQUEST 1", "REFUND 1", "DID_RENEW 1"),
+    Course(.priceIgnored, .end, "PRICE_INCREASE/PENDING 1", "EXPIRED/PRICE_INCREASE 2"),
+    Course(.priceAccepted, .middle, "PRICE_INCREASE/PENDING 1", "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
+    Course(.priceWithoutConsent, .middle, "PRICE_INCREASE/ACCEPTED 1", "DID_RENEW 1"),
+    Course(.priceCancelled, .end, "PRICE_INCREASE/PENDING 1", "DID_CHANGE_RENEWAL_STATUS 1", "EXPIRED/VOLUNTARY 2"),
+    Course(.productNotForSale, .end, "EXPIRED/PRODUCT_NOT_FOR_SALE 2"),
+    Course(.endedForAnotherReason, .end, "EXPIRED 2"),
+    Course(
+        .cancelledAndSaved, .middle, "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_DISABLED 1",
         "DID_CHANGE_RENEWAL_STATUS/AUTO_RENEW_ENABLED 1", "DID_RENEW 1"),
-    Course(.resubscribed, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
-    Course(.winBack, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
-    Course(.promotionalOffer, "OFFER_REDEEMED 1", "DID_RENEW 1"),
-    Course(.offerUpgrade, "OFFER_REDEEMED/UPGRADE 1", "DID_RENEW 1"),
-    Course(.offerDowngrade, "OFFER_REDEEMED/DOWNGRADE 1", "DID_RENEW 1"),
-    Course(.familyMemberLeft, "SUBSCRIBED/INITIAL_BUY 1", "SUBSCRIBED/INITIAL_BUY 1", "REVOKE 5", "DID_RENEW 1"),
-    Course(.familyPurchaserRefunded, "REFUND 5", "REVOKE 5", "REVOKE 5"),
-    Course(.extended, "RENEWAL_EXTENDED 1", "DID_RENEW 1"),
-    Course(.massExtension, "RENEWAL_EXTENDED 1", "RENEWAL_EXTENSION/SUMMARY", "DID_RENEW 1"),
-    Course(.extensionFailed, "RENEWAL_EXTENSION/FAILURE 1", "DID_RENEW 1"),
-    Course(.consumableRefunded, "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND"),
-    Course(.nonConsumableShared, "ONE_TIME_CHARGE", "ONE_TIME_CHARGE", "REVOKE"),
-    Course(.nonRenewing, "ONE_TIME_CHARGE"),
+    Course(.resubscribed, .middle, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
+    Course(.winBack, .middle, "EXPIRED/VOLUNTARY 2", "SUBSCRIBED/RESUBSCRIBE 1", "DID_RENEW 1"),
+    Course(.promotionalOffer, .middle, "OFFER_REDEEMED 1", "DID_RENEW 1"),
+    Course(.offerUpgrade, .scattered, "OFFER_REDEEMED/UPGRADE 1", "DID_RENEW 1"),
+    Course(.offerDowngrade, .middle, "OFFER_REDEEMED/DOWNGRADE 1", "DID_RENEW 1"),
     Course(
-        .externalPurchase, "EXTERNAL_PURCHASE_TOKEN/CREATED", "EXTERNAL_PURCHASE_TOKEN/ACTIVE_TOKEN_REMINDER",
+        .familyMemberLeft, .scattered, "SUBSCRIBED/INITIAL_BUY 1", "SUBSCRIBED/INITIAL_BUY 1", "REVOKE 5", "DID_RENEW 1"
+    ),
+    Course(.familyPurchaserRefunded, .end, "CONSUMPTION_REQUEST 1", "REFUND 5", "REVOKE 5", "REVOKE 5"),
+    Course(.extended, .middle, "RENEWAL_EXTENDED 1", "DID_RENEW 1"),
+    Course(.massExtension, .middle, "RENEWAL_EXTENDED 1", "RENEWAL_EXTENSION/SUMMARY", "DID_RENEW 1"),
+    Course(.extensionFailed, .middle, "RENEWAL_EXTENSION/FAILURE 1", "DID_RENEW 1"),
+    Course(.consumableRefunded, .end, "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND"),
+    Course(.nonConsumableShared, .end, "ONE_TIME_CHARGE", "ONE_TIME_CHARGE", "REVOKE"),
+    Course(.nonRenewing, .end, "ONE_TIME_CHARGE"),
+    Course(
+        .externalPurchase, .end, "EXTERNAL_PURCHASE_TOKEN/CREATED", "EXTERNAL_PURCHASE_TOKEN/ACTIVE_TOKEN_REMINDER",
         "EXTERNAL_PURCHASE_TOKEN/UNREPORTED"),
-    Course(.consentRescinded, "RESCIND_CONSENT"),
-    Course(.metadataUpdated, "METADATA_UPDATE 1"),
-    Course(.migrated, "MIGRATION 1"),
-    Course(.priceChanged, "PRICE_CHANGE 1"),
-    Course(.test, "TEST"),
+    Course(.consentRescinded, .end, "RESCIND_CONSENT"),
+    Course(.metadataUpdated, .middle, "METADATA_UPDATE 1"),
+    Course(.migrated, .middle, "MIGRATION 1"),
+    Course(.priceChanged, .middle, "PRICE_CHANGE 1"),
+    Course(.test, .end, "TEST"),
 ]
 
 @Suite struct `The stories` {
@@ -84,7 +104,7 @@ private let courses = [
             let told = simulation.life(of: subscriber).notifications.map { notification in
                 notification.kind + (notification.status.map { " \($0)" } ?? "")
             }
-            #expect(told.holds(inOrder: course.kinds), "\(told)")
+            #expect(course.holds(in: told), "\(told)")
         }
     }
 

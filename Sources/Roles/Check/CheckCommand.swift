@@ -27,6 +27,13 @@ struct CheckRun {
 
     func run() -> ExitCode {
         let deadline = Deadline(after: Self.limit)
+        do throws(ConfigurationFaults) {
+            // What ingest would refuse to start with.
+            _ = try checkedPolicy(configuration)
+        } catch {
+            for fault in error.faults { output.message("perennial check: \(fault)") }
+            return .wrongUsage
+        }
         output.data("ok      settings")
         for warning in [LibraryVersion.librdkafka, .openSSL, .rocksDB].flatMap(\.warnings) {
             output.message("warning: \(warning)")

@@ -29,7 +29,8 @@ extension Command {
             let admin = AdminServer(
                 listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
             let ticker = Ticker(
-                Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+                Ticker.Configuration(configuration), readiness: .ticking, health: health, metrics: metrics,
+                logger: logger)
             return Service([admin, ticker], health: health, logger: logger).run()
         })
 }

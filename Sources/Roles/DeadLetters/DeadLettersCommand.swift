@@ -29,10 +29,11 @@ extension Command {
             LETTER is PARTITION:OFFSET, or the beginning of a key (the SHA-256 of what was refused), as list shows them.
             show decodes the signed payload of a notification. It verifies nothing.
             redrive verifies refused notifications again, with the settings as they are now, and publishes those that hold as
-            ingest would have, received when they first came. Letters stay where they are: a second redrive publishes them again,
+            ingest would have, received when they first came. What was refused as revoked is refused again. Letters stay where they are: a second redrive publishes them again,
             which readers take for the repetitions that they are. Workers' dead letters cannot be redriven in this version.
             Topics of both environments, unless --environment names one.
-            Exit code 1: show has found no such letter. 3: Kafka did not answer, or did not take everything.
+            Exit code 1: show has found no such letter. 3: Kafka did not answer, or did not take everything, or there was no
+            verdict because verify.ocsp is hard and Apple did not say whether the certificates are revoked.
             """,
         action: .configured { invocation, configuration in
             let query: LetterQuery

@@ -14,23 +14,26 @@ struct LetterList {
         let limit = query.limit ?? LetterQuery.defaultListLimit
         var newest = NewestLetters(limit: limit)
         var progress = ProgressBar.standardError()
+        var hasOlder = false
         for scan in scans {
             // What a filter leaves out may be anything, so then everything is looked at.
             let start: LetterScan.Start =
                 query.since.map { .time($0) } ?? (query.reasons.isEmpty ? .newest(limit) : .beginning)
-            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
+            let begins = try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
                 record throws(DeadLettersFault) in
                 let letter = Letter(record, in: scan.environment)
                 if query.matches(letter) { newest.add(letter) }
                 return true
             }
+            if case .newest = start, begins == .later { hasOlder = true }
         }
         progress.end()
         let letters = newest.sorted
         for letter in letters { output.data(query.isJSON ? letter.jsonLine : letter.textLine) }
         if letters.isEmpty { output.message("perennial dead-letters: there are none") }
-        if newest.leftOut > 0 {
-            output.message("perennial dead-letters: \(newest.leftOut) older ones are not shown; --limit shows more")
+        if hasOlder || newest.hasLeftOut {
+            // How many is not known: of older ones only the places are, and not every place holds a letter.
+            output.message("perennial dead-letters: only the newest are shown; --limit shows more")
         }
         return .done
     }
@@ -53,7 +56,7 @@ struct NewestLetters {
         if letters.count >= 2 * limit { letters = Array(sorted) }
     }
 
-    var leftOut: Int { count - min(count, limit) }
+    var hasLeftOut: Bool { count > limit }
 
     /// Oldest first.
     var sorted: ArraySlice<Letter> {

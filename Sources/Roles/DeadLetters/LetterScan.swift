@@ -50,6 +50,12 @@ struct LetterScan: Sendable {
         case position(partition: Int32, offset: Int64)
     }
 
+    enum Begin {
+        /// With the oldest record that there is, in every partition.
+        case oldest
+        case later
+    }
+
     let environment: Contract.Environment
     let topic: String
     /// A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
@@ -64,10 +70,12 @@ struct LetterScan: Sendable {
     /// - Parameters:
     ///   - progress: called after each record with the fraction that has been passed, 0 to 1.
     ///   - body: false ends the reading.
+    /// - Returns: where the reading began.
+    @discardableResult
     func run(
         from start: Start, progress: (_ fraction: Double) -> Void = { _ in },
         _ body: (borrowing ConsumedRecord) throws(DeadLettersFault) -> Bool
-    ) throws(DeadLettersFault) {
+    ) throws(DeadLettersFault) -> Begin {
         let consumer: Consumer
         do throws(PropertyFault) {
             consumer = try Consumer(.init(clientID: "perennial-dead-letters", groupID: group, properties: kafka))
@@ -75,11 +83,11 @@ struct LetterScan: Sendable {
             throw DeadLettersFault(.wrongUsage, error.description)
         }
         defer { consumer.close(by: Deadline(after: .seconds(5))) }
-        var (starts, ends) = try asking { () throws(KafkaFault) in try range(start, consumer) }
+        var (starts, ends, begin) = try asking { () throws(KafkaFault) in try range(start, consumer) }
         ends = ends.filter { starts[$0.key, default: $0.value] < $0.value }
         starts = starts.filter { ends[$0.key] != nil }
         let total = ends.reduce(0) { $0 + $1.value.value - starts[$1.key, default: $1.value].value }
-        if ends.isEmpty { return }
+        if ends.isEmpty { return begin }
         try asking { () throws(KafkaFault) in try consumer.assign(starts) }
         var done: Int64 = 0
         var patience = Deadline(after: Self.silenceLimit)
@@ -97,34 +105,40 @@ struct LetterScan: Sendable {
             guard let end = ends[partition], record.offset < end.value else { continue }
             if NextOffset(after: record.offset) == end { ends[partition] = nil }
             done += 1
-            if try !body(record) { return }
+            if try !body(record) { return begin }
             progress(Double(done) / Double(max(1, total)))
         }
+        return begin
     }
 
     private func range(
         _ start: Start, _ consumer: Consumer
-    ) throws(KafkaFault) -> (starts: [TopicPartition: NextOffset], ends: [TopicPartition: NextOffset]) {
+    ) throws(KafkaFault) -> (
+        starts: [TopicPartition: NextOffset], ends: [TopicPartition: NextOffset], begin: Begin
+    ) {
         let all = partitions.map { TopicPartition(topic, $0) }
         let deadline = Deadline(after: Self.answerLimit)
         var ends = try consumer.ends(of: all, by: deadline)
         let beginnings = try consumer.beginnings(of: all, by: deadline)
+        var starts: [TopicPartition: NextOffset]
         switch start {
-        case .beginning: return (beginnings, ends)
-        case .time(let time): return (try consumer.offsets(at: time, in: all, by: deadline), ends)
+        case .beginning: starts = beginnings
+        case .time(let time): starts = try consumer.offsets(at: time, in: all, by: deadline)
         case .newest(let count):
-            let starts = ends.map { partition, end in
-                (partition, max(beginnings[partition, default: end], NextOffset(end.value - Int64(count))))
+            starts = [:]
+            for (partition, end) in ends {
+                starts[partition] = max(beginnings[partition, default: end], NextOffset(end.value - Int64(count)))
             }
-            return (Dictionary(uniqueKeysWithValues: starts), ends)
         case .position(let number, let offset):
             let partition = TopicPartition(topic, number)
             guard let beginning = beginnings[partition], let end = ends[partition],
                 (beginning.value..<end.value).contains(offset)
-            else { return ([:], [:]) }
+            else { return ([:], [:], .later) }
             ends = [partition: NextOffset(after: offset)]
-            return ([partition: NextOffset(offset)], ends)
+            starts = [partition: NextOffset(offset)]
         }
+        let isLater = starts.contains { partition, first in beginnings[partition].map { $0 < first } ?? false }
+        return (starts, ends, isLater ? .later : .oldest)
     }
 
     private func silence(_ consumer: Consumer) -> DeadLettersFault {

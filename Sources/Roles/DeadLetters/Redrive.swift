@@ -12,9 +12,12 @@ struct Redrive {
     /// What became of the letters of one reason.
     private struct Tally {
         var hold = 0
-        /// By the reason they have now.
+        /// By the reason they have now, or `noVerdict`.
         var refused: [String: Int] = [:]
     }
+
+    /// Beside the reason codes, in what is printed.
+    private static let noVerdict = "no_verdict"
 
     let query: LetterQuery
     let configuration: Configuration
@@ -23,12 +26,6 @@ struct Redrive {
 
     /// The policy of ingest, which decides about the same bodies.
     static func policy(_ configuration: Configuration) throws(DeadLettersFault) -> VerificationPolicy {
-        guard configuration.verification.ocsp != .hard else {
-            throw DeadLettersFault(
-                .wrongUsage,
-                "verify.ocsp is hard, and redrive asks nobody about revocation: set it to soft for this call if that will do"
-            )
-        }
         do throws(ConfigurationFaults) {
             return try VerificationPolicy(configuration)
         } catch {
@@ -39,7 +36,8 @@ struct Redrive {
     func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
         let publisher = query.applies ? try RedrivePublisher(configuration) : nil
         defer { publisher?.close() }
-        let verifier = Verifier(policy)
+        let judge = try judge()
+        defer { judge.close() }
         let records = RecordFactory(
             app: "perennial/\(PerennialVersion.text)",
             archivesSignedPayloads: configuration.verification.archivesSignedPayloads)
@@ -56,8 +54,12 @@ struct Redrive {
                 if let limit = query.limit, count == limit { return false }
                 count += 1
                 do throws(Rejection) {
-                    let jws = try NotificationBody.signedPayload(of: record.copyOfValue() ?? [])
-                    let notification = try verifier.notification(jws, now: WallClock.milliseconds())
+                    let found = try judge.notification(
+                        in: record.copyOfValue() ?? [], refusedAs: letter.reason, now: WallClock.milliseconds())
+                    guard let (notification, jws) = found else {
+                        tallies[letter.reason, default: Tally()].refused[Self.noVerdict, default: 0] += 1
+                        return true
+                    }
                     tallies[letter.reason, default: Tally()].hold += 1
                     let made = records.records(of: notification, jws: jws, receivedDate: letter.firstTime)
                     publisher?.publish(made)
@@ -71,7 +73,21 @@ struct Redrive {
         try publisher?.finish()
         progress.end()
         report(tallies)
-        return .done
+        guard tallies.values.contains(where: { $0.refused[Self.noVerdict] != nil }) else { return .done }
+        output.message(
+            "perennial dead-letters: no verdict on some: verify.ocsp is hard, and whether the certificates are revoked is "
+                + "not known")
+        return .gaveUp
+    }
+
+    private func judge() throws(DeadLettersFault) -> RedriveJudge {
+        do {
+            let message = output.message
+            return try RedriveJudge(
+                policy, ocsp: configuration.verification.ocsp, message: { message("perennial dead-letters: \($0)") })
+        } catch {
+            throw DeadLettersFault(.gaveUp, "\(error)")
+        }
     }
 
     private var start: LetterScan.Start {

@@ -25,7 +25,7 @@ extension Command {
             }
             var policy: VerificationPolicy
             do throws(ConfigurationFaults) {
-                policy = try VerificationPolicy(configuration)
+                policy = try checkedPolicy(configuration)
             } catch {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
@@ -54,7 +54,10 @@ extension Command {
         let ingest = IngestService(
             configuration, judge: VerifierPool(policy, revocation: revocations),
             app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
-        let ticker = Ticker(Ticker.Configuration(configuration), health: health, metrics: metrics, logger: logger)
+        // Notifications are taken whoever ticks.
+        let ticker = Ticker(
+            Ticker.Configuration(configuration), readiness: .timeOfHost, health: health, metrics: metrics,
+            logger: logger)
         // Before those who ask it, so that it stops after them.
         let asked: [any ServicePart] = revocations.map { [$0] } ?? []
         return Service(asked + [admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload)

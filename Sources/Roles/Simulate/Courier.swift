@@ -1,4 +1,4 @@
-// Posts what the make-believe App Store has to tell, as Apple does: in order, and again when it is not taken.
+// Posts what the make-believe App Store has to tell: each subscriber's in order, and as Apple does again when it is not taken.
 
 import Crypto
 import HTTPClient
@@ -32,6 +32,7 @@ struct Courier {
         (_ parcel: Parcel, _ sha256: [UInt8], _ sends: Int, _ answer: Answer, _ verdict: Verdict) throws(OutputFault) ->
             Void
     private var retries = RetryQueue()
+    private var order = SubscriberOrder()
     private var inFlight = 0
     private(set) var tally = Tally()
 
@@ -55,7 +56,7 @@ struct Courier {
         let firstAt = upcoming?.at ?? 0
         var lastAt = firstAt
         var started = 0
-        while upcoming != nil || inFlight > 0 || retries.count > 0 {
+        while upcoming != nil || inFlight > 0 || retries.count > 0 || !order.isEmpty {
             try settle(mailbox.take())
             let now = ContinuousClock.now
             var wake = now + .seconds(1)
@@ -64,12 +65,15 @@ struct Courier {
                     send(entry.parcel, sha256: entry.sha256, sends: entry.sends + 1)
                     continue
                 }
+                if let parcel = order.nextReady() {
+                    sendFirst(parcel)
+                    continue
+                }
                 wake = min(wake, retries.nextDue ?? wake)
-                if let parcel = upcoming, retries.count < Self.maxWaiting {
+                if let parcel = upcoming, retries.count < Self.maxWaiting, order.hasRoom {
                     let due = start + dueAfter(parcel.at - firstAt, started: started)
                     if due <= now {
-                        tally.countPost()
-                        send(parcel, sha256: nil, sends: 1)
+                        if order.mayStart(parcel) { sendFirst(parcel) }
                         started += 1
                         lastAt = parcel.at
                         upcoming = try next()
@@ -90,6 +94,11 @@ struct Courier {
         return max(byStory, byRate)
     }
 
+    private mutating func sendFirst(_ parcel: Parcel) {
+        tally.countPost()
+        send(parcel, sha256: nil, sends: 1)
+    }
+
     private mutating func send(_ parcel: Parcel, sha256: [UInt8]?, sends: Int) {
         let payload = parcel.payload()
         let sha256 = sha256 ?? SHA256.digest(payload.span)
@@ -107,6 +116,7 @@ struct Courier {
     private mutating func settle(_ letters: [Mailbox.Letter]) throws(OutputFault) {
         for letter in letters {
             inFlight -= 1
+            if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
             tally.count(letter.answer)
             let verdict = letter.parcel.expectation.verdict(on: letter.answer)
             let delays = letter.parcel.retryDelays

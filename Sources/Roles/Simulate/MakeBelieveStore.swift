@@ -107,17 +107,13 @@ struct MakeBelieveStore: Sendable {
         mutating func next() -> Parcel? {
             guard let post = delivery.next() else { return nil }
             return Parcel(
-                at: post.at, notificationUUID: post.notification.notificationUUID,
+                at: post.at, subscriber: post.notification.subscriber,
+                notificationUUID: post.notification.notificationUUID,
                 // A forgery is judged by the answer it gets, wherever it pretends to come from: it is tried like production's.
                 expectation: post.forgery.map { .refused(code: $0.reason) } ?? .accepted,
-                retryDelays: Self.delays(in: post.forgery == nil ? post.notification.environment : .production),
+                retryDelays: RetrySchedule.delays(
+                    in: post.forgery == nil ? post.notification.environment : .production),
                 payload: { [authority, forger] in post.signedPayload(by: authority, forger: forger) })
-        }
-
-        private static func delays(in environment: Contract.Environment) -> [Int64] {
-            let schedule = RetrySchedule()
-            return Array((1...).lazy.map { schedule.delay(afterAttempt: $0, in: environment) }.prefix { $0 != nil })
-                .compactMap { $0 }
         }
     }
 }

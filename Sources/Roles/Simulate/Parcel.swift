@@ -12,6 +12,8 @@ struct Parcel: Sendable {
 
     /// When it is due, in milliseconds of the simulation's time.
     let at: Int64
+    /// Whose posts keep their order among each other.
+    let subscriber: Int
     let notificationUUID: String
     let expectation: Expectation
     /// Delays before the second send, the third…, in milliseconds of Apple's time; empty in sandbox.

@@ -12,8 +12,8 @@ extension Command {
             changes, families, commitments. Each notification is signed by an own certificate authority built like Apple's;
             ingest takes them when verify.roots names the file of --root and apps the file of --apps.
 
-            Posts keep the order in which they were signed, but for what --delays and --reorder disturb. What is not answered
-            with 200 to 206 is sent again after 1, 12, 24, 48 and 72 hours (in sandbox never), --retry-scale times faster.
+            The posts of a subscriber keep the order in which they were signed, but for what --delays and --reorder disturb
+            and for what is sent again: what is not answered with 200 to 206 is, after 1, 12, 24, 48 and 72 hours (in sandbox never), --retry-scale times faster.
 
             --out writes DIR/00000000.jws and so on, in the order of posting, and DIR/index.jsonl with what each of them is.
             --acknowledged writes a line for each post that has its last answer: notificationUUID, sha256 of the signed

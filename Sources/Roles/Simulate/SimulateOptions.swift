@@ -60,7 +60,8 @@ struct SimulateOptions: Sendable {
             effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
         CommandOption(
             "from", value: "DATE",
-            effect: "First day, UTC, YYYY-MM-DD; otherwise so that the last one ended at the last midnight."),
+            effect:
+                "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise so that the last one ended at the last midnight."),
         CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
         CommandOption(
             "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
@@ -120,6 +121,12 @@ extension SimulateOptions {
 
     private var contradictions: [String] {
         var faults: [String] = []
+        // Outside of it every payload would be refused, for an expired chain.
+        let validity = SimulatedAuthority.validity
+        if !validity.contains(from) || !validity.contains(end - 1000) {
+            faults.append(
+                "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid")
+        }
         if url != nil, payloadFolder != nil {
             faults.append("--url posts and --out writes files instead: give one of the two")
         }
