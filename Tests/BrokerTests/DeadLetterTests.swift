@@ -144,6 +144,12 @@ extension RealBroker {
                     environment: .only([:]), workingDirectory: "/"
                 ).standardOutput.contains("wrong_app")
             }
+            // Only the last one of the partition is read, so nothing that was read is left out.
+            let few = try await run(
+                productPath("perennial"), ["dead-letters", "list", "--limit", "1"] + installation.settings,
+                environment: .only([:]), workingDirectory: "/")
+            #expect(few.standardOutput.split(separator: "\n").count == 1)
+            #expect(few.standardError.contains("only the newest are shown"))
             func redrive(_ mode: String) async throws -> ProgramResult {
                 try await run(
                     productPath("perennial"),
