@@ -25,7 +25,7 @@ final class FrontDoor: ServicePart {
     /// Of looking at the files of the certificate.
     private static let fileInterval: Duration = .seconds(1)
     /// Connections beyond the requests that may be held: those that are idle, or still reading.
-    private static let spareConnections = 256
+    private static let spareConnections = 512
     /// Reading and answering is a sixth of what verifying costs; fewer threads find more to do each time they wake.
     private static let processorsForEachThread = 2
     /// For Kafka's brokers, the admin server, files and the system's own.

@@ -17,10 +17,11 @@ public struct Overload: Sendable, CustomStringConvertible {
     public static let promptness: Duration = .seconds(1)
     /// What is promised.
     public static let recoveryLimit: Duration = .seconds(5)
-    /// More than the requests that an ingest may hold, less than the connections that it takes.
+    /// More than the requests that an ingest may hold; fewer than the nine tenths of its connections beyond which it closes idle
+    /// ones.
     private static let connections = 2_200
     private static let capacitySeconds = 4.0
-    /// Every connection that ingest takes (2,048 and some) with what the library sets aside for it (48 KiB), TLS's own buffers
+    /// Every connection that ingest takes (2,048 and some) with what the library sets aside for it (32 KiB), TLS's own buffers
     /// (two records of 16 KiB) and a body of the usual size; and Kafka's queues of 64 MiB.
     public static let memoryLimitBytes = 384 << 20
 
