@@ -76,10 +76,13 @@ extension RealBroker {
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
                     + installation.settings, environment: host.environment)
             let port = try await ingest.port("ingest listens")
+            // And nothing else stands in the way.
             try await waitUntil("the refused tick is told", within: patience) {
-                try await ingest.reasons().contains("this host's clock probably runs ahead")
+                let reasons = try await ingest.reasons()
+                return reasons.contains("this host's clock probably runs ahead") && !reasons.contains(#""kafka""#)
             }
             #expect(try await store.post(body: body, to: port) == 503)
+            #expect(try await ingest.metric(#"perennial_ingest_requests_total{outcome="clock_ahead"}"#) == 1)
             let topic = installation.topic("notifications")
             #expect(try await installation.broker.readWhole(topic).isEmpty)
             host.shift(by: 0)
