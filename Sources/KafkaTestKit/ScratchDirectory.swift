@@ -28,7 +28,7 @@ public final class ScratchDirectory: Sendable {
         let number = creat(file, 0o600)
         guard number >= 0 else { throw .last("create \(file)") }
         let descriptor = Descriptor(owning: number)
-        writeAll(Array(text.utf8), to: descriptor.number)
+        if let failure = writeAll(Array(text.utf8), to: descriptor.number) { throw failure }
         return file
     }
 }

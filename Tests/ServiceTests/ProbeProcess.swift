@@ -38,7 +38,7 @@ final class ProbeProcess: Sendable {
 
     func waitUntilReady() async throws -> UInt16 {
         let port = try await waitUntilListening()
-        try await waitUntil("the probe is ready") { (try? await get(port, "/readyz"))?.status == 200 }
+        try await waitUntil("the probe is ready") { try await get(port, "/readyz").status == 200 }
         return port
     }
 }
