@@ -1,0 +1,47 @@
+// What can go wrong with a log, and what its user does about it.
+
+public struct LogFault: Error, Equatable, CustomStringConvertible {
+    /// Decided by the log, which knows what its answer means, so that no caller guesses.
+    public enum Remedy: String, Sendable {
+        /// The same call with the same arguments, after a short wait.
+        case retrySameCall
+        /// `abort`, seek to where the cycle began, read on. An everyday path.
+        case rewind
+        /// Close the session without writing anything that rests on the open cycle, and open another. The outcome of a commit
+        /// may be unknown: the group's positions tell.
+        case rebuild
+        /// Only a person can help: end with the reason.
+        case stop
+    }
+
+    public enum Cause: String, Sendable {
+        /// A younger session has the same identity.
+        case fenced
+        /// The group has given this session's partitions to others.
+        case generation
+        /// There is no record at a position any more, or there never was one.
+        case positionGone
+        case unknownTopic
+        case timedOut
+        /// The record's timestamp is further in the future than the topic takes.
+        case timestampAhead
+        case tooLarge
+        case forbidden
+        /// The caller has broken a rule of the interface.
+        case misuse
+        case other
+    }
+
+    public var remedy: Remedy
+    public var cause: Cause
+    /// For people: what failed, and why.
+    public var words: String
+
+    public init(_ remedy: Remedy, _ cause: Cause, _ words: String) {
+        self.remedy = remedy
+        self.cause = cause
+        self.words = words
+    }
+
+    public var description: String { "\(words) (\(cause.rawValue), \(remedy.rawValue))" }
+}
