@@ -43,6 +43,7 @@ let engine: [Target] = [
     .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
     .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
     .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
+    .target(name: "Runtime", dependencies: ["Log", "Platform", "Service", "Store", "Telemetry"]),
     .target(name: "HTTPClient", dependencies: ["CCurl", "CPlatform", "Platform"]),
     .target(name: "Revocation", dependencies: ["Crypto", "HTTPClient", "Platform", "Telemetry"]),
 ]

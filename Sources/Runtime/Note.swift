@@ -1,0 +1,82 @@
+// Where in the log the state of a partition stands: kept in the store with every write, and in the changelog with every commit.
+
+internal import Log
+
+/// How far a partition has been dealt with.
+struct Note: Equatable {
+    /// The greatest format of the values.
+    var format: UInt8
+    /// Grows when a shadow's state takes the place of this one; a store of another epoch is of no use.
+    var epoch: UInt32 = 0
+    /// The largest timestamp of the event topic's records; before the first one the least there is.
+    var clock = Int64.min
+    /// What the record at the event topic's position has already put out: timers that it made fire, when a commit came between
+    /// them.
+    var emitted: UInt32 = 0
+    /// By the topic's name: the next record to read.
+    var positions: [String: NextOffset] = [:]
+    /// Of the store alone: everything of the changelog before it is in there.
+    var changelog = NextOffset(0)
+    /// Of the store alone: when it was written, in milliseconds since 1970 by the host's clock.
+    var writtenAt: Int64 = 0
+
+    init(format: UInt8) { self.format = format }
+
+    private static let version: UInt8 = 1
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [Self.version, format]
+        func put<Value: FixedWidthInteger>(_ value: Value) {
+            withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+        put(epoch)
+        put(clock)
+        put(emitted)
+        put(changelog.value)
+        put(writtenAt)
+        put(UInt16(positions.count))
+        for (topic, next) in positions.sorted(by: { $0.key < $1.key }) {
+            put(UInt16(topic.utf8.count))
+            bytes.append(contentsOf: topic.utf8)
+            put(next.value)
+        }
+        return bytes
+    }
+
+    /// nil: written by a build that this one does not know, or by nobody.
+    init?(decoding bytes: [UInt8]) {
+        var rest = bytes[...]
+        func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+            let size = MemoryLayout<Value>.size
+            guard rest.count >= size else { return nil }
+            defer { rest = rest.dropFirst(size) }
+            return Value(littleEndian: rest.withUnsafeBytes { $0.loadUnaligned(as: Value.self) })
+        }
+        guard take(UInt8.self) == Self.version, let format = take(UInt8.self), let epoch = take(UInt32.self),
+            let clock = take(Int64.self), let emitted = take(UInt32.self), let changelog = take(Int64.self),
+            let writtenAt = take(Int64.self), let count = take(UInt16.self)
+        else { return nil }
+        self.init(format: format)
+        self.epoch = epoch
+        self.clock = clock
+        self.emitted = emitted
+        self.changelog = NextOffset(changelog)
+        self.writtenAt = writtenAt
+        for _ in 0..<count {
+            guard let length = take(UInt16.self).map(Int.init), rest.count >= length else { return nil }
+            let topic = String(decoding: rest.prefix(length), as: UTF8.self)
+            rest = rest.dropFirst(length)
+            guard let next = take(Int64.self) else { return nil }
+            positions[topic] = NextOffset(next)
+        }
+        guard rest.isEmpty else { return nil }
+    }
+}
+
+/// Keys of the changelog's records.
+enum ChangelogKey {
+    /// Its value is the partition's `Note`.
+    static let note: [UInt8] = [0]
+    /// Followed by the key of an entry.
+    static let entry: UInt8 = 1
+}

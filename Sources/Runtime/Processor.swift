@@ -1,0 +1,126 @@
+// What somebody writes who wants a new consumer. Everything else of a worker is the engine's.
+
+public import Log
+
+/// The logic of a worker: a function of a record, the state and the partition's clock, and of nothing else. It reads no wall
+/// clock, no random number and no hash order, so that two runs over one partition give the same bytes.
+public protocol Processor: Sendable {
+    var definition: WorkerDefinition { get }
+
+    /// Deals with one record of a known type. What it has written and emitted before it throws is taken back, and the record
+    /// goes to the dead letters.
+    func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure)
+
+    /// A timer's time has come; the timer is gone already. The turn's clock is the due time.
+    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure)
+}
+
+extension Processor {
+    public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
+        throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(timer.kind)")
+    }
+}
+
+/// Why a record, or a timer, cannot be processed.
+public struct ProcessFailure: Error, Equatable, CustomStringConvertible {
+    /// From a small fixed list: it becomes a label and a header.
+    public var reason: String
+    public var detail: String
+
+    public init(_ reason: String, _ detail: String = "") {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    public var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
+}
+
+/// A timer of a key. A key has at most one of each kind; setting it again moves it.
+public struct TimerName: Sendable, Hashable {
+    public var key: [UInt8]
+    public var kind: UInt8
+
+    public init(key: [UInt8], kind: UInt8) {
+        self.key = key
+        self.kind = kind
+    }
+}
+
+/// What a worker reads, writes and is called.
+public struct WorkerDefinition: Sendable {
+    /// For logs, metrics and the names of local files.
+    public var name: String
+    public var group: String
+    /// The one topic that moves the clock of its partitions.
+    public var events: InputTopic
+    /// Merged per key; they move no clock, and an output that rests on a row carries it.
+    public var tables: [InputTopic] = []
+    /// `emit` names them by their index.
+    public var outputs: [OutputTopic]
+    public var changelog: String
+    public var deadLetters: String
+    /// Of every topic of the worker.
+    public var partitions: Int32
+    /// Of the values in the state: written, and up to which version back they are read.
+    public var stateFormat: UInt8 = 1
+    public var oldestReadableFormat: UInt8 = 1
+    /// `perennial/<version>`, the header `app` of what is written.
+    public var app: String
+    /// Hash of the settings that decide the content, the header `rules`.
+    public var rules: String?
+
+    public init(
+        name: String, group: String, events: InputTopic, outputs: [OutputTopic], changelog: String, deadLetters: String,
+        partitions: Int32, app: String
+    ) {
+        self.name = name
+        self.group = group
+        self.events = events
+        self.outputs = outputs
+        self.changelog = changelog
+        self.deadLetters = deadLetters
+        self.partitions = partitions
+        self.app = app
+    }
+
+    /// Events first: the index of a record's topic.
+    var inputs: [InputTopic] { [events] + tables }
+}
+
+public struct InputTopic: Sendable {
+    /// A value of the header `type`, and the greatest version of its schema that this build reads.
+    public struct Kind: Sendable {
+        var type: [UInt8]
+        var version: Int
+
+        public init(_ type: String, version: Int) {
+            self.type = Array(type.utf8)
+            self.version = version
+        }
+    }
+
+    public var topic: String
+    public var kinds: [Kind]
+    /// Of records without the header, as other people's programs write them; nil: they are dead letters.
+    public var kindWithoutHeader: Kind?
+
+    public init(_ topic: String, kinds: [Kind], withoutHeader: Kind? = nil) {
+        self.topic = topic
+        self.kinds = kinds
+        kindWithoutHeader = withoutHeader
+    }
+}
+
+public struct OutputTopic: Sendable {
+    public var topic: String
+    /// Header `type` of its records.
+    public var type: String
+    /// Header `schema`.
+    public var schema: String
+
+    public init(_ topic: String, type: String, schema: String) {
+        self.topic = topic
+        self.type = type
+        self.schema = schema
+    }
+}

@@ -1,0 +1,395 @@
+// Brings stores up to the end of their changelog.
+
+internal import Log
+internal import Platform
+internal import Store
+import Synchronization
+
+/// A store on its way through the restorer; whoever has the order, has the store.
+struct RestoreOrder: @unchecked Sendable {
+    /// Unchecked: the store is handed over with the order, and nobody else touches it until the reply.
+    let store: any PartitionStore
+    let partition: Int32
+    /// Of this handing over; `cancel` names it.
+    let token: UInt64
+    /// nil: the store is empty.
+    let note: Note?
+    /// The group's positions by topic, asked before the changelog's end is: a commit of an earlier owner that is not in them
+    /// cannot come any more, and one that is in them stands before that end.
+    let committed: [String: NextOffset]
+    let reply: @Sendable (RestoreReply) -> Void
+}
+
+struct RestoreReply: @unchecked Sendable {
+    enum Outcome: Equatable, Sendable {
+        /// The store has everything; reading goes on there, by the index of the input.
+        case restored(Note, next: [NextOffset], records: Int)
+        /// The store does not belong to the log as it is.
+        case useless(String)
+        /// A person has to help.
+        case refused(String)
+        case withdrawn
+    }
+
+    let order: RestoreOrder
+    let outcome: Outcome
+}
+
+/// Reads the changelogs of any number of partitions side by side. Orders come from any thread; `step` is called by one.
+final class Restorer: Sendable {
+    private enum Word: Sendable {
+        case order(RestoreOrder)
+        case cancel(UInt64)
+    }
+
+    private let words = Mailbox<Word>(capacity: .max)
+    private let work: Mutex<RestoreWork>
+
+    init(
+        _ definition: WorkerDefinition, log: any RecordLog, name: String, wallClock: @escaping @Sendable () -> Int64,
+        remaining: @escaping @Sendable (_ records: Int64) -> Void
+    ) {
+        work = Mutex(
+            RestoreWork(definition, log: log, name: name, wallClock: wallClock, remaining: remaining))
+    }
+
+    func restore(_ order: RestoreOrder) { _ = words.post(.order(order)) }
+
+    /// The order's reply comes soon: `withdrawn`, or what came before.
+    func cancel(_ token: UInt64) { _ = words.post(.cancel(token)) }
+
+    /// A little work; waits at most `wait` for some.
+    func step(wait: Duration) {
+        let isIdle = work.withLock { $0.isIdle }
+        let news = words.take(waiting: isIdle ? wait : .zero)
+        work.withLock { work in
+            for word in news {
+                switch word {
+                case .order(let order): work.add(order)
+                case .cancel(let token): work.cancel(token)
+                }
+            }
+            work.step(wait: wait)
+        }
+    }
+
+    /// Hands every store back.
+    func close(by deadline: Deadline) {
+        step(wait: .zero)
+        work.withLock { $0.close(by: deadline) }
+    }
+}
+
+/// The restorer's own side: one thread.
+private struct RestoreWork: ~Copyable {
+    /// Written to a store in one step.
+    private static let recordsPerWrite = 10_000
+    private static let bytesPerWrite = 8 << 20
+    private static let patience: Duration = .seconds(10)
+    /// A store that was away for longer may have missed deletions: the changelog keeps them for a week.
+    private static let greatestAge: Int64 = 6 * 86_400_000
+
+    private final class Restore {
+        let order: RestoreOrder
+        var note: Note?
+        var position: NextOffset
+        let end: NextOffset
+        let changes = StoreChanges()
+        var changed = 0
+        var records = 0
+        /// Into an empty store: what is lost with the process is read again.
+        let isWhole: Bool
+
+        init(_ order: RestoreOrder, from position: NextOffset, to end: NextOffset) {
+            self.order = order
+            self.position = position
+            self.end = end
+            note = order.note
+            isWhole = position.value == 0 || order.note == nil
+        }
+    }
+
+    private let definition: WorkerDefinition
+    private let log: any RecordLog
+    private let name: String
+    private let wallClock: @Sendable () -> Int64
+    private let remaining: @Sendable (Int64) -> Void
+    private var reader: (any LogReader)?
+    private let batch = RecordBatch()
+    /// Not looked at yet.
+    private var waiting: [RestoreOrder] = []
+    /// By partition, so that the order in which they are worked on does not depend on chance.
+    private var running: [Restore] = []
+
+    init(
+        _ definition: WorkerDefinition, log: any RecordLog, name: String, wallClock: @escaping @Sendable () -> Int64,
+        remaining: @escaping @Sendable (Int64) -> Void
+    ) {
+        self.definition = definition
+        self.log = log
+        self.name = name
+        self.wallClock = wallClock
+        self.remaining = remaining
+    }
+
+    var isIdle: Bool { waiting.isEmpty && running.isEmpty }
+
+    mutating func add(_ order: RestoreOrder) { waiting.append(order) }
+
+    mutating func cancel(_ token: UInt64) {
+        if let index = waiting.firstIndex(where: { $0.token == token }) {
+            answer(waiting.remove(at: index), .withdrawn)
+        }
+        if let index = running.firstIndex(where: { $0.order.token == token }) {
+            // What is not written is read again by whoever has the store next.
+            answer(running.remove(at: index).order, .withdrawn)
+            dropReader()
+        }
+    }
+
+    mutating func close(by deadline: Deadline) {
+        for order in waiting + running.map(\.order) { answer(order, .withdrawn) }
+        waiting = []
+        running = []
+        batch.removeAll()
+        reader?.close(by: deadline)
+        reader = nil
+    }
+
+    mutating func step(wait: Duration) {
+        guard !isIdle else { return }
+        do throws(LogFault) {
+            let reader = try openReader()
+            try begin(reader)
+            if running.isEmpty { return }
+            try reader.poll(into: batch, limit: 1000, wait: wait)
+            try take(reader)
+            batch.removeAll()
+            finish(reader)
+            remaining(running.reduce(0) { $0 + max(0, $1.end.value - $1.position.value) })
+        } catch {
+            fail(error)
+        }
+    }
+
+    private mutating func openReader() throws(LogFault) -> any LogReader {
+        if let reader { return reader }
+        var options = ReaderOptions(name: "\(name)-restore", group: definition.group, topics: [definition.changelog])
+        options.readsAhead = true
+        let made = try log.openReader(options)
+        reader = made
+        if !running.isEmpty { try read(made) }
+        return made
+    }
+
+    /// Readers may hold records of a partition that is not wanted any more, or be at a wrong place.
+    private mutating func dropReader() {
+        batch.removeAll()
+        reader?.close(by: Deadline(after: Self.patience))
+        reader = nil
+    }
+
+    private func read(_ reader: any LogReader) throws(LogFault) {
+        var starts: [TopicPartition: NextOffset] = [:]
+        for restore in running { starts[partition(restore.order)] = restore.position }
+        try reader.read(from: starts)
+    }
+
+    private func partition(_ order: RestoreOrder) -> TopicPartition {
+        TopicPartition(definition.changelog, order.partition)
+    }
+
+    // MARK: The beginning
+
+    private mutating func begin(_ reader: any LogReader) throws(LogFault) {
+        if waiting.isEmpty { return }
+        let partitions = waiting.map { partition($0) }
+        let deadline = Deadline(after: Self.patience)
+        // Everything that was ever written before has a smaller offset than this, open transactions of a dead owner included: to
+        // end at what is committed now would miss what is settled in a moment.
+        let ends = try reader.ends(.all, of: partitions, by: deadline)
+        let beginnings = try reader.beginnings(of: partitions, by: deadline)
+        for order in waiting {
+            let partition = partition(order)
+            guard let end = ends[partition], let beginning = beginnings[partition] else {
+                throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+            }
+            begin(order, beginning, end)
+        }
+        waiting = []
+        running.sort { $0.order.partition < $1.order.partition }
+        if !running.isEmpty { try read(reader) }
+    }
+
+    private mutating func begin(_ order: RestoreOrder, _ beginning: NextOffset, _ end: NextOffset) {
+        guard let note = order.note else {
+            running.append(Restore(order, from: beginning, to: end))
+            return
+        }
+        if let words = unreadable(note) { return answer(order, .refused(words)) }
+        if note.changelog > end {
+            return answer(
+                order,
+                .useless(
+                    "the state of partition \(order.partition) is ahead of \(definition.changelog), which was made anew"
+                ))
+        }
+        if note.changelog < beginning {
+            return answer(
+                order, .useless("the changelog of partition \(order.partition) does not reach back to its state"))
+        }
+        if wallClock() - note.writtenAt > Self.greatestAge, note.changelog < end {
+            return answer(
+                order,
+                .useless("the state of partition \(order.partition) is so old that it may have missed deletions"))
+        }
+        running.append(Restore(order, from: note.changelog, to: end))
+    }
+
+    private func unreadable(_ note: Note) -> String? {
+        if note.format > definition.stateFormat {
+            return
+                "the state was written by a later build (format \(note.format); this one writes "
+                + "\(definition.stateFormat)): start the later build again, or rebuild the state from the beginning of "
+                + "\(definition.events.topic)"
+        }
+        if note.format < definition.oldestReadableFormat {
+            return
+                "the state was written by a build too old for this one (format \(note.format); this one reads from "
+                + "\(definition.oldestReadableFormat)): start the build between them first"
+        }
+        return nil
+    }
+
+    // MARK: Records
+
+    private mutating func take(_ reader: any LogReader) throws(LogFault) {
+        let batch = batch
+        for index in 0..<batch.count {
+            let record = batch[index]
+            let number = record.partition
+            guard let place = running.firstIndex(where: { $0.order.partition == number }) else { continue }
+            let restore = running[place]
+            guard record.offset >= restore.position.value, record.offset < restore.end.value else { continue }
+            if let words = apply(record, to: restore) {
+                running.remove(at: place)
+                answer(restore.order, .refused(words))
+            }
+        }
+        for restore in running {
+            restore.position = max(restore.position, reader.position(of: partition(restore.order)) ?? restore.position)
+        }
+        for restore in running
+        where restore.changed >= Self.recordsPerWrite || restore.changes.bytes.count >= Self.bytesPerWrite {
+            write(restore, restore.isWhole ? .none : .process)
+        }
+    }
+
+    /// Why the record cannot be used; nil when it is.
+    private func apply(_ record: borrowing RecordView, to restore: Restore) -> String? {
+        restore.position = NextOffset(after: record.offset)
+        restore.records += 1
+        guard let key = record.key, !key.isEmpty else { return nil }
+        guard key[0] == ChangelogKey.entry else {
+            guard let note = record.copyOfValue().flatMap({ Note(decoding: $0) }) else {
+                return "\(definition.changelog) was written by a build that this one does not know"
+            }
+            if let words = unreadable(note) { return words }
+            restore.note = note
+            return nil
+        }
+        let name = key.extracting(droppingFirst: 1)
+        restore.changed += 1
+        guard let bytes = record.copyOfValue() else {
+            restore.changes.delete(name)
+            return nil
+        }
+        guard let entry = EntryCoding.decode(bytes) else {
+            return "\(definition.changelog) holds no state of this worker"
+        }
+        restore.changes.put(name, bytes.span)
+        // Timers that the key had before are not looked up: whoever takes one out of the index asks its key.
+        for timer in entry.timers { restore.changes.addTimer(due: timer.due, key: name, kind: timer.kind) }
+        return nil
+    }
+
+    private mutating func drop(_ restore: Restore) { running.removeAll { $0 === restore } }
+
+    /// False: the store is lost to us, and the answer given.
+    @discardableResult
+    private mutating func write(_ restore: Restore, _ durability: StoreDurability) -> Bool {
+        var note = restore.note ?? Note(format: definition.stateFormat)
+        note.changelog = restore.position
+        note.writtenAt = wallClock()
+        restore.changes.note = note.encoded
+        do throws(StoreFault) {
+            try restore.order.store.write(restore.changes, durability)
+            restore.note = restore.note.map { _ in note }
+            restore.changes.removeAll()
+            restore.changed = 0
+            return true
+        } catch {
+            drop(restore)
+            answer(restore.order, error.cause == .corrupt ? .useless(error.words) : .refused(error.words))
+            return false
+        }
+    }
+
+    // MARK: The end
+
+    private mutating func finish(_ reader: any LogReader) {
+        for restore in running where restore.position >= restore.end {
+            if restore.records > 0 || restore.note != nil, !write(restore, .process) { continue }
+            running.removeAll { $0 === restore }
+            answer(restore.order, outcome(of: restore, reader))
+        }
+    }
+
+    /// Position and state are one, or nothing can be said: where the group says something else than the state, somebody has set
+    /// the one or lost the other.
+    private func outcome(of restore: Restore, _ reader: any LogReader) -> RestoreReply.Outcome {
+        var next: [NextOffset] = []
+        for input in definition.inputs {
+            let partition = TopicPartition(input.topic, restore.order.partition)
+            let committed = restore.order.committed[input.topic]
+            let known = restore.note?.positions[input.topic]
+            switch (committed, known) {
+            case (let committed?, let known?) where committed == known: next.append(committed)
+            case (nil, let known?): next.append(known)
+            case (let committed?, nil) where restore.note != nil: next.append(committed)
+            case (nil, nil):
+                do throws(LogFault) {
+                    guard
+                        let start = try reader.beginnings(of: [partition], by: Deadline(after: Self.patience))[
+                            partition]
+                    else { return .refused("the beginning of \(partition) is not known") }
+                    next.append(start)
+                } catch {
+                    return .refused(error.words)
+                }
+            case (let committed?, let known):
+                return .refused(
+                    "the group \(definition.group) is at \(committed) of \(partition), and the state of this worker at "
+                        + "\(known.map { "\($0)" } ?? "nothing: \(definition.changelog) is empty"). Offsets of a worker with state are "
+                        + "not reset by hand: put the group's offset back, or delete both to begin anew")
+            }
+        }
+        return .restored(restore.note ?? Note(format: definition.stateFormat), next: next, records: restore.records)
+    }
+
+    private mutating func fail(_ fault: LogFault) {
+        dropReader()
+        switch fault.remedy {
+        case .retrySameCall, .rewind, .rebuild: return
+        case .stop:
+            let words = fault.words
+            for order in waiting + running.map(\.order) { answer(order, .refused(words)) }
+            waiting = []
+            running = []
+        }
+    }
+
+    private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome) {
+        order.reply(RestoreReply(order: order, outcome: outcome))
+    }
+}

@@ -1,0 +1,224 @@
+// What a processor works with while it deals with one record or timer.
+
+internal import Log
+internal import Store
+
+/// State, outputs and timers of one turn. Made once per partition; good inside `process` and `fire` only.
+public final class Turn {
+    /// Changes of entries, to be taken back when the turn fails.
+    private struct Before {
+        let entry: Entry
+        let value: [UInt8]?
+        let format: UInt8
+        let timers: [EntryTimer]
+        let wasDirty: Bool
+    }
+
+    public let partition: Int32
+    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time.
+    public internal(set) var clock = Int64.min
+    /// What outputs get: that of the record, or the due time of the timer.
+    public internal(set) var timestamp: Int64 = 0
+
+    private let definition: WorkerDefinition
+    private let outputs: OutputBatch
+    private let constantHeaders: [EncodedHeaders]
+    let cache: EntryCache
+    var timers: TimerQueue
+    /// Why a read failed: no fault of the record.
+    private(set) var storeFault: StoreFault?
+
+    private var journal: [Before] = []
+    private var number: UInt64 = 0
+    private var outputsBefore: OutputBatch.Mark
+    /// `topic:partition:offset` of the record that caused the turn, and its id without the number of the output.
+    private var source: [UInt8] = []
+    private var idPrefix: [UInt8] = []
+    private var id: [UInt8] = []
+    private var timersSet: [TimerEntry] = []
+    /// Outputs that this record has caused so far.
+    private(set) var emitted: UInt32 = 0
+
+    init(_ definition: WorkerDefinition, partition: Int32, outputs: OutputBatch, cache: EntryCache, timers: TimerQueue)
+    {
+        self.partition = partition
+        self.definition = definition
+        self.outputs = outputs
+        self.cache = cache
+        self.timers = timers
+        outputsBefore = outputs.mark
+        constantHeaders = definition.outputs.map { output in
+            var headers = [
+                RecordHeader("type", output.type), RecordHeader("schema", output.schema),
+                RecordHeader("app", definition.app),
+            ]
+            if let rules = definition.rules { headers.append(RecordHeader("rules", rules)) }
+            return EncodedHeaders(headers)
+        }
+    }
+
+    // MARK: For processors
+
+    /// The state of a key.
+    public func state(_ key: Span<UInt8>) throws(ProcessFailure) -> KeyState {
+        do throws(StoreFault) {
+            return KeyState(entry: try cache.entry(key), turn: self)
+        } catch {
+            storeFault = storeFault ?? error
+            throw ProcessFailure("store", error.words)
+        }
+    }
+
+    /// Appends a record to an output; `output` is its index in the definition, `nil` as value a tombstone. Without a partition it
+    /// is that of the input.
+    public func emit(
+        _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
+    ) {
+        outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
+        nextID()
+        outputs.header("id", id.span)
+        outputs.headers(constantHeaders[output])
+        outputs.header("source", source.span)
+        outputs.end(key: key, value: value)
+    }
+
+    // MARK: For the task
+
+    /// The record that causes what follows, and how many outputs it has caused before.
+    func begin(input: InputTopic, isTable: Bool, offset: Int64, emitted: UInt32) {
+        source.removeAll(keepingCapacity: true)
+        source.append(contentsOf: input.topic.utf8)
+        source.append(UInt8(ascii: ":"))
+        appendDecimal(Int64(partition), to: &source)
+        source.append(UInt8(ascii: ":"))
+        appendDecimal(offset, to: &source)
+        idPrefix.removeAll(keepingCapacity: true)
+        // Offsets of a table may equal those of the events.
+        if isTable {
+            idPrefix.append(contentsOf: input.topic.utf8)
+            idPrefix.append(UInt8(ascii: "-"))
+        }
+        appendDecimal(Int64(partition), to: &idPrefix)
+        idPrefix.append(UInt8(ascii: "-"))
+        appendDecimal(offset, to: &idPrefix)
+        idPrefix.append(UInt8(ascii: "-"))
+        self.emitted = emitted
+    }
+
+    var sourceText: [UInt8] { source }
+
+    private func nextID() {
+        id.removeAll(keepingCapacity: true)
+        id.append(contentsOf: idPrefix)
+        appendDecimal(Int64(emitted), to: &id)
+        emitted += 1
+    }
+
+    /// Runs one step; nil when it went well, else it has left nothing behind.
+    func run(clock: Int64, timestamp: Int64, _ body: () throws(ProcessFailure) -> Void) throws(StoreFault)
+        -> ProcessFailure?
+    {
+        self.clock = clock
+        self.timestamp = timestamp
+        number += 1
+        journal.removeAll(keepingCapacity: true)
+        timersSet.removeAll(keepingCapacity: true)
+        outputsBefore = outputs.mark
+        let emittedBefore = emitted
+        var failure: ProcessFailure?
+        do throws(ProcessFailure) { try body() } catch { failure = error }
+        if let fault = storeFault.take() { throw fault }
+        if failure == nil {
+            for timer in timersSet { timers.set(timer) }
+        } else {
+            takeBack()
+            emitted = emittedBefore
+        }
+        return failure
+    }
+
+    private func takeBack() {
+        outputs.rollBack(to: outputsBefore)
+        for before in journal.reversed() {
+            before.entry.value = before.value
+            before.entry.format = before.format
+            before.entry.timers = before.timers
+            if before.wasDirty { cache.changed(before.entry) } else { cache.unchanged(before.entry) }
+        }
+    }
+
+    // MARK: For KeyState
+
+    fileprivate func willChange(_ entry: Entry) {
+        guard entry.changedInTurn != number else { return }
+        entry.changedInTurn = number
+        journal.append(
+            Before(
+                entry: entry, value: entry.value, format: entry.format, timers: entry.timers, wasDirty: entry.isDirty))
+    }
+
+    fileprivate func put(_ value: Span<UInt8>, in entry: Entry) {
+        willChange(entry)
+        value.withUnsafeBytes { entry.value = [UInt8]($0) }
+        entry.format = definition.stateFormat
+        cache.changed(entry)
+    }
+
+    fileprivate func delete(_ entry: Entry) {
+        guard entry.value != nil else { return }
+        willChange(entry)
+        entry.value = nil
+        entry.timers = []
+        cache.changed(entry)
+    }
+
+    fileprivate func setTimer(_ kind: UInt8, due: Int64?, in entry: Entry) {
+        precondition(entry.value != nil, "a timer belongs to a value: put that first")
+        let due = due.map { max($0, clock == .max ? .max : clock + 1) }
+        guard entry.due(kind) != due else { return }
+        willChange(entry)
+        entry.setTimer(kind, due: due)
+        cache.changed(entry)
+        if let due { timersSet.append(TimerEntry(due: due, key: entry.key, kind: kind)) }
+    }
+
+    /// The timer has fired: it is gone, whatever the processor does.
+    func removeFired(_ kind: UInt8, of entry: Entry) {
+        entry.setTimer(kind, due: nil)
+        cache.changed(entry)
+    }
+}
+
+/// The state of one key: its value in the processor's own coding, and its timers.
+public struct KeyState {
+    let entry: Entry
+    let turn: Turn
+
+    public var key: [UInt8] { entry.key }
+    /// nil: there is none.
+    public var value: [UInt8]? { entry.value }
+    /// In which of the worker's formats the value was written.
+    public var format: UInt8 { entry.format }
+
+    public func put(_ value: Span<UInt8>) { turn.put(value, in: entry) }
+    /// Timers go with the value.
+    public func delete() { turn.delete(entry) }
+
+    /// When the timer of this kind is due; nil when none is set.
+    public func timer(_ kind: UInt8) -> Int64? { entry.due(kind) }
+    /// Sets or moves the timer of this kind; nil cancels it. A time that is not after the turn's clock is taken as the next
+    /// millisecond. Only a key with a value has timers.
+    public func setTimer(_ kind: UInt8, due: Int64?) { turn.setTimer(kind, due: due, in: entry) }
+}
+
+/// In digits, without making a String.
+func appendDecimal(_ value: Int64, to bytes: inout [UInt8]) {
+    if value < 0 { bytes.append(UInt8(ascii: "-")) }
+    let first = bytes.count
+    var rest = value.magnitude
+    repeat {
+        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+        rest /= 10
+    } while rest > 0
+    bytes[first...].reverse()
+}

@@ -1,0 +1,616 @@
+// One thread of a worker: a session, its partitions, and the cycle that commits them.
+
+internal import Log
+internal import Platform
+internal import Store
+internal import Telemetry
+
+/// What decides how a worker works, but not what it writes.
+public struct WorkerOptions: Sendable {
+    /// `<group>.<slot>-<thread>`.
+    public var identity: String
+    public var thread = 0
+    /// A cycle is committed when the input is drained, else after this time...
+    public var commitInterval: Duration = .milliseconds(20)
+    /// ...or this many records...
+    public var recordsPerCycle = 10_000
+    /// ...or this much changed state or output.
+    public var bytesPerCycle = 32 << 20
+    /// Of all partitions of this thread together.
+    public var cacheBytes = 128 << 20
+    public var sessionTimeout: Duration = .seconds(30)
+    public var transactionTimeout: Duration = .seconds(10)
+    /// Traps are noted there; nil: nowhere.
+    public var crashNotes: (any CrashNotesProvider)?
+
+    public init(identity: String) { self.identity = identity }
+}
+
+/// Why a worker cannot go on, in words for the one who has to help.
+public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
+    public var description: String
+
+    init(_ words: String) { description = words }
+}
+
+/// Reads, processes and commits. Everything happens in `step`, on the thread that calls it, so that a test can drive it.
+final class Worker {
+    /// Records of one look; what a processor does with them is appended before the next.
+    private static let recordsPerPoll = 500
+    private static let idleWait: Duration = .milliseconds(100)
+    private static let answerLimit: Duration = .seconds(60)
+
+    /// A partition and what there is of it.
+    private final class Slot {
+        var stage = TaskStage.gone
+        /// While the worker has it, and not the restorer.
+        var store: (any PartitionStore)?
+        var note: Note?
+        var task: PartitionTask?
+        /// Of before the restore under way; good again when nobody else has written meanwhile.
+        var lastTask: PartitionTask?
+        /// The group's positions by topic, as of the assignment.
+        var committed: [String: NextOffset] = [:]
+        /// What the restore has found, by the index of the input.
+        var next: [NextOffset] = []
+        var restoredRecords = 0
+        /// Of the restore under way.
+        var token: UInt64 = 0
+        /// Why it is paused or refused.
+        var trouble: String?
+        var assignedAt: Duration = .zero
+    }
+
+    let processor: any Processor
+    private let definition: WorkerDefinition
+    private let log: any RecordLog
+    private let stores: any PartitionStores
+    private let options: WorkerOptions
+    private let restorer: Restorer
+    private let environment: WorkerEnvironment
+    private let logger: Logger
+    private let metrics: WorkerMetrics
+    private let counts: WorkerCounts
+    private let inner: InnerOutputs
+    private let board: PositionBoard
+
+    private var session: (any LogSession)?
+    private var slots: [Int32: Slot] = [:]
+    private let batch = RecordBatch()
+    private let outputs = OutputBatch()
+    private let replies = Mailbox<RestoreReply>(capacity: .max)
+    private var tokens: UInt64 = 0
+    private var fencedAt: [Duration] = []
+    private var failures = 0
+    private var nextOpening: Duration = .zero
+    private var openingRetry: Duration = .zero
+
+    // The open cycle.
+    private var cycleStart: Duration?
+    private var cycleRecords = 0
+    private var appendedBytes = 0
+
+    /// - Parameter restorer: shared by the threads of a process; somebody else steps it.
+    init(
+        _ processor: any Processor, log: any RecordLog, stores: any PartitionStores, options: WorkerOptions,
+        restorer: Restorer, environment: WorkerEnvironment, logger: Logger, metrics: WorkerMetrics, board: PositionBoard
+    ) {
+        self.processor = processor
+        definition = processor.definition
+        self.log = log
+        self.stores = stores
+        self.options = options
+        self.restorer = restorer
+        self.environment = environment
+        self.logger = logger
+        self.metrics = metrics
+        self.board = board
+        counts = WorkerCounts(metrics)
+        let named = definition.outputs.count
+        inner = InnerOutputs(
+            changelog: named, deadLetters: named + 1, tables: [-1] + definition.tables.indices.map { named + 2 + $0 })
+    }
+
+    // MARK: Outside
+
+    /// What keeps this worker from working; empty when all is well.
+    var troubles: [String] {
+        var troubles: [String] = []
+        if let sessionTrouble { troubles.append(sessionTrouble) }
+        for (partition, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            switch slot.stage {
+            case .running, .gone: continue
+            case .paused, .refused: troubles.append("partition \(partition): \(slot.trouble ?? "")")
+            default: troubles.append("partition \(partition) is being opened")
+            }
+        }
+        return troubles
+    }
+
+    private(set) var sessionTrouble: String? = "no partitions were given to it yet"
+
+    /// A look for records, and what follows from it.
+    func step() throws(WorkerEnd) {
+        let now = environment.elapsed()
+        guard let session else { return try open(now) }
+        do {
+            try cycle(session, now)
+        } catch let fault as LogFault {
+            try handle(fault)
+        } catch let fault as StoreFault {
+            say(.error, "the local state failed; starting anew from the log", fault.words)
+            try rebuild(after: .other, pause: .seconds(1))
+        } catch {
+            preconditionFailure("nothing else is thrown: \(error)")
+        }
+    }
+
+    /// Commits what is there and leaves. False: it was not clean, or not over by the deadline.
+    func stop(by deadline: Deadline) -> Bool {
+        var isClean = true
+        if let session {
+            do {
+                try commit(session)
+            } catch {
+                // Nothing of the cycle is visible; whoever comes next does it again.
+                isClean = false
+                say(.warning, "the last cycle was not committed; it will be done again", "\(error)")
+            }
+            if !session.close(by: deadline) { isClean = false }
+        }
+        session = nil
+        endSlots()
+        // Stores that the restorer has come home and are closed.
+        while !slots.isEmpty, !deadline.hasPassed {
+            collectReplies()
+            if !slots.isEmpty { environment.pause(.milliseconds(2)) }
+        }
+        return isClean && slots.isEmpty
+    }
+
+    // MARK: The cycle
+
+    private func cycle(_ session: any LogSession, _ now: Duration) throws {
+        try takeReplies(session, now)
+        try openLocked(now)
+        let event = try session.poll(
+            into: batch, limit: Self.recordsPerPoll, wait: cycleStart == nil ? Self.idleWait : .zero)
+        defer { batch.removeAll() }
+        switch event {
+        case .nothing:
+            if cycleStart != nil { try commit(session) }
+        case .records:
+            if cycleStart == nil { cycleStart = environment.elapsed() }
+            try process(session)
+            try append(session)
+            if batch.count < Self.recordsPerPoll || isFull { try commit(session) }
+        case .assigned(let partitions): try assigned(partitions, session)
+        case .revoked(let partitions): try revoked(partitions, session)
+        case .lost(let partitions): try lost(partitions, session)
+        }
+    }
+
+    private func process(_ session: any LogSession) throws {
+        let batch = batch
+        for index in 0..<batch.count {
+            let record = batch[index]
+            guard let slot = slots[record.partition], slot.stage.reads, let task = slot.task else { continue }
+            cycleRecords += 1
+            while true {
+                let outcome = try task.handle(record)
+                if outcome == .done { break }
+                if case .pause(let reason) = outcome {
+                    try pause(slot, record.partition, reason, session)
+                    break
+                }
+                try append(session)
+                try commit(session)
+                cycleStart = environment.elapsed()
+            }
+        }
+    }
+
+    private var isFull: Bool {
+        guard let cycleStart else { return false }
+        if cycleRecords >= options.recordsPerCycle || environment.elapsed() - cycleStart >= options.commitInterval {
+            return true
+        }
+        let changed = tasks.reduce(appendedBytes) { $0 + $1.uncommittedBytes }
+        return changed >= options.bytesPerCycle
+    }
+
+    private var tasks: [PartitionTask] {
+        slots.sorted { $0.key < $1.key }.compactMap {
+            $0.value.stage == .running || $0.value.stage == .paused ? $0.value.task : nil
+        }
+    }
+
+    private func append(_ session: any LogSession) throws(LogFault) {
+        if outputs.isEmpty { return }
+        try session.append(outputs)
+        metrics.produced.add(UInt64(outputs.count))
+        appendedBytes += outputs.byteCount
+        outputs.removeAll()
+    }
+
+    /// Outputs, changelog and positions become visible in one step; then the stores follow.
+    private func commit(_ session: any LogSession) throws {
+        let touched = tasks.filter(\.isTouched)
+        defer { counts.publish() }
+        guard !touched.isEmpty else { return endCycle() }
+        let begin = environment.elapsed()
+        let written = environment.wallClock()
+        var positions: [TopicPartition: NextOffset] = [:]
+        for task in touched {
+            task.addChangelog(timestamp: written)
+            positions.merge(task.positions) { $1 }
+        }
+        try append(session)
+        try session.commit(positions)
+        for task in touched {
+            guard let end = session.appendedEnd(topic: inner.changelog, partition: task.partition) else {
+                preconditionFailure("every commit of a partition writes to its changelog")
+            }
+            try task.committed(changelogEnd: end, at: written)
+            board.set(.init(next: task.next, clock: task.note.clock), of: task.partition)
+        }
+        metrics.commits.add()
+        metrics.commitSeconds.observe(environment.elapsed() - begin)
+        metrics.cycleRecords.observe(Double(cycleRecords))
+        failures = 0
+        endCycle()
+    }
+
+    private func endCycle() {
+        cycleStart = nil
+        cycleRecords = 0
+        appendedBytes = 0
+    }
+
+    // MARK: Faults
+
+    private func handle(_ fault: LogFault) throws(WorkerEnd) {
+        switch fault.remedy {
+        case .retrySameCall:
+            // Of a call in the middle of a cycle: what was read is read again.
+            try rewind(fault)
+        case .rewind: try rewind(fault)
+        case .rebuild:
+            say(.warning, "the session has ended; opening another", fault.words)
+            try rebuild(after: fault.cause == .fenced ? .fenced : .other)
+        case .stop: throw WorkerEnd(fault.words)
+        }
+    }
+
+    /// An everyday path: the group has moved on, or a record was not delivered.
+    private func rewind(_ fault: LogFault) throws(WorkerEnd) {
+        guard let session else { return }
+        metrics.abort(fault.cause == .generation ? .generation : .delivery)
+        say(.info, "a cycle was taken back; reading it again", fault.words)
+        do throws(LogFault) {
+            try session.abort()
+            rollBack()
+            var positions: [TopicPartition: NextOffset] = [:]
+            for task in tasks { positions.merge(task.positions) { $1 } }
+            try session.seek(to: positions)
+        } catch {
+            say(.warning, "the session has ended; opening another", error.words)
+            try rebuild(after: error.cause == .fenced ? .fenced : .other)
+        }
+    }
+
+    private func rollBack() {
+        batch.removeAll()
+        outputs.removeAll()
+        for task in tasks { task.rollBack() }
+        endCycle()
+    }
+
+    /// - Parameter pause: before the next session.
+    private func rebuild(after cause: WorkerMetrics.AbortCause, pause: Duration = .zero) throws(WorkerEnd) {
+        metrics.abort(cause)
+        rollBack()
+        session?.close(by: Deadline(after: .seconds(10)))
+        session = nil
+        sessionTrouble = "its session has ended; a new one is being opened"
+        endSlots()
+        let now = environment.elapsed()
+        failures += 1
+        // The first time at once, later after up to half a minute.
+        var wait = max(pause, failures == 1 ? .zero : min(.seconds(30), .milliseconds(250) * (1 << min(failures, 7))))
+        if cause == .fenced {
+            metrics.fenced.add()
+            try noteFencing(at: now)
+            // Two that are fenced by each other must not come back at the same moments.
+            wait += .milliseconds(Int64(environment.jitter() % 2000) + 500)
+        }
+        nextOpening = now + wait
+    }
+
+    /// A restart fences its predecessor once. Whoever is fenced again so soon shares its slot with a living process.
+    private func noteFencing(at now: Duration) throws(WorkerEnd) {
+        let window = max(options.sessionTimeout, options.transactionTimeout) * 2
+        fencedAt = fencedAt.filter { now - $0 < window } + [now]
+        if fencedAt.count < 2 { return }
+        throw WorkerEnd(
+            "another process works as \(options.identity): it has taken over twice within \(window.wholeMilliseconds / 1000) s. "
+                + "Give every replica a worker.slot of its own; this one ends")
+    }
+
+    // MARK: Sessions
+
+    private func open(_ now: Duration) throws(WorkerEnd) {
+        collectReplies()
+        guard now >= nextOpening else { return environment.pause(.milliseconds(20)) }
+        var sessionOptions = SessionOptions(
+            group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
+            outputs: definition.outputs.map(\.topic) + [definition.changelog, definition.deadLetters]
+                + definition.tables.map(\.topic))
+        sessionOptions.sessionTimeout = options.sessionTimeout
+        sessionOptions.transactionTimeout = options.transactionTimeout
+        sessionOptions.onEvent = environment.sessionEvents
+        do throws(LogFault) {
+            session = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
+            sessionTrouble = "no partitions were given to it yet"
+        } catch {
+            sessionTrouble = error.words
+            if error.remedy == .stop { throw WorkerEnd(error.words) }
+            say(.warning, "no session yet; trying again", error.words)
+            try rebuild(after: error.cause == .fenced ? .fenced : .other, pause: .milliseconds(500))
+        }
+    }
+
+    private func assigned(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+        metrics.rebalance("assigned")
+        let committed: [TopicPartition: NextOffset]
+        do throws(LogFault) {
+            committed = try session.committed(partitions, by: Deadline(after: Self.answerLimit))
+        } catch {
+            // There is no cycle to take back, and an assignment that is not answered would never come again.
+            throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
+        }
+        // Where the group has no position the store or the changelog knows one: that is seen before anything is read.
+        let starts = Dictionary(uniqueKeysWithValues: partitions.map { ($0, committed[$0] ?? NextOffset(0)) })
+        try session.take(starts, paused: Set(partitions))
+        let numbers = Set(partitions.filter { $0.topic == definition.events.topic }.map(\.partition))
+        sessionTrouble = nil
+        say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
+        for number in numbers where slots[number] == nil { slots[number] = Slot() }
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            if numbers.contains(number) {
+                slot.assignedAt = environment.elapsed()
+                slot.committed = [:]
+                for input in definition.inputs {
+                    slot.committed[input.topic] = committed[TopicPartition(input.topic, number)]
+                }
+                try tell(slot, number, .assigned)
+            } else {
+                try tell(slot, number, .notAssigned)
+            }
+        }
+        forgetGone()
+    }
+
+    private func revoked(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+        metrics.rebalance("revoked")
+        let begin = environment.elapsed()
+        do {
+            try commit(session)
+        } catch let fault as LogFault {
+            guard fault.remedy != .rebuild, fault.remedy != .stop else { throw fault }
+            metrics.abort(.generation)
+            say(.info, "a cycle was taken back because the group has moved on", fault.words)
+            try session.abort()
+            rollBack()
+        }
+        try leave(.revoked)
+        try session.giveBack()
+        metrics.revokeSeconds.observe(environment.elapsed() - begin)
+    }
+
+    private func lost(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+        metrics.rebalance("lost")
+        metrics.abort(.lost)
+        say(.warning, "partitions lost: the group took this member for dead", "\(partitions.count)")
+        try session.abort()
+        rollBack()
+        try leave(.lost)
+        try session.giveBack()
+    }
+
+    private func leave(_ event: TaskEvent) throws {
+        sessionTrouble = "its partitions are being shared out"
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage != .gone {
+            // Those that were given back already wait for the next assignment.
+            if slot.stage.after(event) != nil { try tell(slot, number, event) }
+        }
+    }
+
+    // MARK: Partitions
+
+    private func tell(_ slot: Slot, _ number: Int32, _ event: TaskEvent) throws {
+        guard let (stage, actions) = slot.stage.after(event) else {
+            preconditionFailure("partition \(number) is \(slot.stage) and cannot be told \(event)")
+        }
+        slot.stage = stage
+        for action in actions { try perform(action, slot, number) }
+        for stage in TaskStage.allCases where stage != .gone {
+            metrics.partitions(options.thread, in: stage, slots.values.count { $0.stage == stage })
+        }
+    }
+
+    private func perform(_ action: TaskAction, _ slot: Slot, _ number: Int32) throws {
+        switch action {
+        case .open: try openStore(slot, number)
+        case .restore: restore(slot, number)
+        case .cancelRestore: restorer.cancel(slot.token)
+        case .resume: try resume(slot, number)
+        case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
+        case .rollBack: slot.task?.rollBack()
+        case .closeStore: try closeStore(slot)
+        case .wipe:
+            try stores.wipe(number)
+            metrics.wipes.add()
+        case .tell: say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
+        }
+    }
+
+    private func openStore(_ slot: Slot, _ number: Int32) throws {
+        do throws(StoreFault) {
+            let store = try stores.open(number)
+            slot.store = store
+            guard let bytes = try store.note() else {
+                slot.note = nil
+                return try tellStore(slot, number, .opened)
+            }
+            slot.note = Note(decoding: bytes)
+            if slot.note == nil {
+                try closeStore(slot)
+                slot.trouble =
+                    "the local state was written by a build that this one does not know: start the later build again, or "
+                    + "remove the directory to restore what this build can read"
+                return try tellStore(slot, number, .refuse)
+            }
+            try tellStore(slot, number, .opened)
+        } catch {
+            switch error.cause {
+            case .locked: try tell(slot, number, .locked)
+            case .corrupt:
+                say(
+                    .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
+                )
+                try closeStore(slot)
+                try tell(slot, number, .useless)
+            case .system:
+                slot.trouble = error.words
+                try tell(slot, number, .refuse)
+            }
+        }
+    }
+
+    /// Events that follow from opening; kept apart so that what they throw is not taken for a fault of the opening.
+    private func tellStore(_ slot: Slot, _ number: Int32, _ event: TaskEvent) throws(StoreFault) {
+        do { try tell(slot, number, event) } catch let fault as StoreFault { throw fault } catch {
+            preconditionFailure("opening a store asks the log nothing: \(error)")
+        }
+    }
+
+    /// Stores that an earlier owner in this process had not closed yet.
+    private func openLocked(_ now: Duration) throws {
+        guard now >= openingRetry else { return }
+        openingRetry = now + .milliseconds(100)
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .opening {
+            try openStore(slot, number)
+        }
+    }
+
+    private func closeStore(_ slot: Slot) throws(StoreFault) {
+        slot.task = nil
+        slot.lastTask = nil
+        guard let store = slot.store.take() else { return }
+        try store.close()
+    }
+
+    private func restore(_ slot: Slot, _ number: Int32) {
+        guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
+        tokens += 1
+        slot.token = tokens
+        slot.lastTask = slot.task.take()
+        let replies = replies
+        restorer.restore(
+            RestoreOrder(
+                store: store, partition: number, token: slot.token, note: slot.lastTask?.note ?? slot.note,
+                committed: slot.committed, reply: { _ = replies.post($0) }))
+    }
+
+    private func takeReplies(_ session: any LogSession, _ now: Duration) throws {
+        for reply in replies.take(waiting: .zero) {
+            let number = reply.order.partition
+            guard let slot = slots[number], slot.token == reply.order.token else {
+                preconditionFailure("the restorer answers each order once")
+            }
+            slot.store = reply.order.store
+            switch reply.outcome {
+            case .restored(let note, let next, let records):
+                metrics.restoredRecords.add(UInt64(records))
+                slot.note = note
+                slot.next = next
+                slot.restoredRecords = records
+                try tell(slot, number, .restored)
+            case .useless(let words):
+                say(.warning, "the local state is of no use and restored from the log", words)
+                try tell(slot, number, .useless)
+            case .refused(let words):
+                slot.trouble = words
+                try tell(slot, number, .refuse)
+            case .withdrawn: try tell(slot, number, .withdrawn)
+            }
+        }
+        forgetGone()
+    }
+
+    /// Without a session there is nobody to work for: stores that come home are closed.
+    private func collectReplies() {
+        for reply in replies.take(waiting: .zero) {
+            guard let slot = slots[reply.order.partition] else { continue }
+            slot.store = reply.order.store
+            do {
+                try tell(slot, reply.order.partition, .withdrawn)
+            } catch {
+                say(.warning, "a local store was not closed cleanly", "\(error)")
+            }
+        }
+        forgetGone()
+    }
+
+    private func resume(_ slot: Slot, _ number: Int32) throws {
+        guard let session, let store = slot.store, let note = slot.note else { return }
+        let task: PartitionTask
+        if let last = slot.lastTask.take(), slot.restoredRecords == 0, last.isAt(note, slot.next) {
+            // Nobody else has written: what is in memory is still good.
+            task = last
+        } else {
+            task = PartitionTask(
+                processor, partition: number, store: store, note: note, next: slot.next, outputs: outputs, inner: inner,
+                cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
+                crashes: options.crashNotes?.notes(number))
+        }
+        slot.task = task
+        board.set(.init(next: task.next, clock: task.note.clock), of: number)
+        let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
+        try session.seek(to: task.positions)
+        try session.resume(partitions)
+        metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
+        say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
+    }
+
+    private func pause(
+        _ slot: Slot, _ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession
+    ) throws {
+        switch reason {
+        case .newerSchema(let words), .tooManyLetters(let words): slot.trouble = words
+        }
+        try tell(slot, number, .pause)
+    }
+
+    /// Closes what is open; what the restorer has comes home later.
+    private func endSlots() {
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            do {
+                try tell(slot, number, .sessionEnded)
+            } catch {
+                say(.warning, "a local store was not closed cleanly", "\(error)")
+            }
+        }
+        forgetGone()
+    }
+
+    private func forgetGone() {
+        for (number, slot) in slots where slot.stage == .gone { board.remove(number) }
+        slots = slots.filter { $0.value.stage != .gone }
+    }
+
+    private func say(_ level: LogLevel, _ words: String, _ detail: String) {
+        logger.log(level, words, ["worker": .string(options.identity), "detail": .string(detail)])
+    }
+}

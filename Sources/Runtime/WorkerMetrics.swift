@@ -1,0 +1,132 @@
+// What a worker tells the outside about itself.
+
+internal import Platform
+import Synchronization
+public import Telemetry
+
+/// The instruments of one worker; all of its threads add to them.
+public final class WorkerMetrics: Sendable {
+    let records: Counter
+    let produced: Counter
+    let ticks: Counter
+    let unknown: Counter
+    let rerouted: Counter
+    let timersFired: Counter
+    let timerLateness: Histogram
+    let commits: Counter
+    let commitSeconds: Histogram
+    let cycleRecords: Histogram
+    let fenced: Counter
+    let uncommittedBytes: Gauge
+    let revokeSeconds: Histogram
+    let restoredRecords: Counter
+    let restoreSeconds: Histogram
+    let restoreRemaining: Gauge
+    let wipes: Counter
+    let replacedWriters: Counter
+    let storeBytes: Gauge
+    let pollGap: Histogram
+    private let metrics: Metrics
+    private let worker: String
+
+    /// Why a cycle was taken back.
+    enum AbortCause: String, CaseIterable { case generation, delivery, fenced, lost, other }
+
+    public init(_ metrics: Metrics, worker: String) {
+        self.metrics = metrics
+        self.worker = worker
+        func counter(_ name: String, _ help: String) -> Counter {
+            metrics.counter("perennial_\(name)_total", help: help, labels: ["worker": worker])
+        }
+        func gauge(_ name: String, _ help: String) -> Gauge {
+            metrics.gauge("perennial_\(name)", help: help, labels: ["worker": worker])
+        }
+        func seconds(_ name: String, _ help: String) -> Histogram {
+            metrics.histogram(
+                "perennial_\(name)_seconds", help: help, bounds: Histogram.latencySeconds, labels: ["worker": worker])
+        }
+        records = counter("records_consumed", "Records that were dealt with, those of cycles taken back included.")
+        produced = counter("records_produced", "Records handed to the log, changelog and cycles taken back included.")
+        ticks = counter("ticks_consumed", "Ticks among the records.")
+        unknown = counter("records_skipped", "Records of a type that this build does not know.")
+        rerouted = counter("records_rerouted", "Rows of a table that stood in the wrong partition and were sent on.")
+        timersFired = counter("timers_fired", "Timers whose time came.")
+        timerLateness = seconds(
+            "timer_lateness", "From the due time of a timer to the timestamp of the record that made it fire.")
+        commits = counter("commits", "Cycles that were committed.")
+        commitSeconds = seconds("commit", "From the end of a cycle's work to its commit.")
+        cycleRecords = metrics.histogram(
+            "perennial_cycle_records", help: "Records of a committed cycle.",
+            bounds: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000], labels: ["worker": worker])
+        fenced = counter("fenced", "Sessions that ended because a younger one had the same identity.")
+        uncommittedBytes = gauge("overlay_bytes", "State of the open cycle in memory.")
+        revokeSeconds = seconds(
+            "revoke", "From the news that partitions go to others to the moment they were given back.")
+        restoredRecords = counter("restore_records", "Records read from the changelog into a local store.")
+        restoreSeconds = seconds("restore", "From the assignment of a partition to its first record.")
+        restoreRemaining = gauge(
+            "restore_records_remaining", "Of the changelog, before all partitions can be worked on.")
+        wipes = counter(
+            "store_wipes", "Local stores that were of no use and removed; they are restored from the changelog.")
+        replacedWriters = counter(
+            "producers_replaced", "Transactional producers replaced because a request may have been sent twice.")
+        storeBytes = gauge("store_bytes", "Local stores on disk, about.")
+        pollGap = seconds("poll_gap", "Between two looks for records.")
+    }
+
+    func abort(_ cause: AbortCause) {
+        metrics.counter(
+            "perennial_aborts_total", help: "Cycles that were taken back, and read again.",
+            labels: ["worker": worker, "cause": cause.rawValue]
+        ).add()
+    }
+
+    func letter(_ reason: String, isTable: Bool) {
+        metrics.counter(
+            "perennial_dead_letters_total", help: "Records that could not be processed and went to the dead letters.",
+            labels: ["worker": worker, "code": reason, "input": isTable ? "table" : "events"]
+        ).add()
+    }
+
+    func rebalance(_ kind: String) {
+        metrics.counter(
+            "perennial_rebalances_total", help: "Times that partitions came or went.",
+            labels: ["worker": worker, "kind": kind]
+        ).add()
+    }
+
+    func partitions(_ thread: Int, in stage: TaskStage, _ count: Int) {
+        metrics.gauge(
+            "perennial_task_state", help: "Partitions by what the worker does with them.",
+            labels: ["worker": worker, "thread": "\(thread)", "state": "\(stage)"]
+        ).set(Double(count))
+    }
+}
+
+/// What one thread counts between two commits; added to the metrics once a cycle.
+final class WorkerCounts {
+    var records: UInt64 = 0
+    var ticks: UInt64 = 0
+    var unknown: UInt64 = 0
+    var rerouted: UInt64 = 0
+    var timersFired: UInt64 = 0
+    private let metrics: WorkerMetrics
+
+    init(_ metrics: WorkerMetrics) { self.metrics = metrics }
+
+    func letter(_ reason: String, isTable: Bool) { metrics.letter(reason, isTable: isTable) }
+
+    func fired(due: Int64, by moment: Int64) {
+        timersFired += 1
+        metrics.timerLateness.observe(Double(moment - due) / 1000)
+    }
+
+    func publish() {
+        metrics.records.add(records)
+        metrics.ticks.add(ticks)
+        metrics.unknown.add(unknown)
+        metrics.rerouted.add(rerouted)
+        metrics.timersFired.add(timersFired)
+        (records, ticks, unknown, rerouted, timersFired) = (0, 0, 0, 0, 0)
+    }
+}

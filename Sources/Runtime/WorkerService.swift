@@ -1,0 +1,193 @@
+// A worker as part of a process: its threads, their health, and their end.
+
+public import Log
+public import Platform
+public import Service
+public import Store
+import Synchronization
+public import Telemetry
+
+/// Runs a processor on a log until it is stopped.
+public final class WorkerService: ServicePart {
+    public struct Configuration: Sendable {
+        /// Stable number of this replica.
+        public var slot = 0
+        public var threads = 1
+        public var commitInterval: Duration = .milliseconds(20)
+        public var sessionTimeout: Duration = .seconds(30)
+        /// Of all partitions of the process together.
+        public var cacheBytes = 256 << 20
+        public var crashNotes: (any CrashNotesProvider)?
+
+        public init() {}
+    }
+
+    /// A thread that has said nothing for so long gets no more work; one that is silent for much longer is past help.
+    private static let silenceLimit: Duration = .seconds(60)
+    private static let deathLimit: Duration = .seconds(180)
+    private static let lagInterval: Duration = .seconds(5)
+
+    /// What a thread tells the others.
+    private final class Pulse: Sendable {
+        let beat: Atomic<Int64>
+        let troubles = Mutex<[String]>(["it is starting"])
+
+        init(_ elapsed: Duration) { beat = Atomic(elapsed.wholeMilliseconds) }
+
+        func age(at elapsed: Duration) -> Duration {
+            .milliseconds(elapsed.wholeMilliseconds - beat.load(ordering: .relaxed))
+        }
+    }
+
+    public let name: String
+    private let processor: any Processor
+    private let log: any RecordLog
+    private let stores: any PartitionStores
+    private let configuration: Configuration
+    private let metrics: Metrics
+    private let workerMetrics: WorkerMetrics
+    private let logger: Logger
+    private let environment: WorkerEnvironment
+    private let restorer: Restorer
+    private let board = PositionBoard()
+    private let pulses: [Pulse]
+
+    private let stopRequested = Latch()
+    private let workersEnded: [Latch]
+    private let helpersMayEnd = Latch()
+    private let helpersEnded = [Latch(), Latch()]
+    private let isClean = Atomic(true)
+    private let stopDeadline = Mutex(Deadline(after: .seconds(25)))
+
+    /// Adds conditions to `health`: what keeps partitions from being worked on, and threads that say nothing any more.
+    public init(
+        _ processor: any Processor, log: any RecordLog, stores: any PartitionStores, _ configuration: Configuration,
+        health: Health, metrics: Metrics, logger: Logger
+    ) {
+        let definition = processor.definition
+        name = definition.name
+        self.processor = processor
+        self.log = log
+        self.stores = stores
+        self.configuration = configuration
+        self.metrics = metrics
+        self.logger = logger
+        let instruments = WorkerMetrics(metrics, worker: definition.name)
+        workerMetrics = instruments
+        environment = .real { event in
+            switch event {
+            case .message(let level, let words):
+                switch level {
+                case .error: logger.error("log", ["detail": .string(words)])
+                case .warning: logger.warning("log", ["detail": .string(words)])
+                case .info, .debug: logger.debug("log", ["detail": .string(words)])
+                }
+            case .writerReplaced(let reason):
+                instruments.replacedWriters.add()
+                logger.info("the transactional producer was replaced", ["detail": .string(reason)])
+            }
+        }
+        restorer = Restorer(
+            definition, log: log, name: definition.name, wallClock: environment.wallClock,
+            remaining: { instruments.restoreRemaining.set(Double($0)) })
+        let elapsed = environment.elapsed
+        let pulses = (0..<configuration.threads).map { _ in Pulse(elapsed()) }
+        self.pulses = pulses
+        workersEnded = pulses.map { _ in Latch() }
+        health.condition(name) {
+            let all = pulses.flatMap { $0.troubles.withLock { $0 } }
+            return all.isEmpty ? nil : all.joined(separator: "; ")
+        }
+        health.condition("\(name)-threads", .readiness) { Self.silence(pulses, elapsed(), Self.silenceLimit) }
+        health.condition("\(name)-threads", .liveness) { Self.silence(pulses, elapsed(), Self.deathLimit) }
+        metrics.gauge(
+            "perennial_watchdog_age_seconds", help: "Since the last sign of life of the worker's quietest thread.",
+            labels: ["worker": name]
+        ) {
+            pulses.reduce(.zero) { max($0, $1.age(at: elapsed())) }.fractionalSeconds
+        }
+    }
+
+    private static func silence(_ pulses: [Pulse], _ elapsed: Duration, _ limit: Duration) -> String? {
+        let silent = pulses.indices.filter { pulses[$0].age(at: elapsed) > limit }
+        return silent.isEmpty
+            ? nil : "thread \(silent.map(String.init).joined(separator: ", ")) has done nothing for more than \(limit)"
+    }
+
+    // MARK: Life
+
+    public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
+        try run("restore", helpersEnded[0]) { self.restore() }
+        try run("lag", helpersEnded[1]) { self.watchLag() }
+        for thread in pulses.indices {
+            try run("\(name)-\(thread)", workersEnded[thread]) { self.work(thread, failed: failed) }
+        }
+    }
+
+    private func run(_ name: String, _ ended: Latch, _ body: @escaping @Sendable () -> Void) throws {
+        let thread = WorkerThread.start(name) {
+            defer { ended.open() }
+            body()
+        }
+        if case .failure(let error)? = thread.result { throw error }
+    }
+
+    public func stop(by deadline: Deadline) throws {
+        stopDeadline.withLock { $0 = deadline }
+        stopRequested.open()
+        var hasEnded = true
+        // The restorer goes on meanwhile: stores that it has are handed back through it.
+        for latch in workersEnded where !latch.wait(until: deadline) { hasEnded = false }
+        helpersMayEnd.open()
+        for latch in helpersEnded where !latch.wait(until: deadline) { hasEnded = false }
+        if !hasEnded { throw ServicePartFault.stillRunning }
+        if !isClean.load(ordering: .relaxed) {
+            throw WorkerEnd("the last cycle was not committed; it will be done again")
+        }
+    }
+
+    private func work(_ thread: Int, failed: @Sendable (any Error) -> Void) {
+        var options = WorkerOptions(identity: "\(processor.definition.group).\(configuration.slot)-\(thread)")
+        options.thread = thread
+        options.commitInterval = configuration.commitInterval
+        options.sessionTimeout = configuration.sessionTimeout
+        options.cacheBytes = configuration.cacheBytes / configuration.threads
+        options.crashNotes = configuration.crashNotes
+        let worker = Worker(
+            processor, log: log, stores: stores, options: options, restorer: restorer, environment: environment,
+            logger: logger, metrics: workerMetrics, board: board)
+        let pulse = pulses[thread]
+        var nextReport = Duration.zero
+        do throws(WorkerEnd) {
+            while !stopRequested.isOpen {
+                try worker.step()
+                let now = environment.elapsed()
+                let gap = pulse.age(at: now)
+                if gap > .milliseconds(1) { workerMetrics.pollGap.observe(gap) }
+                pulse.beat.store(now.wholeMilliseconds, ordering: .relaxed)
+                if now >= nextReport {
+                    nextReport = now + .milliseconds(200)
+                    let troubles = worker.troubles
+                    pulse.troubles.withLock { $0 = troubles }
+                }
+            }
+        } catch {
+            failed(error)
+        }
+        let deadline = stopDeadline.withLock { $0 }
+        if !worker.stop(by: deadline) { isClean.store(false, ordering: .relaxed) }
+    }
+
+    private func restore() {
+        while !helpersMayEnd.isOpen { restorer.step(wait: .milliseconds(100)) }
+        restorer.close(by: stopDeadline.withLock { $0 })
+    }
+
+    private func watchLag() {
+        var watch = LagWatch(processor.definition, log: log, board: board, metrics: metrics)
+        while !helpersMayEnd.wait(until: Deadline(after: Self.lagInterval)) {
+            watch.look(elapsed: environment.elapsed(), wallClock: environment.wallClock())
+        }
+        watch.close()
+    }
+}
