@@ -77,6 +77,8 @@ let roles: [Target] = [
 let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
+    .target(
+        name: "WorkerTestKit", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "Telemetry"]),
     .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
@@ -95,6 +97,8 @@ let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
+    .testTarget(
+        name: "RuntimeTests", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
@@ -171,6 +175,7 @@ let package = Package(
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+        .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "WorkerTestKit"]),
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),

@@ -6,7 +6,7 @@ import Synchronization
 internal import Telemetry
 
 /// Where the threads of a worker stand, for those who watch.
-final class PositionBoard: Sendable {
+package final class PositionBoard: Sendable {
     struct Position: Equatable {
         var next: [NextOffset]
         /// The largest timestamp of the events so far.
@@ -14,6 +14,8 @@ final class PositionBoard: Sendable {
     }
 
     private let positions = Mutex<[Int32: Position]>([:])
+
+    package init() {}
 
     func set(_ position: Position, of partition: Int32) { positions.withLock { $0[partition] = position } }
     func remove(_ partition: Int32) { positions.withLock { $0[partition] = nil } }

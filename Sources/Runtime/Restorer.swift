@@ -1,7 +1,7 @@
 // Brings stores up to the end of their changelog.
 
-internal import Log
-internal import Platform
+package import Log
+package import Platform
 internal import Store
 import Synchronization
 
@@ -36,7 +36,7 @@ struct RestoreReply: @unchecked Sendable {
 }
 
 /// Reads the changelogs of any number of partitions side by side. Orders come from any thread; `step` is called by one.
-final class Restorer: Sendable {
+package final class Restorer: Sendable {
     private enum Word: Sendable {
         case order(RestoreOrder)
         case cancel(UInt64)
@@ -45,7 +45,8 @@ final class Restorer: Sendable {
     private let words = Mailbox<Word>(capacity: .max)
     private let work: Mutex<RestoreWork>
 
-    init(
+    /// - Parameter name: of the reader, for the log's messages.
+    package init(
         _ definition: WorkerDefinition, log: any RecordLog, name: String, wallClock: @escaping @Sendable () -> Int64,
         remaining: @escaping @Sendable (_ records: Int64) -> Void
     ) {
@@ -59,7 +60,7 @@ final class Restorer: Sendable {
     func cancel(_ token: UInt64) { _ = words.post(.cancel(token)) }
 
     /// A little work; waits at most `wait` for some.
-    func step(wait: Duration) {
+    package func step(wait: Duration) {
         let isIdle = work.withLock { $0.isIdle }
         let news = words.take(waiting: isIdle ? wait : .zero)
         work.withLock { work in
@@ -74,7 +75,7 @@ final class Restorer: Sendable {
     }
 
     /// Hands every store back.
-    func close(by deadline: Deadline) {
+    package func close(by deadline: Deadline) {
         step(wait: .zero)
         work.withLock { $0.close(by: deadline) }
     }
@@ -174,7 +175,7 @@ private struct RestoreWork: ~Copyable {
 
     private mutating func openReader() throws(LogFault) -> any LogReader {
         if let reader { return reader }
-        var options = ReaderOptions(name: "\(name)-restore", group: definition.group, topics: [definition.changelog])
+        var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
         let made = try log.openReader(options)
         reader = made

@@ -1,9 +1,9 @@
 // One thread of a worker: a session, its partitions, and the cycle that commits them.
 
-internal import Log
-internal import Platform
-internal import Store
-internal import Telemetry
+package import Log
+package import Platform
+package import Store
+package import Telemetry
 
 /// What decides how a worker works, but not what it writes.
 public struct WorkerOptions: Sendable {
@@ -34,7 +34,7 @@ public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
 }
 
 /// Reads, processes and commits. Everything happens in `step`, on the thread that calls it, so that a test can drive it.
-final class Worker {
+package final class Worker {
     /// Records of one look; what a processor does with them is appended before the next.
     private static let recordsPerPoll = 500
     private static let idleWait: Duration = .milliseconds(100)
@@ -91,7 +91,7 @@ final class Worker {
     private var appendedBytes = 0
 
     /// - Parameter restorer: shared by the threads of a process; somebody else steps it.
-    init(
+    package init(
         _ processor: any Processor, log: any RecordLog, stores: any PartitionStores, options: WorkerOptions,
         restorer: Restorer, environment: WorkerEnvironment, logger: Logger, metrics: WorkerMetrics, board: PositionBoard
     ) {
@@ -114,7 +114,7 @@ final class Worker {
     // MARK: Outside
 
     /// What keeps this worker from working; empty when all is well.
-    var troubles: [String] {
+    package var troubles: [String] {
         var troubles: [String] = []
         if let sessionTrouble { troubles.append(sessionTrouble) }
         for (partition, slot) in slots.sorted(by: { $0.key < $1.key }) {
@@ -130,7 +130,7 @@ final class Worker {
     private(set) var sessionTrouble: String? = "no partitions were given to it yet"
 
     /// A look for records, and what follows from it.
-    func step() throws(WorkerEnd) {
+    package func step() throws(WorkerEnd) {
         let now = environment.elapsed()
         guard let session else { return try open(now) }
         do {
@@ -146,7 +146,7 @@ final class Worker {
     }
 
     /// Commits what is there and leaves. False: it was not clean, or not over by the deadline.
-    func stop(by deadline: Deadline) -> Bool {
+    package func stop(by deadline: Deadline) -> Bool {
         var isClean = true
         if let session {
             do {

@@ -88,7 +88,7 @@ public final class WorkerService: ServicePart {
             }
         }
         restorer = Restorer(
-            definition, log: log, name: definition.name, wallClock: environment.wallClock,
+            definition, log: log, name: "\(definition.name)-restore", wallClock: environment.wallClock,
             remaining: { instruments.restoreRemaining.set(Double($0)) })
         let elapsed = environment.elapsed
         let pulses = (0..<configuration.threads).map { _ in Pulse(elapsed()) }

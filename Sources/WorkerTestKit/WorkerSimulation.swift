@@ -1,0 +1,230 @@
+// Workers of one processor over a log in memory, in one thread and in time that stands still until it is told to go on.
+
+public import Log
+public import MemoryLog
+import Platform
+public import Runtime
+import Store
+import Telemetry
+
+/// Drives any number of worker processes: the same code as in production, stepped by the test. The same calls do the same each
+/// time.
+public final class WorkerSimulation {
+    /// One worker process and its disk.
+    public final class Process {
+        public let slot: Int
+        public var disk = MemoryDisk()
+        fileprivate var worker: Worker?
+        fileprivate var restorer: Restorer?
+        /// What its last life ended with, if it ended itself.
+        public fileprivate(set) var end: WorkerEnd?
+
+        init(slot: Int) { self.slot = slot }
+
+        public var isRunning: Bool { worker != nil }
+        /// What keeps it from working.
+        public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
+    }
+
+    public let processor: any Processor
+    public let log: MemoryLog
+    public let clock: MemoryLog.Clock
+    public let processes: [Process]
+    public var commitInterval: Duration = .milliseconds(20)
+    /// Short, so that a simulated process has to read its state again and again.
+    public var cacheBytes = 4096
+    public var sessionTimeout: Duration = .seconds(6)
+    private let definition: WorkerDefinition
+    private let jitter: any RandomNumberGenerator & Sendable
+    private let metrics: WorkerMetrics
+    private let logger: Logger
+    private let writer: any LogWriter
+    private let writerTopics: [String]
+
+    /// Creates the topics that the processor names.
+    public init(
+        _ processor: any Processor, processes: Int, startingAt start: Int64 = 1_700_000_000_000,
+        faults: (any LogFaults)? = nil, seed: UInt64 = 1, logLevel: LogLevel = .error
+    ) throws {
+        self.processor = processor
+        definition = processor.definition
+        clock = .manual(startingAt: start)
+        log = MemoryLog(clock: clock, faults: faults)
+        self.processes = (0..<processes).map { Process(slot: $0) }
+        jitter = SplitMix64(seed: seed)
+        metrics = WorkerMetrics(Metrics(), worker: definition.name)
+        logger = Logger(level: logLevel, format: .text)
+        var topics = ([definition.events] + definition.tables).map {
+            NewTopic($0.topic, partitions: definition.partitions)
+        }
+        topics += (definition.outputs.map(\.topic) + [definition.deadLetters]).map {
+            NewTopic($0, partitions: definition.partitions)
+        }
+        topics.append(NewTopic(definition.changelog, partitions: definition.partitions, isCompacted: true))
+        try log.create(topics, by: Deadline(after: .seconds(1)))
+        writerTopics = ([definition.events] + definition.tables).map(\.topic)
+        writer = try log.openWriter(WriterOptions(name: "feeder", topics: writerTopics))
+    }
+
+    public func identity(_ process: Process) -> String { "\(definition.group).\(process.slot)-0" }
+
+    // MARK: Input
+
+    /// Appends one record to the events (`input` 0) or a table (1 and up), at the present time unless told otherwise.
+    public func feed(
+        input: Int = 0, partition: Int32, key: [UInt8]?, value: [UInt8]?, headers: [RecordHeader],
+        timestamp: Int64? = nil
+    ) throws {
+        let batch = OutputBatch()
+        batch.append(
+            topic: input, partition: partition, timestamp: timestamp ?? clock.now, key: key, value: value,
+            headers: headers)
+        _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
+    }
+
+    /// A tick in every partition of the events.
+    public func tick(at timestamp: Int64? = nil) throws {
+        let headers = [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")]
+        for partition in 0..<definition.partitions {
+            try feed(partition: partition, key: nil, value: [], headers: headers, timestamp: timestamp)
+        }
+    }
+
+    // MARK: Lives
+
+    public func start(_ process: Process) {
+        precondition(!process.isRunning, "it runs already")
+        let (clock, identity) = (clock, identity(process))
+        let restorer = Restorer(
+            definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
+        var options = WorkerOptions(identity: identity)
+        options.commitInterval = commitInterval
+        options.cacheBytes = cacheBytes
+        options.sessionTimeout = sessionTimeout
+        let start = clock.now
+        let jitter = Dice(jitter)
+        let environment = WorkerEnvironment(
+            elapsed: { .milliseconds(clock.now - start) }, wallClock: { clock.now },
+            pause: { duration in
+                clock.advance(by: duration)
+                restorer.step(wait: .zero)
+            }, jitter: { jitter.next() })
+        process.worker = Worker(
+            processor, log: log, stores: MemoryStores(disk: process.disk), options: options, restorer: restorer,
+            environment: environment, logger: logger, metrics: metrics, board: PositionBoard())
+        process.restorer = restorer
+        process.end = nil
+    }
+
+    /// One look for records by the worker and one by its restorer. A process that the log's faults have killed is gone afterwards.
+    public func step(_ process: Process) {
+        guard let worker = process.worker, let restorer = process.restorer else { return }
+        do throws(WorkerEnd) {
+            try worker.step()
+            restorer.step(wait: .zero)
+        } catch {
+            process.end = error
+            crash(process)
+        }
+        if log.isKilled(identity(process)) { crash(process) }
+    }
+
+    /// `kill -9`.
+    public func crash(_ process: Process) {
+        log.kill(identity(process))
+        process.worker = nil
+        process.restorer = nil
+        process.disk.crash()
+    }
+
+    /// SIGTERM. Whether it ended cleanly.
+    @discardableResult
+    public func stop(_ process: Process) -> Bool {
+        guard let worker = process.worker else { return false }
+        let isClean = worker.stop(by: Deadline(after: .seconds(5)))
+        process.restorer?.close(by: Deadline(after: .seconds(1)))
+        process.worker = nil
+        process.restorer = nil
+        return isClean
+    }
+
+    public func loseDisk(of process: Process) {
+        precondition(!process.isRunning, "a disk is lost with its process")
+        process.disk = MemoryDisk()
+    }
+
+    /// Steps all processes until every input is dealt with and committed. False: that was not so after `limit` rounds.
+    public func runToEnd(limit: Int = 20_000) throws -> Bool {
+        for _ in 0..<limit {
+            for process in processes { step(process) }
+            clock.advance(by: .milliseconds(5))
+            if try isAtEnd() { return true }
+        }
+        return false
+    }
+
+    public func isAtEnd() throws -> Bool {
+        let committed = log.committed(group: definition.group)
+        let reader = try log.openReader(ReaderOptions(name: "onlooker", group: "onlooker", topics: writerTopics))
+        defer { reader.close(by: Deadline(after: .seconds(1))) }
+        let partitions = writerTopics.flatMap { topic in
+            (0..<definition.partitions).map { TopicPartition(topic, $0) }
+        }
+        let beginnings = try reader.beginnings(of: partitions, by: Deadline(after: .seconds(1)))
+        let ends = try reader.ends(.all, of: partitions, by: Deadline(after: .seconds(1)))
+        return partitions.allSatisfy { (committed[$0] ?? beginnings[$0]!) >= ends[$0]! }
+    }
+
+    // MARK: Output
+
+    /// A record as a reader of committed data sees it.
+    public struct Seen: Equatable, CustomStringConvertible {
+        public var partition: Int32
+        public var offset: Int64
+        public var timestamp: Int64
+        public var key: [UInt8]?
+        public var value: [UInt8]?
+        public var headers: [RecordHeader]
+
+        public func header(_ name: String) -> String? {
+            headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+        }
+
+        public var keyText: String { String(decoding: key ?? [], as: UTF8.self) }
+        public var valueText: String { String(decoding: value ?? [], as: UTF8.self) }
+        public var description: String { "\(partition):\(offset) \(header("id") ?? "") \(keyText) \(valueText)" }
+    }
+
+    /// Everything committed in a topic, partition after partition.
+    public func read(_ topic: String) throws -> [Seen] {
+        let reader = try log.openReader(ReaderOptions(name: "onlooker", group: "onlooker", topics: [topic]))
+        let deadline = Deadline(after: .seconds(5))
+        defer { reader.close(by: deadline) }
+        let partitions = (0..<definition.partitions).map { TopicPartition(topic, $0) }
+        let ends = try reader.ends(.committed, of: partitions, by: deadline)
+        try reader.read(from: try reader.beginnings(of: partitions, by: deadline))
+        var seen: [Seen] = []
+        let batch = RecordBatch()
+        while partitions.contains(where: { (reader.position(of: $0) ?? NextOffset(0)) < ends[$0]! }) {
+            try reader.poll(into: batch, limit: 1000, wait: .zero)
+            for index in 0..<batch.count {
+                let record = batch[index]
+                seen.append(
+                    Seen(
+                        partition: record.partition, offset: record.offset, timestamp: record.timestamp,
+                        key: record.copyOfKey(), value: record.copyOfValue(), headers: record.headers))
+            }
+        }
+        return seen.sorted { ($0.partition, $0.offset) < ($1.partition, $1.offset) }
+    }
+}
+
+/// A generator that several closures share.
+private final class Dice: @unchecked Sendable {
+    // Unchecked: a simulation has one thread.
+    private var generator: any RandomNumberGenerator
+
+    init(_ generator: any RandomNumberGenerator) { self.generator = generator }
+
+    func next() -> UInt64 { generator.next() }
+}

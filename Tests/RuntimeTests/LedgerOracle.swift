@@ -1,0 +1,124 @@
+// What the ledger's outputs have to be: a plain fold over the input, which shares no code with runtime or processor.
+
+import Log
+import WorkerTestKit
+
+/// An output that has to be there, once.
+struct Expected: Equatable, CustomStringConvertible {
+    var id: String
+    var key: String
+    /// The row that a sum was told with depends on how two topics were interleaved: `row ?` stands for it.
+    var text: String
+    var timestamp: Int64
+    var source: String
+
+    var description: String { "\(id) \(key): \(text) [\(timestamp) of \(source)]" }
+}
+
+struct LedgerOracle {
+    var told: [Int32: [Expected]] = [:]
+    var rowsTold: [Int32: [Expected]] = [:]
+    /// Source, reason, key and value of each.
+    var letters: [[String]] = []
+    /// Rows that stand in a wrong partition, by their place.
+    var misplaced: [String: Int32] = [:]
+
+    private struct Account {
+        var count = 0
+        var sum = 0
+        var fired = 0
+        var wake: Int64?
+        var exists = false
+        var second = false
+    }
+
+    init(events: [WorkerSimulation.Seen], rows: [WorkerSimulation.Seen], partitions: Int32) {
+        for partition in 0..<partitions {
+            foldEvents(events.filter { $0.partition == partition }, partition)
+            foldRows(rows.filter { $0.partition == partition }, partition, partitions)
+        }
+    }
+
+    private mutating func foldEvents(_ events: [WorkerSimulation.Seen], _ partition: Int32) {
+        var accounts: [String: Account] = [:]
+        var clock = Int64.min
+        for event in events {
+            clock = max(clock, event.timestamp)
+            let source = "events:\(partition):\(event.offset)"
+            var outputs = 0
+            func tell(_ key: String, _ text: String, _ timestamp: Int64) {
+                told[partition, default: []].append(
+                    Expected(
+                        id: "\(partition)-\(event.offset)-\(outputs)", key: key, text: text, timestamp: timestamp,
+                        source: source))
+                outputs += 1
+            }
+            while let (key, due) = accounts.compactMap({ key, account in account.wake.map { (key, $0) } })
+                .filter({ $0.1 <= clock }).min(by: { ($0.1, $0.0) < ($1.1, $1.0) })
+            {
+                accounts[key]!.wake = nil
+                if (accounts[key]!.fired + 1) % 7 == 0 {
+                    letters.append([source, "seventh", key, ""])
+                    continue
+                }
+                accounts[key]!.fired += 1
+                tell(key, "woken \(accounts[key]!.fired) at \(due) sum \(accounts[key]!.sum)", due)
+                if accounts[key]!.fired % 4 != 0 { accounts[key]!.wake = due + 100 }
+            }
+            let type = event.header("type")
+            if type == "tick" || (type != nil && type != "word") { continue }
+            let words = event.valueText.split(separator: " ").map(String.init)
+            let number = words.count > 1 ? Int(words[1])! : 0
+            let key = event.keyText
+            var reason: String?
+            if type == nil { reason = "no_type" } else if event.key == nil { reason = "no_key" }
+            if let reason {
+                letters.append([source, reason, key, event.valueText])
+                continue
+            }
+            var account = accounts[key] ?? Account()
+            switch words.first {
+            case "add", "twice":
+                account.count += 1
+                account.sum += number
+                account.exists = true
+                tell(key, "sum \(account.count) \(account.sum) at \(clock) row ?", event.timestamp)
+                if words[0] == "twice" { tell(key, "again \(account.sum)", event.timestamp) }
+            case "wake":
+                account.exists = true
+                account.wake = clock + Int64(number)
+            case "sleep": account.wake = nil
+            case "toggle":
+                account.second.toggle()
+                tell(key, "toggled \(account.second ? "on" : "off")", event.timestamp)
+            case "poison": letters.append([source, "poison", key, event.valueText])
+            default: letters.append([source, "no_word", key, event.valueText])
+            }
+            accounts[key] = account
+        }
+    }
+
+    private mutating func foldRows(_ rows: [WorkerSimulation.Seen], _ partition: Int32, _ partitions: Int32) {
+        var counts: [String: Int] = [:]
+        for row in rows {
+            let source = "rows:\(partition):\(row.offset)"
+            if let key = row.key {
+                let home = Partitioner.partition(of: key, count: partitions)
+                if home != partition {
+                    misplaced[source] = home
+                    continue
+                }
+            }
+            let words = row.valueText.split(separator: " ").map(String.init)
+            guard words.first == "row", row.key != nil else {
+                letters.append([source, row.key == nil ? "no_key" : "no_row", row.keyText, row.valueText])
+                continue
+            }
+            counts[row.keyText, default: 0] += 1
+            rowsTold[partition, default: []].append(
+                Expected(
+                    id: "rows-\(partition)-\(row.offset)-0", key: row.keyText,
+                    text: "row \(words[1]) \(counts[row.keyText]!)", timestamp: row.timestamp, source: source))
+        }
+    }
+}
