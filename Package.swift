@@ -37,6 +37,7 @@ let engine: [Target] = [
     .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log", dependencies: ["Platform"]),
+    .target(name: "MemoryLog", dependencies: ["Log", "Platform"]),
     .target(name: "Store"),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
@@ -77,6 +78,7 @@ let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
     .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
+    .target(name: "LogTestKit", dependencies: ["Log", "Platform"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
         name: "IngestTestKit",
@@ -93,7 +95,9 @@ let testSupport: [Target] = [
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
-    .testTarget(name: "LogTests", dependencies: ["Log"]),
+    .testTarget(
+        name: "LogTests",
+        dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
@@ -128,7 +132,8 @@ let tests: [Target] = [
         name: "BrokerTests",
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
+            "KafkaTestKit", "Log", "LogTestKit", "Platform", "Records", "Simulation", "Telemetry", "perennial",
+            "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
