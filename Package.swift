@@ -37,6 +37,7 @@ let engine: [Target] = [
     .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log", dependencies: ["Platform"]),
+    .target(name: "MemoryLog", dependencies: ["Log", "Platform"]),
     .target(name: "Store"),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
@@ -80,6 +81,7 @@ let testSupport: [Target] = [
     .target(
         name: "WorkerTestKit", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "Telemetry"]),
     .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
+    .target(name: "LogTestKit", dependencies: ["Log", "Platform"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
         name: "IngestTestKit",
@@ -99,6 +101,9 @@ let tests: [Target] = [
     .testTarget(name: "LogTests", dependencies: ["Log"]),
     .testTarget(
         name: "RuntimeTests", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
+    .testTarget(
+        name: "LogTests",
+        dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
@@ -133,7 +138,8 @@ let tests: [Target] = [
         name: "BrokerTests",
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Log", "Platform", "Records", "Simulation", "Telemetry", "perennial", "transform-worker",
+            "KafkaTestKit", "Log", "LogTestKit", "Platform", "Records", "Simulation", "Telemetry", "perennial",
+            "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),

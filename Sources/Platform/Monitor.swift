@@ -1,16 +1,16 @@
-// What Latch and Mailbox wait with.
+// What threads wait for each other with.
 
 import Glibc
 
 /// A lock, and a place to wait for what it guards. Measures time on the clock that nobody sets back.
 ///
 /// For threads that may block; a task would hold a thread of the shared pool while it waits.
-final class Monitor: @unchecked Sendable {
+public final class Monitor: @unchecked Sendable {
     // Unchecked: the pointers never change, and what they point to is made for many threads.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
-    init() {
+    public init() {
         mutex = .allocate(capacity: 1)
         mutex.initialize(to: pthread_mutex_t())
         pthread_mutex_init(mutex, nil)
@@ -30,14 +30,14 @@ final class Monitor: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    func withLock<Value>(_ body: () -> Value) -> Value {
+    public func withLock<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        return body()
+        return try body()
     }
 
     /// Only under the lock, which is open meanwhile. Returns at a call, at `deadline`, and sometimes for no reason.
-    func wait(until deadline: Deadline) {
+    public func wait(until deadline: Deadline) {
         let left = deadline.remaining
         guard left > .zero else { return }
         var end = timespec()
@@ -49,8 +49,8 @@ final class Monitor: @unchecked Sendable {
         pthread_cond_timedwait(condition, mutex, &end)
     }
 
-    func callOne() { pthread_cond_signal(condition) }
-    func callAll() { pthread_cond_broadcast(condition) }
+    public func callOne() { pthread_cond_signal(condition) }
+    public func callAll() { pthread_cond_broadcast(condition) }
 }
 
 extension Duration {

@@ -1,0 +1,45 @@
+// The time of an in-memory log.
+
+internal import Platform
+import Synchronization
+
+extension MemoryLog {
+    /// What session and transaction timeouts and append times are measured on. Never runs backwards.
+    public final class Clock: Sendable {
+        private let start: Int64
+        /// nil: it moves only when it is told to.
+        private let origin: ContinuousClock.Instant?
+        private let advanced = Atomic<Int64>(0)
+
+        private init(start: Int64, origin: ContinuousClock.Instant?) {
+            self.start = start
+            self.origin = origin
+        }
+
+        /// Starts at the time of day, and goes on by a clock that nobody sets.
+        public static func real() -> Clock {
+            Clock(start: WallClock.milliseconds(), origin: ContinuousClock.now)
+        }
+
+        /// Stands still but for `advance`. Nothing waits on it: a poll without records returns at once, so that one thread
+        /// can play all parts.
+        public static func manual(startingAt milliseconds: Int64 = 0) -> Clock {
+            Clock(start: milliseconds, origin: nil)
+        }
+
+        public var isManual: Bool { origin == nil }
+
+        /// Milliseconds since 1970.
+        public var now: Int64 {
+            guard let origin else { return start + advanced.load(ordering: .relaxed) }
+            return start + origin.duration(to: .now).wholeMilliseconds
+        }
+
+        /// Only of a manual clock.
+        public func advance(by duration: Duration) {
+            precondition(isManual, "nobody sets the real time")
+            precondition(duration >= .zero, "time does not run backwards")
+            advanced.add(duration.wholeMilliseconds, ordering: .relaxed)
+        }
+    }
+}

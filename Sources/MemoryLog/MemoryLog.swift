@@ -1,0 +1,149 @@
+// A log in the memory of one process.
+
+public import Log
+public import Platform
+
+/// Behaves towards its users as Kafka does, markers, generations and fencing included, for as long as the process lives.
+///
+/// One lock guards everything; a call holds it for one batch. On a manual clock one thread can play all parts, and the same calls
+/// have the same outcome every time: nothing depends on hash order, on the time of day or on threads.
+public final class MemoryLog: RecordLog, Sendable {
+    let core: LogCore
+    private let settings: TopicSettings
+
+    /// - Parameters:
+    ///   - settings: of topics that nobody has configured apart.
+    ///   - tombstonesKept: how long compaction leaves a tombstone for readers who are behind.
+    ///   - faults: what goes wrong, and where; nil: nothing does.
+    public init(
+        clock: Clock = .real(), settings: TopicSettings = TopicSettings(), tombstonesKept: Duration = .seconds(86_400),
+        faults: (any LogFaults)? = nil
+    ) {
+        core = LogCore(
+            LogState(clock: clock, tombstonesKept: tombstonesKept.wholeMilliseconds), clock: clock, faults: faults)
+        self.settings = settings
+    }
+
+    // MARK: RecordLog
+
+    public func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
+        core.locked { state in
+            var found: [String: TopicShape] = [:]
+            for name in names { found[name] = state.topics[name]?.shape }
+            return found
+        }
+    }
+
+    public func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
+        for topic in topics where topic.shape.partitions < 1 {
+            throw LogFault(.stop, .misuse, "\(topic.name) needs a partition at least")
+        }
+        core.locked { state in
+            for topic in topics where state.topics[topic.name] == nil {
+                state.topics[topic.name] = Topic(topic, settings)
+            }
+        }
+    }
+
+    public func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
+        try MemorySession(options, core)
+    }
+
+    public func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { MemoryReader(options, core) }
+
+    public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { MemoryWriter(options, core) }
+
+    // MARK: What an operator does, and time
+
+    /// Changes the settings of a topic that is there.
+    public func configure(_ topic: String, _ change: (inout TopicSettings) -> Void) throws(LogFault) {
+        try core.locked { state throws(LogFault) in change(&(try state.topic(topic)).settings) }
+    }
+
+    /// Compacts every compacted topic now; it happens by itself as records are appended.
+    public func compact() {
+        core.locked { state in
+            let now = state.clock.now
+            for name in state.topics.keys.sorted() {
+                guard let topic = state.topics[name], topic.shape.isCompacted else { continue }
+                for partition in topic.partitions { state.compact(partition, now: now) }
+            }
+        }
+    }
+
+    /// Forgets what the group has committed, as Kafka does a week after its last member has left.
+    public func delete(group: String) { core.locked { state in state.groups[group]?.committed = [:] } }
+
+    /// The group's committed positions, as an operator looks at them.
+    public func committed(group: String) -> [TopicPartition: NextOffset] {
+        core.locked { state in state.committed(group: group) }
+    }
+
+    /// From now on the session of this identity behaves as a process that is gone: nothing it does has an effect, every call
+    /// throws, and the log notices by time-outs only, or when the identity comes back.
+    public func kill(_ identity: String) { core.locked { state in state.seat(identity)?.isGone = true } }
+
+    /// Whether the last session of this identity was killed, by `kill` or by a fault.
+    public func isGone(_ identity: String) -> Bool { core.locked { state in state.seat(identity)?.isGone ?? true } }
+
+    /// How many records are kept, over all partitions.
+    public var recordCount: Int {
+        core.locked { state in
+            state.topics.values.reduce(0) { $0 + $1.partitions.reduce(0) { $0 + $1.recordCount } }
+        }
+    }
+}
+
+/// The lock, and what waits under it.
+final class LogCore: @unchecked Sendable {
+    private let monitor = Monitor()
+    // Unchecked: used under the lock of `monitor` only, and so is every object that it leads to.
+    private var state: LogState
+    private var sleepers = 0
+    let clock: MemoryLog.Clock
+    let faults: (any LogFaults)?
+
+    init(_ state: LogState, clock: MemoryLog.Clock, faults: (any LogFaults)?) {
+        self.state = state
+        self.clock = clock
+        self.faults = faults
+    }
+
+    /// What is due by time has happened when `body` looks.
+    func locked<Value, Failure: Error>(
+        _ body: (inout LogState) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try monitor.withLock { () throws(Failure) in
+            state.expire(now: clock.now)
+            return try body(&state)
+        }
+    }
+
+    /// For what others may be waiting for.
+    func changing<Value, Failure: Error>(
+        _ body: (inout LogState) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try monitor.withLock { () throws(Failure) in
+            defer { if sleepers > 0 { monitor.callAll() } }
+            state.expire(now: clock.now)
+            return try body(&state)
+        }
+    }
+
+    /// Asks `body` until it has an answer, at most until `deadline`: then nil. On a manual clock it is asked once.
+    func waiting<Value>(
+        until deadline: Deadline, for body: (inout LogState) throws(LogFault) -> Value?
+    ) throws(LogFault) -> Value? {
+        try monitor.withLock { () throws(LogFault) in
+            while true {
+                state.expire(now: clock.now)
+                if let value = try body(&state) { return value }
+                guard !clock.isManual, !deadline.hasPassed else { return nil }
+                sleepers += 1
+                // Time-outs wake nobody: they are looked for in between.
+                monitor.wait(until: Deadline(after: min(deadline.remaining, .milliseconds(100))))
+                sleepers -= 1
+            }
+        }
+    }
+}

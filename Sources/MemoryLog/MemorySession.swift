@@ -1,0 +1,280 @@
+// A worker's session with an in-memory log.
+
+internal import Log
+internal import Platform
+
+final class MemorySession: LogSession {
+    private let core: LogCore
+    private let seat: Seat
+    private var cursors = Cursors()
+    /// Of the last commit.
+    private var appended: [OpenTransaction.Part] = []
+    private var stalledPolls = 0
+
+    init(_ options: SessionOptions, _ core: LogCore) throws(LogFault) {
+        self.core = core
+        seat = try core.changing { state throws(LogFault) in try state.open(options, now: state.clock.now) }
+    }
+
+    /// Every call is a sign of life, and none has an effect when the session has ended.
+    private func enter(_ state: borrowing LogState) throws(LogFault) {
+        if let ending = seat.ending { throw ending }
+        seat.lastSeen = state.clock.now
+    }
+
+    /// The writer's rules on top.
+    private func enterWriter(_ state: borrowing LogState) throws(LogFault) {
+        try enter(state)
+        if seat.isWriterFenced {
+            throw LogFault(.rebuild, .fenced, "a transaction of \(seat.identity) lasted too long and was ended")
+        }
+    }
+
+    // MARK: Reading
+
+    func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
+        batch.begin(StoredRecordAccess.shared)
+        var allowed = limit
+        var diesAfter = false
+        if core.faults != nil {
+            try core.changing { state throws(LogFault) in
+                try enter(state)
+                guard let fault = try disturb(.poll, state) else { return }
+                switch fault.kind {
+                case .slow: allowed = min(limit, fault.amount)
+                case .stall: stalledPolls = fault.amount
+                default: diesAfter = true
+                }
+            }
+            if stalledPolls > 0 {
+                stalledPolls -= 1
+                allowed = 0
+            }
+        }
+        let event = try core.waiting(until: Deadline(after: wait)) { state throws(LogFault) in
+            try enter(state)
+            if let event = try membership(state) { return event }
+            guard seat.standing == .owning else { return nil as SessionEvent? }
+            try cursors.fill(batch, limit: allowed)
+            return batch.isEmpty ? nil : .records
+        }
+        if diesAfter {
+            batch.removeAll()
+            throw core.locked { _ in die() }
+        }
+        return event ?? .nothing
+    }
+
+    /// What has happened to the partitions since the last poll.
+    private func membership(_ state: borrowing LogState) throws(LogFault) -> SessionEvent? {
+        switch seat.standing {
+        case .granted:
+            seat.standing = .told
+            return .assigned(seat.assigned)
+        case .owning where seat.group.isInRound:
+            seat.standing = .revoking
+            return .revoked(seat.assigned)
+        case .expelled:
+            seat.standing = .losing
+            return .lost(seat.assigned)
+        case .outside:
+            seat.group.join(seat, now: state.clock.now)
+            // Alone in its group it has its partitions at once.
+            return seat.standing == .granted ? try membership(state) : nil
+        case .told: throw LogFault(.stop, .misuse, "poll before take: partitions of \(seat.identity) have no start")
+        case .revoking, .losing: throw LogFault(.stop, .misuse, "poll before giveBack by \(seat.identity)")
+        case .waiting, .owning: return nil
+        }
+    }
+
+    func committed(_ partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        if core.faults != nil {
+            try core.changing { state throws(LogFault) in
+                try enter(state)
+                _ = try disturb(.committed, state)
+            }
+        }
+        let found = try core.waiting(until: deadline) { state throws(LogFault) in
+            try enter(state)
+            guard !state.isPending(partitions, in: seat.group) else { return nil as [TopicPartition: NextOffset]? }
+            return seat.group.committed.filter { partitions.contains($0.key) }
+        }
+        guard let found else {
+            throw LogFault(.retrySameCall, .timedOut, "an earlier owner's transaction is still open")
+        }
+        return found
+    }
+
+    func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
+        try core.changing { state throws(LogFault) in
+            try enter(state)
+            // Thrown out meanwhile: the next poll tells.
+            guard seat.standing == .told || seat.standing == .expelled else {
+                throw LogFault(.stop, .misuse, "take answers assigned")
+            }
+            guard starts.count == seat.assigned.count, seat.assigned.allSatisfy({ starts[$0] != nil }) else {
+                throw LogFault(.stop, .misuse, "take gives a start for what was assigned: \(seat.assigned)")
+            }
+            try cursors.set(starts, paused: paused, topics: seat.options.inputs, in: state)
+            guard seat.standing == .told else { return }
+            seat.standing = .owning
+            seat.group.settle()
+        }
+    }
+
+    func giveBack() throws(LogFault) {
+        try core.changing { state throws(LogFault) in
+            try enter(state)
+            switch seat.standing {
+            case .revoking: seat.standing = .waiting
+            case .losing, .expelled: seat.standing = .outside
+            default: throw LogFault(.stop, .misuse, "giveBack answers revoked and lost")
+            }
+            seat.assigned = []
+            cursors.removeAll()
+            seat.group.settle()
+        }
+    }
+
+    func pause(_ partitions: [TopicPartition]) throws(LogFault) {
+        try core.locked { state throws(LogFault) in try enter(state) }
+        cursors.setPaused(true, partitions)
+    }
+
+    func resume(_ partitions: [TopicPartition]) throws(LogFault) {
+        try core.locked { state throws(LogFault) in try enter(state) }
+        cursors.setPaused(false, partitions)
+    }
+
+    func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        try core.locked { state throws(LogFault) in try enter(state) }
+        cursors.seek(to: positions)
+    }
+
+    func position(of partition: TopicPartition) -> NextOffset? { cursors.position(of: partition) }
+
+    // MARK: Writing
+
+    func append(_ outputs: OutputBatch) throws(LogFault) {
+        try core.changing { state throws(LogFault) in
+            try enterWriter(state)
+            let fault = try disturb(.append, state)
+            guard !seat.mustAbort else { throw LogFault(.stop, .misuse, "append after a refusal, before abort") }
+            let count = fault?.kind == .crashHalfway ? outputs.count / 2 : outputs.count
+            if count > 0 { try put(outputs, count, &state) }
+            if fault != nil { throw die() }
+        }
+    }
+
+    private func put(_ outputs: OutputBatch, _ count: Int, _ state: inout LogState) throws(LogFault) {
+        let now = state.clock.now
+        // Taken out while it changes, so that nothing is copied.
+        var transaction = seat.transaction ?? state.begin(now: now)
+        seat.transaction = nil
+        defer { seat.transaction = transaction }
+        for index in 0..<count {
+            let topic = Int(outputs.records[index].topic)
+            guard seat.options.outputs.indices.contains(topic) else {
+                throw LogFault(.stop, .misuse, "the session has no output \(topic)")
+            }
+            let (partition, offset) = try state.append(
+                outputs, index, to: try state.topic(seat.options.outputs[topic]), transaction: transaction.number,
+                now: now)
+            if let part = transaction.parts.firstIndex(where: { $0.partition === partition }) {
+                transaction.parts[part].last = offset
+            } else {
+                transaction.parts.append(.init(partition: partition, topic: topic, last: offset))
+            }
+        }
+    }
+
+    /// The order: the positions are checked against the group, then sent, then everything becomes visible. A session that dies
+    /// between the last two leaves the positions pending, and whoever asks for them has to wait.
+    func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        try core.changing { state throws(LogFault) in
+            try enterWriter(state)
+            guard !seat.mustAbort else { throw LogFault(.stop, .misuse, "commit after a refusal, before abort") }
+            guard seat.transaction != nil || !positions.isEmpty else {
+                appended = []
+                return
+            }
+            _ = try disturb(.beforeCommit, state)
+            // Without positions the group is not asked, and a member that was thrown out is not noticed: as with Kafka.
+            for partition in positions.keys where !(seat.isMember && seat.owns(partition)) {
+                seat.mustAbort = true
+                throw LogFault(.rewind, .generation, "the group has given partitions of \(seat.identity) to others")
+            }
+            let fault = try disturb(.commit, state)
+            switch fault?.kind {
+            case .crashHalfway:
+                if seat.transaction == nil { seat.transaction = state.begin(now: state.clock.now) }
+                seat.transaction?.pending = positions
+                throw die()
+            case .outcomeUnknownNotDone: break
+            default:
+                appended = seat.transaction?.parts ?? []
+                seat.group.committed.merge(positions) { $1 }
+                state.end(seat, committed: true, now: state.clock.now)
+            }
+            if fault != nil {
+                seat.mustRebuild = true
+                throw LogFault(.rebuild, .timedOut, "nobody knows whether the commit of \(seat.identity) was done")
+            }
+            if try disturb(.afterCommit, state) != nil { throw die() }
+        }
+    }
+
+    func abort() throws(LogFault) {
+        try core.changing { state throws(LogFault) in
+            try enterWriter(state)
+            state.end(seat, committed: false, now: state.clock.now)
+            seat.mustAbort = false
+        }
+    }
+
+    func appendedEnd(topic: Int, partition: Int32) -> NextOffset? {
+        appended.first { $0.topic == topic && $0.partition.name.partition == partition }.map {
+            NextOffset(after: $0.last)
+        }
+    }
+
+    func close(by deadline: Deadline) -> Bool {
+        let seat = seat
+        core.changing { state in
+            guard !seat.isGone, !seat.isFenced else { return }
+            seat.isClosed = true
+            state.end(seat, committed: false, now: state.clock.now)
+        }
+        return true
+    }
+
+    // MARK: Faults
+
+    /// Does what the plan says, if it says something; a fault whose effect depends on the step is returned.
+    private func disturb(_ step: LogStep, _ state: borrowing LogState) throws(LogFault) -> InjectedFault? {
+        guard let fault = core.faults?.fault(at: step, of: seat.identity) else { return nil }
+        precondition(step.kinds.contains(fault.kind), "\(fault) cannot happen at \(step)")
+        let now = state.clock.now
+        switch fault.kind {
+        case .crashBefore: throw die()
+        case .fence:
+            state.fence(seat, now: now)
+            throw LogFault(.rebuild, .fenced, "a younger session is \(seat.identity)")
+        case .refuse:
+            seat.mustAbort = true
+            throw LogFault(.rewind, .other, "the log refuses this cycle of \(seat.identity)")
+        case .retry: throw LogFault(.retrySameCall, .timedOut, "no answer in time")
+        case .lose: seat.group.expel(seat, now: now)
+        case .move: seat.group.rotate(now: now)
+        case .crashHalfway, .crashAfter, .outcomeUnknownDone, .outcomeUnknownNotDone, .slow, .stall: return fault
+        }
+        return nil
+    }
+
+    private func die() -> LogFault {
+        seat.isGone = true
+        return LogFault(.rebuild, .other, "the process of \(seat.identity) is gone")
+    }
+}
