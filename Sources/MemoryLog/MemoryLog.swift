@@ -84,12 +84,7 @@ public final class MemoryLog: RecordLog, Sendable {
     public func kill(_ identity: String) { core.locked { state in state.seat(identity)?.isGone = true } }
 
     /// Whether the last session of this identity was killed, by `kill` or by a fault.
-    public func isGone(_ identity: String) -> Bool { core.locked { state in state.seat(identity)?.isGone ?? true } }
-
-    /// The session that has this identity was killed, or crashed by a fault.
-    public func isKilled(_ identity: String) -> Bool {
-        core.locked { state in state.seat(identity)?.isGone ?? false }
-    }
+    public func isGone(_ identity: String) -> Bool { core.locked { state in state.seat(identity)?.isGone ?? false } }
 
     /// How many records are kept, over all partitions.
     public var recordCount: Int {

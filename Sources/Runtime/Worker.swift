@@ -183,7 +183,12 @@ package final class Worker {
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
             try append(session)
-            if batch.count < Self.recordsPerPoll || isFull { try commit(session) }
+            if batch.count < Self.recordsPerPoll {
+                skipMarkers(session)
+                try commit(session)
+            } else if isFull {
+                try commit(session)
+            }
         case .assigned(let partitions): try assigned(partitions, session)
         case .revoked(let partitions): try revoked(partitions, session)
         case .lost(let partitions): try lost(partitions, session)
@@ -206,6 +211,17 @@ package final class Worker {
                 try append(session)
                 try commit(session)
                 cycleStart = environment.elapsed()
+            }
+        }
+    }
+
+    /// Everything that was given is dealt with: what lies between there and the session's position takes offsets, but is no record.
+    private func skipMarkers(_ session: any LogSession) {
+        for (number, slot) in slots where slot.stage.reads {
+            guard let task = slot.task, task.isTouched else { continue }
+            for (index, input) in definition.inputs.enumerated() {
+                guard let position = session.position(of: TopicPartition(input.topic, number)) else { continue }
+                task.skip(to: position, of: index)
             }
         }
     }

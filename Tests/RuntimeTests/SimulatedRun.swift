@@ -2,6 +2,7 @@
 
 import Log
 import MemoryLog
+import Runtime
 import WorkerTestKit
 
 /// Feeds a ledger while processes are killed, frozen, stopped and started, disks are lost and the log refuses; then lets everything
@@ -171,7 +172,8 @@ struct SimulatedRun {
             wrong.append("\(what): headers of \(seen): \(seen.headers.map(\.name))")
         }
         guard found != expected else { return }
-        let place = zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+        let place =
+            zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
             ?? min(found.count, expected.count)
         wrong.append(
             "\(what): \(found.count) outputs, expected \(expected.count); the first difference is at \(place): "

@@ -18,7 +18,8 @@ private let parts: [Int] = Array(0..<4)
             var run = try SimulatedRun(seed: seed)
             let wrong = try run.run()
             if wrong.isEmpty { continue }
-            Issue.record("seed \(seed): \(wrong.prefix(3).joined(separator: "; ")). Repeat with: make simulate SEED=\(seed)")
+            Issue.record(
+                "seed \(seed): \(wrong.prefix(3).joined(separator: "; ")). Repeat with: make simulate SEED=\(seed)")
             if seeds.count == 1 { print(run.trace.joined(separator: "\n")) }
         }
     }
