@@ -64,19 +64,7 @@ public struct ConsumedRecord: ~Copyable {
     }
 
     /// All headers, copied.
-    public var headers: [RecordHeader] {
-        var list: OpaquePointer?
-        guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
-        var headers: [RecordHeader] = []
-        var name: UnsafePointer<CChar>?
-        var value: UnsafeRawPointer?
-        var size = 0
-        while rd_kafka_header_get_all(list, headers.count, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
-            let bytes = value.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: size)) }
-            headers.append(RecordHeader(String(cString: name!), bytes))
-        }
-        return headers
-    }
+    public var headers: [RecordHeader] { copyHeaders(of: message) }
 }
 
 /// What a consumer's group thinks of it at this moment: the member, and the generation that fences it.

@@ -21,6 +21,19 @@ extension Consumer {
         return committed
     }
 
+    /// Throws when one of the topics is missing.
+    func requireTopics(_ names: [String], by deadline: Deadline) throws(KafkaFault) {
+        for name in names {
+            guard let topic = rd_kafka_topic_new(raw, name, nil) else {
+                throw KafkaFault(
+                    .stopProcess, KafkaCode(rd_kafka_last_error()), operation: "use topic \(name)",
+                    detail: "\(name) is no name of a topic")
+            }
+            defer { rd_kafka_topic_destroy(topic) }
+            _ = try partitionCount(of: topic, raw, by: deadline)
+        }
+    }
+
     /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.
     public func watermarks(
         of partition: TopicPartition, by deadline: Deadline

@@ -67,12 +67,17 @@ public final class Consumer {
     private var handle: ClientHandle
     private let context: ClientContext
     private var isClosed = false
+    private(set) var isClosing = false
     /// Internal for tests, which make the library and it disagree.
     let readings = Readings()
     /// Kept alive until `close`.
     private var hooks: (any RebalanceHooks)?
     /// What went wrong in a callback, for the next `poll` to throw.
     private var pendingFault: KafkaFault?
+    /// Rebalances wait for an answer instead of being dealt with inside the callback; see `Consumer+Answers.swift`.
+    var answersLater = false
+    /// What the group has said and what has no answer yet: `assigned`, `revoked` or `lost`.
+    var unanswered: SessionEvent?
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
@@ -145,6 +150,7 @@ public final class Consumer {
         _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
         let partitions = list.partitions.sorted()
+        if answersLater { return note(code, partitions) }
         do throws(KafkaFault) {
             if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
                 try take(partitions, list)
@@ -210,23 +216,29 @@ public final class Consumer {
     ///
     /// Call at least once a second, also when everything is paused.
     public func poll(_ timeout: Duration = .zero) throws(KafkaFault) -> ConsumedRecord? {
-        if timeout <= .zero { return try take(wait: 0) }
+        guard let message = try message(within: timeout) else { return nil }
+        return ConsumedRecord(owning: message)
+    }
+
+    /// The next record as the library's message, which the caller destroys; nil also when a rebalance waits for its answer.
+    func message(within timeout: Duration) throws(KafkaFault) -> UnsafeMutablePointer<rd_kafka_message_t>? {
+        if timeout <= .zero { return try nextMessage(wait: 0) }
         let deadline = Deadline(after: timeout)
         repeat {
             // An event ends the library's wait as well as a record does.
-            if let record = try take(wait: deadline.remaining.timeoutMilliseconds) { return record }
-        } while !deadline.hasPassed
+            if let message = try nextMessage(wait: deadline.remaining.timeoutMilliseconds) { return message }
+        } while unanswered == nil && !deadline.hasPassed
         return nil
     }
 
     /// The next record of those that are there; waits, at most once, only when nothing is. No clock is read here: with 500-byte
     /// records one look at it costs a tenth of the whole loop.
-    private func take(wait: Int32) throws(KafkaFault) -> ConsumedRecord? {
+    func nextMessage(wait: Int32) throws(KafkaFault) -> UnsafeMutablePointer<rd_kafka_message_t>? {
         var wait = wait
         while let message = rd_kafka_consumer_poll(raw, wait) {
             wait = 0
             if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
-                if readings.moveOn(past: message) { return ConsumedRecord(owning: message) }
+                if readings.moveOn(past: message) { return message }
                 rd_kafka_message_destroy(message)
             } else {
                 defer { rd_kafka_message_destroy(message) }
@@ -244,9 +256,9 @@ public final class Consumer {
         limit: Int, _ body: (borrowing ConsumedRecord) throws(E) -> Void
     ) throws -> Int {
         var count = 0
-        while count < limit, let record = try take(wait: 0) {
+        while count < limit, let message = try nextMessage(wait: 0) {
             count += 1
-            try body(record)
+            try body(ConsumedRecord(owning: message))
         }
         return count
     }
@@ -285,6 +297,11 @@ public final class Consumer {
         for (partition, slot) in readings.all { positions[partition] = slot.next }
         return positions
     }
+
+    /// The same of one; nil when it is not owned.
+    func position(of partition: TopicPartition) -> NextOffset? { readings[partition]?.pointee.next }
+
+    func owns(_ partition: TopicPartition) -> Bool { readings[partition] != nil }
 
     /// Whether every partition that is not paused was last seen at its end (of committed records). False without partitions.
     public var isAtEnd: Bool {
@@ -359,6 +376,9 @@ public final class Consumer {
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
         let raw = client
+        isClosing = true
+        // A member whose last word from the group has no answer never gets away.
+        if unanswered != nil { giveBack() }
         let queue = rd_kafka_queue_new(raw)
         if let failure = rd_kafka_consumer_close_queue(raw, queue) {
             context.tell(

@@ -79,6 +79,11 @@ public final class Producer {
             topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp, token: token)
     }
 
+    /// The same for a record of a batch.
+    func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
+        try core.send(outputs, index, to: topic, token: token)
+    }
+
     /// Serves delivery reports, waiting at most `timeout` for the first.
     @discardableResult
     public func poll(_ timeout: Duration = .zero) -> Int { core.poll(timeout) }

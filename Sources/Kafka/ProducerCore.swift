@@ -42,8 +42,35 @@ struct ProducerCore: ~Copyable {
                     UnsafeMutableRawPointer(bitPattern: token))
             }
         }
+        try answer(failure, headerList)
+    }
+
+    /// The same for a record of a batch: the library copies its headers from there, and nothing is made in between.
+    func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
+        let record = outputs.records[index]
+        var headers: OpaquePointer?
+        outputs.forEachHeader(index) { name, value in
+            if headers == nil { headers = rd_kafka_headers_new(Self.expectedHeaders) }
+            rd_kafka_header_add(
+                headers, name.assumingMemoryBound(to: CChar.self).baseAddress, name.count, value.baseAddress,
+                value.count)
+        }
+        let raw = topics[topic.index]
+        let failure = outputs.withRecord(index) { key, value in
+            perennial_rdkafka_produce(
+                handle.raw, raw, record.partition, key.baseAddress, key.count, value.baseAddress, value.count, headers,
+                record.timestamp, UnsafeMutableRawPointer(bitPattern: token))
+        }
+        try answer(failure, headers)
+    }
+
+    /// As many as a derived record has, with room for two; more only cost the library another allocation.
+    private static let expectedHeaders = 8
+
+    /// Headers become the library's with the record.
+    private func answer(_ failure: OpaquePointer?, _ headers: OpaquePointer?) throws(KafkaFault) {
         guard let failure else { return }
-        if let headerList { rd_kafka_headers_destroy(headerList) }
+        if let headers { rd_kafka_headers_destroy(headers) }
         try KafkaFault.check(failure, "send a record")
     }
 
@@ -64,18 +91,7 @@ struct ProducerCore: ~Copyable {
     /// partitions each has.
     func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
         var counts: [Int32] = []
-        for topic in topics {
-            var answer: UnsafePointer<rd_kafka_metadata>?
-            try KafkaFault.check(
-                rd_kafka_metadata(handle.raw, 0, topic, &answer, deadline.remaining.timeoutMilliseconds),
-                "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))")
-            guard let answer else { continue }
-            defer { rd_kafka_metadata_destroy(answer) }
-            let described = answer.pointee.topics[0]
-            try KafkaFault.check(
-                described.err, "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))")
-            counts.append(described.partition_cnt)
-        }
+        for topic in topics { counts.append(try partitionCount(of: topic, handle.raw, by: deadline)) }
         return counts
     }
 
@@ -86,6 +102,21 @@ struct ProducerCore: ~Copyable {
         topics = []
         return handle.close(by: deadline)
     }
+}
+
+/// Asks with any client.
+func partitionCount(
+    of topic: OpaquePointer, _ client: OpaquePointer, by deadline: Deadline
+) throws(KafkaFault) -> Int32 {
+    let operation = "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))"
+    var answer: UnsafePointer<rd_kafka_metadata>?
+    try KafkaFault.check(
+        rd_kafka_metadata(client, 0, topic, &answer, deadline.remaining.timeoutMilliseconds), operation)
+    guard let answer else { throw KafkaFault(.retrySameCall, .timedOut, operation: operation) }
+    defer { rd_kafka_metadata_destroy(answer) }
+    let described = answer.pointee.topics[0]
+    try KafkaFault.check(described.err, operation)
+    return described.partition_cnt
 }
 
 /// nil is Kafka's null; an empty span is empty bytes, which need an address all the same.

@@ -166,17 +166,33 @@ public final class TransactionalProducer {
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
     ) throws(KafkaFault) {
         precondition(state == .inTransaction, "records belong to a transaction")
-        try failing { () throws(KafkaFault) in
-            do throws(KafkaFault) {
-                try core.send(
-                    topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
-                    token: token)
-            } catch {
-                if error.code != .wrongState { throw error }
-                // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
-                throw KafkaFault(.abortTransaction, error.code, operation: error.operation, detail: error.detail)
-            }
+        do throws(KafkaFault) {
+            try core.send(
+                topic, partition: partition, key: key, value: value, headers: headers, timestamp: timestamp,
+                token: token)
+        } catch {
+            throw notTaken(error)
         }
+    }
+
+    /// The same for a record of a batch.
+    func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
+        precondition(state == .inTransaction, "records belong to a transaction")
+        do throws(KafkaFault) {
+            try core.send(outputs, index, to: topic, token: token)
+        } catch {
+            throw notTaken(error)
+        }
+    }
+
+    /// What a record that was not taken says of the transaction.
+    private func notTaken(_ fault: KafkaFault) -> KafkaFault {
+        if fault.code == .wrongState {
+            // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
+            return KafkaFault(.abortTransaction, fault.code, operation: fault.operation, detail: fault.detail)
+        }
+        if fault.remedy == .rebuildClient { state = .failed }
+        return fault
     }
 
     @discardableResult

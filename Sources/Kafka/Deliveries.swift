@@ -1,0 +1,55 @@
+// What the broker has said of a transaction's records.
+
+internal import Log
+
+/// Keeps the greatest offset that was acknowledged per partition of each output. Filled inside the producer's calls, on its
+/// owner's thread, once per record: a number in an array, found without a hash. A report's token is its topic's index.
+final class Deliveries {
+    /// Where the partitions of each topic begin; one more at the end.
+    private var firsts = [0]
+    private var open: [Int64] = []
+    private var committed: [Int64] = []
+    /// Why a record of the open transaction was refused, of the first such one.
+    private(set) var refusal: KafkaCode?
+
+    private static let none: Int64 = -1
+
+    /// - Parameter partitions: how many each topic has.
+    func reset(partitions: [Int32]) {
+        firsts = partitions.reduce(into: [0]) { $0.append($0.last! + Int($1)) }
+        open = Array(repeating: Self.none, count: firsts.last!)
+        committed = open
+    }
+
+    func note(_ report: DeliveryReport) {
+        if let failure = report.failure {
+            // A purge is the abort's own work.
+            if !failure.isPurge && refusal == nil { refusal = failure }
+            return
+        }
+        guard let place = place(of: report.partition, in: Int(report.token)) else { return }
+        // The library knows no offset when the broker has taken a repeated request for one it had already: that one's record counts
+        // at the next open.
+        if report.offset > open[place] { open[place] = report.offset }
+    }
+
+    func begin() {
+        refusal = nil
+        for place in open.indices { open[place] = Self.none }
+    }
+
+    func commit() { swap(&open, &committed) }
+
+    /// Behind the last record of the last commit; nil when that wrote nothing there.
+    func end(topic: Int, partition: Int32) -> NextOffset? {
+        guard let place = place(of: partition, in: topic), committed[place] != Self.none else { return nil }
+        return NextOffset(after: committed[place])
+    }
+
+    /// nil for a partition that the topic did not have when the session began.
+    private func place(of partition: Int32, in topic: Int) -> Int? {
+        guard topic >= 0, topic < firsts.count - 1, partition >= 0 else { return nil }
+        let place = firsts[topic] + Int(partition)
+        return place < firsts[topic + 1] ? place : nil
+    }
+}

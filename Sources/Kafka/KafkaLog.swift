@@ -1,0 +1,106 @@
+// The log of production: Kafka.
+
+public import Log
+public import Platform
+
+/// Topics of a Kafka cluster.
+public struct KafkaLog: RecordLog {
+    private let properties: ClientProperties
+    /// Of topics that are created.
+    public var replicationFactor: Int32 = 1
+
+    public init(_ properties: ClientProperties) {
+        self.properties = properties
+    }
+
+    // MARK: Topics
+
+    public func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
+        try administrate { admin throws(KafkaFault) in
+            let cluster = try admin.cluster(by: deadline)
+            // A topic one may not see is not missing.
+            if let hidden = cluster.hidden.first(where: { names.contains($0.name) }) { throw hidden.fault }
+            let found = cluster.topics.filter { names.contains($0.name) }
+            let settings = try admin.settings(of: found.map(\.name), by: deadline)
+            var shapes: [String: TopicShape] = [:]
+            for topic in found {
+                let policy = settings[topic.name]?.first { $0.name == "cleanup.policy" }?.value ?? "delete"
+                shapes[topic.name] = TopicShape(
+                    partitions: Int32(topic.partitions.count),
+                    isCompacted: policy.split(separator: ",").contains("compact"))
+            }
+            return shapes
+        }
+    }
+
+    /// Returns when every partition has a leader, which may be later than the broker's answer.
+    public func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
+        let wanted = topics.map { topic in
+            Admin.NewTopic(
+                name: topic.name, partitions: topic.shape.partitions, replicationFactor: replicationFactor,
+                settings: [
+                    ("cleanup.policy", topic.shape.isCompacted ? "compact" : "delete"),
+                    // One broker may be away without writers having to wait; what was acknowledged survives another's loss.
+                    ("min.insync.replicas", String(max(1, replicationFactor - 1))),
+                ])
+        }
+        try administrate { admin throws(KafkaFault) in
+            for fault in try admin.create(wanted, by: deadline).values {
+                if let fault, fault.code != .topicAlreadyExists { throw fault }
+            }
+            while true {
+                let known = try admin.cluster(by: deadline).topics
+                let ready = topics.allSatisfy { topic in
+                    known.contains { $0.name == topic.name && $0.partitions.allSatisfy { $0.leader != nil } }
+                }
+                if ready { return }
+                if deadline.hasPassed { throw KafkaFault(.retrySameCall, .timedOut, operation: "see the new topics") }
+                pause(for: .milliseconds(20))
+            }
+        }
+    }
+
+    private func administrate<Answer>(_ body: (Admin) throws(KafkaFault) -> Answer) throws(LogFault) -> Answer {
+        let admin: Admin
+        do throws(PropertyFault) {
+            admin = try Admin(clientID: "perennial", properties: properties)
+        } catch {
+            throw LogFault(error)
+        }
+        defer { admin.close(by: Deadline(after: closingLimit)) }
+        do throws(KafkaFault) { return try body(admin) } catch { throw LogFault(error) }
+    }
+
+    // MARK: Sessions, readers, writers
+
+    public func openSession(
+        _ options: SessionOptions, by deadline: Deadline
+    ) throws(LogFault) -> any LogSession {
+        try KafkaSession.open(options, properties, by: deadline)
+    }
+
+    public func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
+        try KafkaReader(options, properties)
+    }
+
+    public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
+        try KafkaWriter(options, properties)
+    }
+}
+
+/// For clients that are closed in passing: an ordinary end takes milliseconds.
+let closingLimit: Duration = .seconds(5)
+
+/// Calls again, with a short wait, what wants to be called again.
+func persisting<Answer>(
+    until deadline: Deadline, _ body: () throws(KafkaFault) -> Answer
+) throws(KafkaFault) -> Answer {
+    while true {
+        do throws(KafkaFault) {
+            return try body()
+        } catch {
+            if error.remedy != .retrySameCall || deadline.hasPassed { throw error }
+            pause(for: .milliseconds(20))
+        }
+    }
+}

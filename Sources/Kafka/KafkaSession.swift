@@ -1,0 +1,235 @@
+// A session over Kafka: one member of a group and one transactional producer, under one identity.
+
+internal import CRDKafka
+internal import Log
+internal import Platform
+
+/// The identity is the member's instance id and the producer's transactional id: a restart within the session's time keeps the
+/// partitions, and it fences whatever the one before has left open.
+final class KafkaSession: LogSession {
+    private let identity: String
+    private let consumer: Consumer
+    private let producer: TransactionalProducer
+    private let deliveries: Deliveries
+    private let lender: RecordLender
+    private let outputs: [ProducerTopic]
+    /// What has ended the session: every later call gets the same answer.
+    private var failure: LogFault?
+    private var isClosed = false
+
+    private init(
+        _ options: SessionOptions, _ consumer: Consumer, _ producer: TransactionalProducer, _ deliveries: Deliveries,
+        _ outputs: [ProducerTopic]
+    ) {
+        identity = options.identity
+        self.consumer = consumer
+        self.producer = producer
+        self.deliveries = deliveries
+        self.outputs = outputs
+        lender = RecordLender(topics: options.inputs)
+    }
+
+    // MARK: Opening
+
+    static func open(
+        _ options: SessionOptions, _ properties: ClientProperties, by deadline: Deadline
+    ) throws(LogFault) -> KafkaSession {
+        let deliveries = Deliveries()
+        let (consumer, producer) = try makeClients(options, properties, deliveries)
+        do throws(KafkaFault) {
+            // First: it ends what an earlier session of this identity has left open, for which the group's positions wait.
+            try producer.start(by: deadline)
+            var outputs: [ProducerTopic] = []
+            for topic in options.outputs { outputs.append(try producer.topic(topic)) }
+            // A topic that is missing would show much later, as an input that is silent or a transaction that fails.
+            let counts = try persisting(until: deadline) { () throws(KafkaFault) in
+                try consumer.requireTopics(options.inputs, by: deadline)
+                return try producer.partitionCounts(by: deadline)
+            }
+            deliveries.reset(partitions: counts)
+            try consumer.subscribe(answeringLater: options.inputs)
+            return KafkaSession(options, consumer, producer, deliveries, outputs)
+        } catch {
+            consumer.close(by: Deadline(after: closingLimit))
+            producer.close(by: Deadline(after: closingLimit))
+            throw LogFault(error, identity: options.identity)
+        }
+    }
+
+    private static func makeClients(
+        _ options: SessionOptions, _ properties: ClientProperties, _ deliveries: Deliveries
+    ) throws(LogFault) -> (Consumer, TransactionalProducer) {
+        let tell = options.onEvent
+        let onEvent: ClientEventHandler = { event in LogEvent(event).map(tell) }
+        var reading = Consumer.Configuration(
+            clientID: options.identity, groupID: options.group, instanceID: options.identity, properties: properties)
+        reading.sessionTimeout = options.sessionTimeout
+        reading.onEvent = onEvent
+        var writing = TransactionalProducer.Configuration(transactionalID: options.identity, properties: properties)
+        writing.transactionTimeout = options.transactionTimeout
+        writing.onEvent = onEvent
+        do throws(PropertyFault) {
+            let producer = try TransactionalProducer(writing) { deliveries.note($0) }
+            do throws(PropertyFault) {
+                return (try Consumer(reading), producer)
+            } catch {
+                producer.close(by: Deadline(after: closingLimit))
+                throw error
+            }
+        } catch {
+            throw LogFault(error)
+        }
+    }
+
+    /// - Parameter body: calls into Kafka. A fault that ends the session is kept.
+    private func calling<Answer>(_ body: () throws(KafkaFault) -> Answer) throws(LogFault) -> Answer {
+        if let failure { throw failure }
+        do throws(KafkaFault) {
+            return try body()
+        } catch {
+            let fault = LogFault(error, identity: identity, refusal: deliveries.refusal)
+            if fault.remedy == .rebuild || fault.remedy == .stop { failure = fault }
+            throw fault
+        }
+    }
+
+    // MARK: Reading
+
+    func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
+        try calling { () throws(KafkaFault) in
+            // What the library had given before the group spoke is with the owner already: the event comes behind it.
+            if consumer.unanswered == nil {
+                try lender.fill(batch, from: consumer, limit: limit, wait: wait)
+                if !batch.isEmpty { return .records }
+            }
+            batch.removeAll()
+            return consumer.unanswered ?? .nothing
+        }
+    }
+
+    func committed(
+        _ partitions: [TopicPartition], by deadline: Deadline
+    ) throws(LogFault) -> [TopicPartition: NextOffset] {
+        try calling { () throws(KafkaFault) in try consumer.committed(partitions, by: deadline) }
+    }
+
+    func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
+        guard case .assigned(let partitions) = consumer.unanswered else {
+            throw misuse("partitions are taken over when the group has assigned them, and once")
+        }
+        if let missing = partitions.first(where: { starts[$0] == nil }) {
+            throw misuse("\(missing) was assigned and has no start")
+        }
+        try calling { () throws(KafkaFault) in
+            lender.forgetTopics()
+            try consumer.take(starts.filter { partitions.contains($0.key) }, paused: paused)
+        }
+    }
+
+    func giveBack() throws(LogFault) {
+        switch consumer.unanswered {
+        case .revoked, .lost: consumer.giveBack()
+        default: throw misuse("partitions are given back when the group has asked for them, and once")
+        }
+    }
+
+    func pause(_ partitions: [TopicPartition]) throws(LogFault) {
+        try calling { () throws(KafkaFault) in try consumer.pause(partitions) }
+    }
+
+    func resume(_ partitions: [TopicPartition]) throws(LogFault) {
+        try calling { () throws(KafkaFault) in try consumer.resume(partitions) }
+    }
+
+    func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        try calling { () throws(KafkaFault) in try consumer.seek(to: positions) }
+    }
+
+    func position(of partition: TopicPartition) -> NextOffset? { consumer.position(of: partition) }
+
+    // MARK: Writing
+
+    func append(_ outputs: OutputBatch) throws(LogFault) {
+        if outputs.isEmpty { return }
+        try calling { () throws(KafkaFault) in
+            try begin()
+            for index in 0..<outputs.count { try send(outputs, index) }
+            // Serves delivery reports: a long transaction would gather them without a bound.
+            producer.poll()
+        }
+    }
+
+    private func begin() throws(KafkaFault) {
+        if producer.state == .inTransaction { return }
+        try producer.begin()
+        deliveries.begin()
+    }
+
+    private func send(_ outputs: OutputBatch, _ index: Int) throws(KafkaFault) {
+        let topic = Int(outputs.records[index].topic)
+        precondition(self.outputs.indices.contains(topic), "an output names one of the session's topics")
+        while true {
+            do throws(KafkaFault) {
+                return try producer.send(outputs, index, to: self.outputs[topic], token: UInt(topic))
+            } catch {
+                switch (error.code, error.remedy) {
+                // Ends by itself: what is not delivered within the transaction's time fails, and the transaction with it.
+                case (.queueFull, _): producer.poll(.milliseconds(10))
+                // Not the same call again: the records before this one are in the transaction already.
+                case (_, .retrySameCall):
+                    throw KafkaFault(.stopProcess, error.code, operation: error.operation, detail: error.detail)
+                default: throw error
+                }
+            }
+        }
+    }
+
+    func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        try calling { () throws(KafkaFault) in
+            if producer.state != .inTransaction && positions.isEmpty { return }
+            try requireOwned(positions)
+            try begin()
+            if !positions.isEmpty { try producer.sendOffsets(positions, of: consumer.groupMetadata()) }
+            try producer.commit()
+            deliveries.commit()
+        }
+    }
+
+    /// The broker sees from the generation that a member was left behind. It does not see which partitions the member has: one
+    /// that has rejoined could set positions of partitions that are another's now.
+    private func requireOwned(_ positions: [TopicPartition: NextOffset]) throws(KafkaFault) {
+        let lost = if case .lost = consumer.unanswered { true } else { false }
+        for partition in positions.keys where lost || !consumer.owns(partition) {
+            throw KafkaFault(
+                .abortTransaction, .illegalGeneration, operation: "commit a position of \(partition)",
+                detail: "the group has given the partition to another member")
+        }
+    }
+
+    func abort() throws(LogFault) {
+        try calling { () throws(KafkaFault) in
+            if producer.state == .inTransaction { try producer.abort() }
+        }
+    }
+
+    func appendedEnd(topic: Int, partition: Int32) -> NextOffset? {
+        deliveries.end(topic: topic, partition: partition)
+    }
+
+    // MARK: End
+
+    func close(by deadline: Deadline) -> Bool {
+        if isClosed { return true }
+        isClosed = true
+        failure = misuse("the session is closed")
+        // A client with a record that is still lent never ends.
+        lender.takeBack()
+        // The producer first: until its transaction is aborted, the next owner's question for positions waits. An abort that no
+        // broker answers must leave time for the member.
+        let isProducerGone = producer.close(by: Deadline(after: deadline.remaining / 2))
+        let isMemberGone = consumer.close(by: deadline)
+        return isProducerGone && isMemberGone
+    }
+
+    private func misuse(_ words: String) -> LogFault { LogFault(.stop, .misuse, words) }
+}

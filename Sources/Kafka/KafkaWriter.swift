@@ -1,0 +1,100 @@
+// A writer over Kafka.
+
+internal import Log
+internal import Platform
+
+/// Appends records with acks=all and waits for them.
+final class KafkaWriter: LogWriter {
+    private let options: WriterOptions
+    private let properties: ClientProperties
+    private var producer: Producer?
+    private var topics: [ProducerTopic] = []
+    private let answers = Answers()
+    private var isClosed = false
+
+    /// The fate of the records of one call; a report's token is the record's index.
+    private final class Answers {
+        var offsets: [Int64] = []
+        var failure: KafkaCode?
+
+        func note(_ report: DeliveryReport) {
+            if let failure = report.failure {
+                // The first tells why; what waited behind it fails for that.
+                if self.failure == nil { self.failure = failure }
+            } else {
+                offsets[Int(report.token)] = report.offset
+            }
+        }
+    }
+
+    init(_ options: WriterOptions, _ properties: ClientProperties) throws(LogFault) {
+        self.options = options
+        self.properties = properties
+        // Told now, not at the first record.
+        _ = try ready()
+    }
+
+    func append(_ outputs: OutputBatch, by deadline: Deadline) throws(LogFault) -> [Int64] {
+        if isClosed { throw LogFault(.stop, .misuse, "the writer is closed") }
+        if outputs.isEmpty { return [] }
+        let producer = try ready()
+        answers.offsets = Array(repeating: -1, count: outputs.count)
+        answers.failure = nil
+        do throws(KafkaFault) {
+            for index in 0..<outputs.count { try send(outputs, index, with: producer, by: deadline) }
+            try producer.flush(by: deadline)
+            if let failure = answers.failure {
+                throw KafkaFault(failure.remedyOutsideTransactions, failure, operation: "append records")
+            }
+        } catch {
+            // Neither late reports of this call may reach the next one's, nor the sequence of a producer that had a record refused:
+            // 2.0.2 goes on with numbers that the broker does not expect.
+            producer.close(by: Deadline(after: closingLimit))
+            self.producer = nil
+            throw LogFault(error)
+        }
+        return answers.offsets
+    }
+
+    private func send(
+        _ outputs: OutputBatch, _ index: Int, with producer: Producer, by deadline: Deadline
+    ) throws(KafkaFault) {
+        let topic = Int(outputs.records[index].topic)
+        precondition(topics.indices.contains(topic), "an output names one of the writer's topics")
+        while true {
+            do throws(KafkaFault) {
+                return try producer.send(outputs, index, to: topics[topic], token: UInt(index))
+            } catch {
+                if error.code != .queueFull { throw error }
+                if deadline.hasPassed { throw KafkaFault(.retrySameCall, .timedOut, operation: "append records") }
+                producer.poll(.milliseconds(10))
+            }
+        }
+    }
+
+    private func ready() throws(LogFault) -> Producer {
+        if let producer { return producer }
+        let made: Producer
+        do throws(PropertyFault) {
+            made = try Producer(.init(clientID: options.name, properties: properties)) { [answers] in answers.note($0) }
+        } catch {
+            throw LogFault(error)
+        }
+        do throws(KafkaFault) {
+            var topics: [ProducerTopic] = []
+            for name in options.topics { topics.append(try made.topic(name)) }
+            self.topics = topics
+        } catch {
+            made.close(by: Deadline(after: closingLimit))
+            throw LogFault(error)
+        }
+        producer = made
+        return made
+    }
+
+    func close(by deadline: Deadline) -> Bool {
+        if isClosed { return true }
+        isClosed = true
+        return producer?.close(by: deadline) ?? true
+    }
+}

@@ -1,0 +1,84 @@
+// What Kafka's faults mean to the user of a log.
+
+internal import CRDKafka
+internal import Log
+
+extension LogFault {
+    /// - Parameter identity: of the session, for the words of its end.
+    /// - Parameter refusal: why the broker has refused a record of the open transaction; its failure follows from that.
+    init(_ fault: KafkaFault, identity: String? = nil, refusal: KafkaCode? = nil) {
+        // The library says of a transaction that has failed only that it has.
+        let follows = fault.remedy == .abortTransaction && refusal != nil
+        let cause = (follows ? refusal : nil)?.cause ?? fault.code.cause
+        let words: String =
+            switch cause {
+            case .fenced where identity != nil:
+                "another process works under the identity \(identity!): two have the same worker.slot, or this one stood "
+                    + "still for longer than its session or its transaction may last; give every replica a worker.slot "
+                    + "of its own (\(fault.words))"
+            case _ where follows: "\(fault.words): a record was refused, because \(refusal!.explanation)"
+            default: fault.words
+            }
+        self.init(Self.remedy(for: fault.remedy, cause), cause, words)
+    }
+
+    init(_ fault: PropertyFault) { self.init(.stop, .other, fault.description) }
+
+    private static func remedy(for remedy: KafkaFault.Remedy, _ cause: Cause) -> Remedy {
+        switch (remedy, cause) {
+        case (.stopProcess, _): .stop
+        // The same records would be refused again.
+        case (.abortTransaction, .tooLarge), (.abortTransaction, .timestampAhead), (.abortTransaction, .forbidden):
+            .stop
+        // An identity that was taken does not come back by reading again.
+        case (.rebuildClient, _), (_, .fenced): .rebuild
+        case (.abortTransaction, _): .rewind
+        case (.retrySameCall, _): .retrySameCall
+        }
+    }
+}
+
+extension KafkaCode {
+    var cause: LogFault.Cause {
+        if isAuthorisation { return .forbidden }
+        return switch raw {
+        case RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, RD_KAFKA_RESP_ERR_PRODUCER_FENCED,
+            RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+            .fenced
+        case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID,
+            RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
+            .generation
+        case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: .positionGone
+        case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+            .unknownTopic
+        case RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
+            RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE:
+            .timedOut
+        case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP: .timestampAhead
+        case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE: .tooLarge
+        case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED: .forbidden
+        default: .other
+        }
+    }
+}
+
+extension LogEvent {
+    /// nil for what a log does not tell.
+    init?(_ event: ClientEvent) {
+        switch event {
+        case .log(let level, let facility, let message):
+            let level: Level =
+                switch level {
+                case .error: .error
+                case .warning: .warning
+                case .info: .info
+                case .debug: .debug
+                }
+            self = .message(level, "\(facility): \(message)")
+        case .error(let code, let detail): self = .message(.info, "\(code): \(detail)")
+        case .producerReplaced(let reason): self = .writerReplaced(reason: reason)
+        case .statistics: return nil
+        }
+    }
+}
