@@ -9,14 +9,16 @@ import Testing
 
     init() throws { scratch = try ScratchDirectory("crash-notes") }
 
-    private func probe(_ topic: UInt32, _ offset: Int64, _ way: String) throws -> ChildProcess {
+    private func probe(
+        _ topic: UInt32, _ offset: Int64, _ way: String, backtrace: Bool = false
+    ) throws -> ChildProcess {
         // Without a core: some twenty of them would fill a small disk.
         try ChildProcess(
             "/bin/sh",
             [
                 "-c", "ulimit -c 0; exec \"$0\" \"$@\"", try productPath("platform-probe"), "trap", path, "\(topic)",
                 "\(offset)", way,
-            ])
+            ], environment: .inherited(adding: ["SWIFT_BACKTRACE": "enable=\(backtrace ? "yes" : "no"),color=no"]))
     }
 
     private func end(_ topic: UInt32, _ offset: Int64, _ way: String) async throws -> ProcessEnding {
@@ -38,6 +40,16 @@ import Testing
             #expect(signals.contains { ending == .killed(signal: $0) }, "\(ending)")
             #expect(try traps(3, 1 << 40) == count)
         }
+    }
+
+    /// Swift's handler, which prints it, is there before ours, and returns for a signal that was sent.
+    @Test(arguments: ["fatal-error", "overflow", "bus"])
+    func `leave Swift its backtrace`(_ way: String) async throws {
+        let child = try probe(3, 7, way, backtrace: true)
+        let ending = try await child.wait(within: .seconds(60))
+        #expect([SIGILL, SIGTRAP, SIGSEGV, SIGBUS].contains { ending == .killed(signal: $0) }, "\(ending)")
+        #expect(try traps(3, 7) == 1)
+        #expect(child.lastLines(.max).contains("*** Program crashed"))
     }
 
     @Test func `begin again at another record`() async throws {

@@ -79,7 +79,8 @@ import Testing
         defer { closedir(directory) }
         var names: [String] = []
         while let entry = readdir(directory) {
-            names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+            names.append(
+                withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }
         return names.filter { $0.hasSuffix(ending) || $0.hasPrefix(ending) }.map { "\(partition)/\($0)" }
     }
@@ -89,8 +90,10 @@ import Testing
         let store = try stores.open(0)
         let changes = StoreChanges()
         for key in 0..<1000 {
-            changes.put(Array("key \(key)".utf8).span, [UInt8](repeating: UInt8(truncatingIfNeeded: key), count: 500).span)
+            changes.put(
+                Array("key \(key)".utf8).span, [UInt8](repeating: UInt8(truncatingIfNeeded: key), count: 500).span)
         }
+        for timer in 0..<10_000 { changes.addTimer(due: Int64(timer), key: Array("key".utf8).span, kind: 0) }
         try store.write(changes, .none)
         try store.close()
     }
@@ -122,6 +125,20 @@ import Testing
         let file = try #require(try files(".sst").first)
         for offset in stride(from: 1000, to: 400_000, by: 3000) { overwrite(file, with: [1, 2, 3, 4, 5], at: offset) }
         try expectCorrupt()
+    }
+
+    /// A scan that ends early would look like one that is at its end: timers would never fire.
+    @Test func `is corrupt when it cannot read its timers`() throws {
+        try fill()
+        let file = try #require(try files(".sst").first)
+        // Behind the values: the files are in the order of the keys.
+        for offset in stride(from: 520_000, to: 600_000, by: 3000) {
+            overwrite(file, with: [1, 2, 3, 4, 5], at: offset)
+        }
+        let store = try stores.open(0)
+        #expect(try store.value("key 1") != nil)
+        #expect(cause { _ = try store.timers() } == .corrupt)
+        try store.close()
     }
 
     @Test func `is corrupt when a file is gone`() throws {
@@ -201,7 +218,8 @@ import Testing
             fault { _ = try RocksStores(directory: "\(file)/below", cache: StoreCache(bytes: 1 << 20)) },
         ] {
             #expect(found?.cause == .system, "\(String(describing: found))")
-            #expect(found?.words.contains("A file is in the place of a directory") == true, "\(String(describing: found))")
+            #expect(
+                found?.words.contains("A file is in the place of a directory") == true, "\(String(describing: found))")
         }
     }
 
@@ -219,7 +237,10 @@ import Testing
         arguments: [
             ("IO error: No space left on device: While appending to file: x", .system, "Make room on the disk"),
             ("IO error: Permission denied: While mkdir if missing: x", .system, "the right to write there"),
-            ("IO error: Read-only file system: While open a file for appending: x", .system, "the right to write there"),
+            (
+                "IO error: Read-only file system: While open a file for appending: x", .system,
+                "the right to write there"
+            ),
             ("IO error: Too many open files: While open a file: x", .system, "ulimit -n"),
             ("IO error: Input/output error: While fsync: x", .system, "Look after the disk"),
             ("IO error: lock hold by current process, acquire time 1: x", .locked, "open already"),

@@ -8,13 +8,16 @@ import Testing
         let store = try MemoryStores(disk: disk).open(0)
         try store.write([("a", "1"), ("b", "1")], add: [TimerEntry(1)], note: "one", .process)
         try store.write([("a", "2"), ("b", nil), ("c", "2")], add: [TimerEntry(2)], note: "two", .none)
-        try store.write([("a", "3"), ("a", "4")], remove: [TimerEntry(1), TimerEntry(9)], note: "three", .none)
+        try store.write(
+            [("a", "3"), ("a", "4"), ("d", "3"), ("d", "4")], remove: [TimerEntry(1), TimerEntry(9)], note: "three",
+            .none)
         #expect(try store.value("a") == "4")
         disk.crash()
         let again = try MemoryStores(disk: disk).open(0)
         #expect(try again.value("a") == "1")
         #expect(try again.value("b") == "1")
         #expect(try again.value("c") == nil)
+        #expect(try again.value("d") == nil)
         #expect(try again.timers() == [TimerEntry(1)])
         #expect(try again.noteText() == "one")
         try again.close()

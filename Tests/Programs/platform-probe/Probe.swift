@@ -27,6 +27,10 @@ private func trap(_ path: String, _ topic: UInt32, _ offset: Int64, _ way: Strin
         end(isIdle ? String(way.dropFirst(5)) : way)
         notes.idle()
     }
+    // What comes from outside is to meet the thread that works.
+    var all = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_BLOCK, &all, nil)
     while !worker.isFinished { pause(for: .milliseconds(5)) }
     if case .failure(let error) = worker.result { return say(error) }
     return .done
