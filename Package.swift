@@ -86,6 +86,10 @@ let testSupport: [Target] = [
     .target(
         name: "IngestTestKit",
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
+    .target(name: "Ledger", dependencies: ["Log", "Runtime"], path: "Tests/Ledger"),
+    .executableTarget(
+        name: "ledger-worker", dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
+        path: "Tests/Programs/ledger-worker"),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
@@ -101,7 +105,7 @@ let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(
-        name: "RuntimeTests", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
+        name: "RuntimeTests", dependencies: ["Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
     .testTarget(
         name: "LogTests",
         dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),

@@ -1,5 +1,6 @@
 // One seed: workers, input and everything that can go wrong.
 
+import Ledger
 import Log
 import MemoryLog
 import Runtime
@@ -137,75 +138,20 @@ struct SimulatedRun {
 
     private func check() throws -> [String] {
         let definition = simulation.processor.definition
-        let events = try simulation.read("events")
-        let rows = try simulation.read("rows")
-        let oracle = LedgerOracle(events: events, rows: rows, partitions: Self.partitions)
-        let told = try simulation.read("told")
-        var wrong: [String] = []
-        for partition in 0..<Self.partitions {
-            let mine = told.filter { $0.partition == partition }
-            let isOfRow = { (seen: WorkerSimulation.Seen) in seen.header("id")?.hasPrefix("rows-") == true }
-            compare(mine.filter { !isOfRow($0) }, oracle.told[partition] ?? [], "partition \(partition)", &wrong)
-            compare(mine.filter(isOfRow), oracle.rowsTold[partition] ?? [], "rows of \(partition)", &wrong)
-        }
-        wrong += rowsGoBack(told)
-        let letters = try simulation.read(definition.deadLetters).map { letter in
-            ["source", "reason"].map { letter.header($0) ?? "" } + [letter.keyText, letter.valueText]
-        }
-        let expected = oracle.letters.sorted { $0.lexicographicallyPrecedes($1) }
-        if letters.sorted(by: { $0.lexicographicallyPrecedes($1) }) != expected {
-            wrong.append("dead letters: \(letters.count) of \(expected.count)")
-        }
-        wrong += misplaced(rows, oracle)
-        return wrong
+        return LedgerCheck(
+            partitions: Self.partitions, events: try read(definition.events.topic),
+            rows: try read(definition.tables[0].topic), told: try read(definition.outputs[0].topic),
+            letters: try read(definition.deadLetters)
+        ).wrong
     }
 
-    private func compare(
-        _ seen: [WorkerSimulation.Seen], _ expected: [Expected], _ what: String, _ wrong: inout [String]
-    ) {
-        let found = seen.map { seen in
-            Expected(
-                id: seen.header("id") ?? "", key: seen.keyText, text: Self.withoutRow(seen.valueText),
-                timestamp: seen.timestamp, source: seen.header("source") ?? "")
+    private func read(_ topic: String) throws -> [LedgerRecord] {
+        try simulation.read(topic).map { seen in
+            LedgerRecord(
+                partition: seen.partition, offset: seen.offset, timestamp: seen.timestamp, key: seen.key,
+                value: seen.value,
+                headers: seen.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) })
         }
-        for seen in seen where seen.headers.map(\.name) != ["id", "type", "schema", "app", "rules", "source"] {
-            wrong.append("\(what): headers of \(seen): \(seen.headers.map(\.name))")
-        }
-        guard found != expected else { return }
-        let place =
-            zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
-            ?? min(found.count, expected.count)
-        wrong.append(
-            "\(what): \(found.count) outputs, expected \(expected.count); the first difference is at \(place): "
-                + "\(place < found.count ? "\(found[place])" : "nothing") instead of "
-                + "\(place < expected.count ? "\(expected[place])" : "nothing")")
-    }
-
-    private static func withoutRow(_ text: String) -> String {
-        guard text.hasPrefix("sum "), let place = text.firstRange(of: " row ") else { return text }
-        return text[..<place.upperBound] + "?"
-    }
-
-    /// The row that a sum carries is one that was told before for its key, the newest.
-    private func rowsGoBack(_ told: [WorkerSimulation.Seen]) -> [String] {
-        var newest: [String: String] = [:]
-        var wrong: [String] = []
-        for seen in told {
-            let words = seen.valueText.split(separator: " ").map(String.init)
-            if words[0] == "row" { newest[seen.keyText] = words[1] }
-            if words[0] == "sum", words[6] != newest[seen.keyText] ?? "0" {
-                wrong.append("\(seen) carries another row than \(newest[seen.keyText] ?? "0")")
-            }
-        }
-        return wrong
-    }
-
-    /// Each row in a wrong partition was sent on to the right one, once.
-    private func misplaced(_ rows: [WorkerSimulation.Seen], _ oracle: LedgerOracle) -> [String] {
-        var copies: [String: [Int32]] = [:]
-        for row in rows { if let source = row.header("rerouted") { copies[source, default: []].append(row.partition) } }
-        let expected = oracle.misplaced.mapValues { [$0] }
-        return copies == expected ? [] : ["rows sent on: \(copies.count), expected \(expected.count)"]
     }
 
     /// For the one who looks into a failure.

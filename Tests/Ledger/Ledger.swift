@@ -1,7 +1,7 @@
 // A processor that uses everything the runtime offers, and whose outputs are easy to predict.
 
-import Log
-import Runtime
+public import Log
+public import Runtime
 
 /// Events are words:
 /// - `add N`: adds N to the key's sum and tells it.
@@ -12,18 +12,20 @@ import Runtime
 /// - `poison`: changes everything, tells, and fails.
 ///
 /// Rows of the table: `row N`; the newest is told with every sum.
-struct Ledger: Processor {
+public struct Ledger: Processor {
     static let wakeTimer: UInt8 = 1
 
-    var definition: WorkerDefinition
+    public var definition: WorkerDefinition
 
-    init(partitions: Int32 = 4, format: UInt8 = 1) {
+    /// Every name begins with `prefix`.
+    public init(prefix: String = "", partitions: Int32 = 4, format: UInt8 = 1) {
         definition = WorkerDefinition(
-            name: "ledger", group: "test.ledger",
-            events: InputTopic("events", kinds: [.init("word", version: 1)]),
-            outputs: [OutputTopic("told", type: "told", schema: "told/1")], changelog: "ledger.changelog",
-            deadLetters: "ledger.dead-letters", partitions: partitions, app: "ledger/1")
-        definition.tables = [InputTopic("rows", kinds: [], withoutHeader: .init("row", version: 1))]
+            name: "ledger", group: "\(prefix)ledger",
+            events: InputTopic("\(prefix)events", kinds: [.init("word", version: 1)]),
+            outputs: [OutputTopic("\(prefix)told", type: "told", schema: "told/1")],
+            changelog: "\(prefix)ledger.changelog", deadLetters: "\(prefix)ledger.dead-letters",
+            partitions: partitions, app: "ledger/1")
+        definition.tables = [InputTopic("\(prefix)rows", kinds: [], withoutHeader: .init("row", version: 1))]
         definition.rules = "r1"
         definition.stateFormat = format
     }
@@ -50,7 +52,7 @@ struct Ledger: Processor {
         }
     }
 
-    func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+    public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         guard let key = record.copyOfKey() else { throw ProcessFailure("no_key") }
         let words = String(decoding: record.copyOfValue() ?? [], as: UTF8.self).split(separator: " ")
         let place = try turn.state(key.span)
@@ -97,7 +99,7 @@ struct Ledger: Processor {
         }
     }
 
-    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
+    public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
         guard let bytes = place.value else { throw ProcessFailure("no_state") }
         var state = try State(bytes)

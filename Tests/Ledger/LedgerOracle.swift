@@ -1,7 +1,34 @@
 // What the ledger's outputs have to be: a plain fold over the input, which shares no code with runtime or processor.
 
-import Log
-import WorkerTestKit
+internal import Log
+
+/// A record as a reader of committed data sees it.
+public struct LedgerRecord: Sendable {
+    public var partition: Int32
+    public var offset: Int64
+    public var timestamp: Int64
+    public var key: [UInt8]?
+    public var value: [UInt8]?
+    /// The last of each name.
+    public var headers: [String: String]
+    public var headerNames: [String]
+
+    public init(
+        partition: Int32, offset: Int64, timestamp: Int64, key: [UInt8]?, value: [UInt8]?,
+        headers: [(name: String, value: String)]
+    ) {
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = Dictionary(headers.map { ($0.name, $0.value) }) { $1 }
+        headerNames = headers.map(\.name)
+    }
+
+    var keyText: String { String(decoding: key ?? [], as: UTF8.self) }
+    var valueText: String { String(decoding: value ?? [], as: UTF8.self) }
+}
 
 /// An output that has to be there, once.
 struct Expected: Equatable, CustomStringConvertible {
@@ -32,19 +59,22 @@ struct LedgerOracle {
         var second = false
     }
 
-    init(events: [WorkerSimulation.Seen], rows: [WorkerSimulation.Seen], partitions: Int32) {
+    private let prefix: String
+
+    init(prefix: String, events: [LedgerRecord], rows: [LedgerRecord], partitions: Int32) {
+        self.prefix = prefix
         for partition in 0..<partitions {
             foldEvents(events.filter { $0.partition == partition }, partition)
             foldRows(rows.filter { $0.partition == partition }, partition, partitions)
         }
     }
 
-    private mutating func foldEvents(_ events: [WorkerSimulation.Seen], _ partition: Int32) {
+    private mutating func foldEvents(_ events: [LedgerRecord], _ partition: Int32) {
         var accounts: [String: Account] = [:]
         var clock = Int64.min
         for event in events {
             clock = max(clock, event.timestamp)
-            let source = "events:\(partition):\(event.offset)"
+            let source = "\(prefix)events:\(partition):\(event.offset)"
             var outputs = 0
             func tell(_ key: String, _ text: String, _ timestamp: Int64) {
                 told[partition, default: []].append(
@@ -65,7 +95,7 @@ struct LedgerOracle {
                 tell(key, "woken \(accounts[key]!.fired) at \(due) sum \(accounts[key]!.sum)", due)
                 if accounts[key]!.fired % 4 != 0 { accounts[key]!.wake = due + 100 }
             }
-            let type = event.header("type")
+            let type = event.headers["type"]
             if type == "tick" || (type != nil && type != "word") { continue }
             let words = event.valueText.split(separator: " ").map(String.init)
             let number = words.count > 1 ? Int(words[1])! : 0
@@ -98,10 +128,10 @@ struct LedgerOracle {
         }
     }
 
-    private mutating func foldRows(_ rows: [WorkerSimulation.Seen], _ partition: Int32, _ partitions: Int32) {
+    private mutating func foldRows(_ rows: [LedgerRecord], _ partition: Int32, _ partitions: Int32) {
         var counts: [String: Int] = [:]
         for row in rows {
-            let source = "rows:\(partition):\(row.offset)"
+            let source = "\(prefix)rows:\(partition):\(row.offset)"
             if let key = row.key {
                 let home = Partitioner.partition(of: key, count: partitions)
                 if home != partition {
@@ -117,7 +147,7 @@ struct LedgerOracle {
             counts[row.keyText, default: 0] += 1
             rowsTold[partition, default: []].append(
                 Expected(
-                    id: "rows-\(partition)-\(row.offset)-0", key: row.keyText,
+                    id: "\(prefix)rows-\(partition)-\(row.offset)-0", key: row.keyText,
                     text: "row \(words[1]) \(counts[row.keyText]!)", timestamp: row.timestamp, source: source))
         }
     }

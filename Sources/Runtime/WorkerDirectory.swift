@@ -1,0 +1,55 @@
+// Where a replica keeps what it has on disk.
+
+internal import Platform
+public import Store
+
+/// The directory of one worker in one environment: a store and crash notes of each partition, and a lock for each replica.
+/// Replicas on one machine may share it: a partition that moves between them finds its store there.
+public final class WorkerDirectory: CrashNotesProvider, Sendable {
+    public let stores: RocksStores
+    private let path: String
+    /// Held until the process ends.
+    private let lock: FileLock
+
+    /// - Parameters:
+    ///   - directory: the setting `state.directory`.
+    ///   - group: of the worker; its part of the directory has this name.
+    public init(directory: String, group: String, slot: Int, cacheBytes: Int) throws(WorkerEnd) {
+        path = "\(directory)/\(group)"
+        do throws(StoreFault) {
+            stores = try RocksStores(directory: path, cache: StoreCache(bytes: cacheBytes))
+        } catch {
+            throw WorkerEnd("state.directory cannot be used: \(error.words)")
+        }
+        do throws(FileLockFault) {
+            lock = try FileLock.take("\(path)/slot-\(slot).lock")
+        } catch {
+            throw WorkerEnd(
+                "worker.slot \(slot) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+        }
+    }
+
+    public func notes(_ partition: Int32) -> (any CrashNoting)? {
+        do throws(SystemFailure) {
+            return PartitionCrashNotes(try CrashNotes(path: "\(path)/\(partition).crash"))
+        } catch {
+            // A worker without notes still works; only poison would stop it again and again.
+            return nil
+        }
+    }
+}
+
+private final class PartitionCrashNotes: CrashNoting {
+    private let notes: CrashNotes
+
+    init(_ notes: CrashNotes) { self.notes = notes }
+
+    // A record of a partition that is given away is not worked on any more.
+    deinit { notes.idle() }
+
+    func working(topic: Int, offset: Int64) { notes.working(topic: UInt32(topic), offset: offset) }
+    func idle() { notes.idle() }
+    func isPoison(topic: Int, offset: Int64, limit: Int) -> Bool {
+        notes.traps(topic: UInt32(topic), offset: offset) >= limit
+    }
+}

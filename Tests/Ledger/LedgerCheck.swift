@@ -1,0 +1,79 @@
+// What the workers have written, held against the oracle.
+
+/// Everything is given partition after partition, in order.
+public struct LedgerCheck {
+    /// Empty when all is as it should be.
+    public private(set) var wrong: [String] = []
+
+    public init(
+        prefix: String = "", partitions: Int32, events: [LedgerRecord], rows: [LedgerRecord], told: [LedgerRecord],
+        letters: [LedgerRecord]
+    ) {
+        let oracle = LedgerOracle(prefix: prefix, events: events, rows: rows, partitions: partitions)
+        for partition in 0..<partitions {
+            let mine = told.filter { $0.partition == partition }
+            let isOfRow = { (record: LedgerRecord) in record.headers["id"]?.hasPrefix("\(prefix)rows-") == true }
+            compare(mine.filter { !isOfRow($0) }, oracle.told[partition] ?? [], "partition \(partition)")
+            compare(mine.filter(isOfRow), oracle.rowsTold[partition] ?? [], "rows of partition \(partition)")
+        }
+        compareCarriedRows(told)
+        compareLetters(letters, oracle)
+        compareMisplaced(rows, oracle)
+    }
+
+    private mutating func compare(_ records: [LedgerRecord], _ expected: [Expected], _ what: String) {
+        let found = records.map { record in
+            Expected(
+                id: record.headers["id"] ?? "", key: record.keyText, text: Self.withoutRow(record.valueText),
+                timestamp: record.timestamp, source: record.headers["source"] ?? "")
+        }
+        for record in records where record.headerNames != ["id", "type", "schema", "app", "rules", "source"] {
+            wrong.append("\(what): headers of \(record.headers["id"] ?? "?"): \(record.headerNames)")
+        }
+        guard found != expected else { return }
+        let place =
+            zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+            ?? min(found.count, expected.count)
+        wrong.append(
+            "\(what): \(found.count) outputs, expected \(expected.count); the first difference is at \(place): "
+                + "\(place < found.count ? "\(found[place])" : "nothing") instead of "
+                + "\(place < expected.count ? "\(expected[place])" : "nothing")")
+    }
+
+    private static func withoutRow(_ text: String) -> String {
+        guard text.hasPrefix("sum "), let place = text.firstRange(of: " row ") else { return text }
+        return text[..<place.upperBound] + "?"
+    }
+
+    /// The row that a sum carries is the one that was told last for its key.
+    private mutating func compareCarriedRows(_ told: [LedgerRecord]) {
+        var newest: [String: String] = [:]
+        for record in told {
+            let words = record.valueText.split(separator: " ").map(String.init)
+            if words[0] == "row" { newest[record.keyText] = words[1] }
+            if words[0] == "sum", words[6] != newest[record.keyText] ?? "0" {
+                wrong.append("\(record.valueText) carries another row than \(newest[record.keyText] ?? "0")")
+            }
+        }
+    }
+
+    private mutating func compareLetters(_ letters: [LedgerRecord], _ oracle: LedgerOracle) {
+        let found = letters.map { letter in
+            [letter.headers["source"] ?? "", letter.headers["reason"] ?? "", letter.keyText, letter.valueText]
+        }.sorted { $0.lexicographicallyPrecedes($1) }
+        let expected = oracle.letters.sorted { $0.lexicographicallyPrecedes($1) }
+        if found == expected { return }
+        let odd = found.first { !expected.contains($0) } ?? expected.first { !found.contains($0) }
+        wrong.append("dead letters: \(found.count), expected \(expected.count), one of them \(odd ?? [])")
+    }
+
+    /// Each row in a wrong partition was sent on to the right one, once.
+    private mutating func compareMisplaced(_ rows: [LedgerRecord], _ oracle: LedgerOracle) {
+        var copies: [String: [Int32]] = [:]
+        for row in rows {
+            if let source = row.headers["rerouted"] { copies[source, default: []].append(row.partition) }
+        }
+        if copies == oracle.misplaced.mapValues({ [$0] }) { return }
+        wrong.append("rows sent on: \(copies.count), expected \(oracle.misplaced.count)")
+    }
+}

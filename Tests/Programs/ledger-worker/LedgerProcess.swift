@@ -1,0 +1,96 @@
+import Kafka
+import Ledger
+import Log
+import Platform
+import Runtime
+import Service
+import Store
+import Telemetry
+
+struct LedgerOptions {
+    var bootstrap = ""
+    var prefix = ""
+    var state = ""
+    var slot = 0
+    var threads = 1
+    var partitions: Int32 = 12
+    var format: UInt8 = 1
+    var sessionTimeout: Duration = .seconds(6)
+    var admin = "127.0.0.1:0"
+    /// No: outputs are written at once, and positions by themselves. What the tests have to notice.
+    var usesTransactions = true
+    /// Records of this key end the process as a trap does.
+    var trapsAt: String?
+
+    init(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        while let name = rest.popFirst() {
+            guard let value = rest.popFirst() else { throw WrongOption(name) }
+            switch name {
+            case "--bootstrap": bootstrap = value
+            case "--prefix": prefix = value
+            case "--state": state = value
+            case "--slot": slot = Int(value) ?? 0
+            case "--threads": threads = Int(value) ?? 1
+            case "--partitions": partitions = Int32(value) ?? 12
+            case "--format": format = UInt8(value) ?? 1
+            case "--session": sessionTimeout = .milliseconds(Int(value) ?? 6000)
+            case "--admin": admin = value
+            case "--transactions": usesTransactions = value == "yes"
+            case "--trap": trapsAt = value
+            default: throw WrongOption(name)
+            }
+        }
+        if bootstrap.isEmpty || state.isEmpty { throw WrongOption("--bootstrap and --state are needed") }
+    }
+}
+
+struct WrongOption: Error, CustomStringConvertible {
+    let description: String
+    init(_ text: String) { description = "wrong option: \(text)" }
+}
+
+func runLedger(_ options: LedgerOptions) throws -> ExitCode {
+    try CrashNotes.install()
+    let logger = Logger(level: .info, format: .text)
+    let health = Health()
+    let metrics = Metrics()
+    var properties = ClientProperties(bootstrapServers: options.bootstrap)
+    properties.set("reconnect.backoff.max.ms", "500")
+    let kafka = KafkaLog(properties)
+    let log: any RecordLog = options.usesTransactions ? kafka : TornLog(kafka)
+    let ledger = Ledger(prefix: options.prefix, partitions: options.partitions, format: options.format)
+    let directory = try WorkerDirectory(
+        directory: options.state, group: ledger.definition.group, slot: options.slot, cacheBytes: 64 << 20)
+    var configuration = WorkerService.Configuration()
+    configuration.slot = options.slot
+    configuration.threads = options.threads
+    configuration.sessionTimeout = options.sessionTimeout
+    configuration.crashNotes = directory
+    let worker = WorkerService(
+        options.trapsAt.map { Trapping(ledger, at: $0) } ?? ledger, log: log, stores: directory.stores, configuration,
+        health: health, metrics: metrics, logger: logger)
+    guard let listen = ListenAddress(options.admin) else { throw WrongOption("--admin") }
+    let admin = AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
+    return Service([admin, worker], health: health, logger: logger).run()
+}
+
+/// Traps at every record of one key.
+private struct Trapping: Processor {
+    let ledger: Ledger
+    let key: [UInt8]
+
+    init(_ ledger: Ledger, at key: String) {
+        self.ledger = ledger
+        self.key = Array(key.utf8)
+    }
+
+    var definition: WorkerDefinition { ledger.definition }
+
+    func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        if record.copyOfKey() == key { fatalError("a trap, as ordered") }
+        try ledger.process(record, turn)
+    }
+
+    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) { try ledger.fire(timer, turn) }
+}

@@ -1,0 +1,12 @@
+// A worker process that the tests start, kill and freeze: the runtime as a role runs it, over a real Kafka and RocksDB, with a
+// processor whose outputs can be predicted.
+
+import Platform
+
+Signals.holdBack()
+do {
+    endProcess(try runLedger(try LedgerOptions(Array(CommandLine.arguments.dropFirst()))))
+} catch {
+    printMessage("ledger-worker: \(error)")
+    endProcess(.wrongUsage)
+}
