@@ -88,7 +88,8 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(name: "Ledger", dependencies: ["Log", "Runtime"], path: "Tests/Ledger"),
     .executableTarget(
-        name: "ledger-worker", dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
+        name: "ledger-worker",
+        dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
         path: "Tests/Programs/ledger-worker"),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
@@ -105,7 +106,8 @@ let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(
-        name: "RuntimeTests", dependencies: ["Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
+        name: "RuntimeTests",
+        dependencies: ["Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
     .testTarget(
         name: "LogTests",
         dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),
@@ -144,8 +146,8 @@ let tests: [Target] = [
         name: "BrokerTests",
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Log", "LogTestKit", "Platform", "Records", "Simulation", "Telemetry", "perennial",
-            "transform-worker",
+            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "Platform", "Records", "Runtime", "Simulation",
+            "Telemetry", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),

@@ -99,7 +99,7 @@ public final class WorkerService: ServicePart {
             return all.isEmpty ? nil : all.joined(separator: "; ")
         }
         health.condition("\(name)-threads", .readiness) { Self.silence(pulses, elapsed(), Self.silenceLimit) }
-        health.condition("\(name)-threads", .liveness) { Self.silence(pulses, elapsed(), Self.deathLimit) }
+        health.condition("\(name)-life", .liveness) { Self.silence(pulses, elapsed(), Self.deathLimit) }
         metrics.gauge(
             "perennial_watchdog_age_seconds", help: "Since the last sign of life of the worker's quietest thread.",
             labels: ["worker": name]

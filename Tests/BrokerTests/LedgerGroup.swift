@@ -1,0 +1,234 @@
+// Worker processes of the runtime on a real Kafka, what feeds them, and the oracle that judges what they wrote.
+
+import Glibc
+import Kafka
+import KafkaTestKit
+import Ledger
+import Log
+import Platform
+import Runtime
+import Synchronization
+import Testing
+
+/// A group of `ledger-worker` processes on topics of its own.
+final class LedgerGroup: Sendable {
+    /// Where the workers connect; past the proxy for feeding and judging.
+    let bootstrap: String
+    let log: KafkaLog
+    let ledger: Ledger
+    let prefix: String
+    let partitions: Int32
+    let scratch: ScratchDirectory
+    private let properties: ClientProperties
+
+    private init(
+        bootstrap: String, log: KafkaLog, ledger: Ledger, prefix: String, partitions: Int32, scratch: ScratchDirectory,
+        properties: ClientProperties
+    ) {
+        self.bootstrap = bootstrap
+        self.log = log
+        self.ledger = ledger
+        self.prefix = prefix
+        self.partitions = partitions
+        self.scratch = scratch
+        self.properties = properties
+    }
+
+    static func make(_ label: String, workers: String, others: String, partitions: Int32 = 12) async throws
+        -> LedgerGroup
+    {
+        let prefix = "\(label)-\(UInt32.random(in: 0 ... .max))."
+        let properties = ClientProperties(bootstrapServers: others)
+        let log = KafkaLog(properties)
+        let ledger = Ledger(prefix: prefix, partitions: partitions)
+        let definition = ledger.definition
+        try await blocking {
+            try log.create(
+                ([definition.events, definition.tables[0]].map(\.topic) + definition.outputs.map(\.topic)
+                    + [definition.deadLetters]).map { NewTopic($0, partitions: partitions) }
+                    + [NewTopic(definition.changelog, partitions: partitions, isCompacted: true)],
+                by: Deadline(after: patience))
+        }
+        return LedgerGroup(
+            bootstrap: workers, log: log, ledger: ledger, prefix: prefix, partitions: partitions,
+            scratch: try ScratchDirectory("ledger"), properties: properties)
+    }
+
+    // MARK: Processes
+
+    func start(_ slot: Int, directory: String? = nil, _ more: [String] = []) throws -> ChildProcess {
+        try ChildProcess(
+            productPath("ledger-worker"),
+            [
+                "--bootstrap", bootstrap, "--prefix", prefix, "--partitions", "\(partitions)", "--slot", "\(slot)",
+                "--state", directory ?? self.directory(of: slot),
+            ] + more)
+    }
+
+    func directory(of slot: Int) -> String { "\(scratch.path)/disk-\(slot)" }
+
+    func loseDisk(of slot: Int) throws {
+        let doomed = try ChildProcess("/bin/rm", ["-rf", directory(of: slot)])
+        while doomed.isRunning { pause(for: .milliseconds(5)) }
+    }
+
+    // MARK: Input
+
+    /// Writes words and rows at about `perSecond` until it is stopped, and a tick into every partition each half second.
+    func feed(perSecond: Int, seed: UInt64, until stop: Latch) async throws {
+        let (ledger, log, partitions) = (ledger, log, partitions)
+        try await blocking {
+            var dice = SeededDice(seed)
+            let topics = [ledger.definition.events.topic, ledger.definition.tables[0].topic]
+            let writer = try log.openWriter(WriterOptions(name: "feeder", topics: topics))
+            defer { writer.close(by: Deadline(after: .seconds(10))) }
+            var ticked = ContinuousClock.now
+            while !stop.wait(for: .milliseconds(50)) {
+                let batch = OutputBatch()
+                for _ in 0..<max(1, perSecond / 20) { Self.addWord(to: batch, partitions, &dice) }
+                if ticked.duration(to: .now) > .milliseconds(500) {
+                    ticked = .now
+                    Self.addTicks(to: batch, partitions, at: WallClock.milliseconds())
+                }
+                try Self.append(batch, writer)
+            }
+            // The last timers are due within a second, those that they set again within half of one.
+            let batch = OutputBatch()
+            Self.addTicks(to: batch, partitions, at: WallClock.milliseconds() + 5000)
+            try Self.append(batch, writer)
+        }
+    }
+
+    /// Brokers die and come back meanwhile: what was not acknowledged may be there all the same, and then stands there twice,
+    /// for workers and oracle alike.
+    private static func append(_ batch: OutputBatch, _ writer: any LogWriter) throws {
+        let deadline = Deadline(after: .seconds(60))
+        while true {
+            do throws(LogFault) {
+                _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
+                return
+            } catch {
+                if deadline.hasPassed || error.remedy == .stop { throw error }
+                pause(for: .milliseconds(200))
+            }
+        }
+    }
+
+    private static func addTicks(to batch: OutputBatch, _ partitions: Int32, at time: Int64) {
+        for partition in 0..<partitions {
+            batch.append(
+                topic: 0, partition: partition, timestamp: time, key: nil, value: [],
+                headers: [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")])
+        }
+    }
+
+    private static func addWord(to batch: OutputBatch, _ partitions: Int32, _ dice: inout SeededDice) {
+        let key = Array("key-\(dice.number(below: 100))".utf8)
+        let home = Partitioner.partition(of: key, count: partitions)
+        let number = dice.number(below: 500) + 1
+        var headers = [RecordHeader("type", "word"), RecordHeader("schema", "word/1")]
+        var text = "add \(number)"
+        switch dice.number(below: 24) {
+        case 0..<8: break
+        case 8..<10: text = "twice \(number)"
+        case 10..<14: text = "wake \(number)"
+        case 14: text = "sleep"
+        case 15..<17: text = "toggle"
+        case 17: text = "poison"
+        case 18: headers = [RecordHeader("type", "something-new")]
+        default:
+            let strays = dice.number(below: 4) == 0
+            return batch.append(
+                topic: 1, partition: strays ? (home + 1) % partitions : home, timestamp: WallClock.milliseconds(),
+                key: key, value: Array("row \(number)".utf8))
+        }
+        batch.append(
+            topic: 0, partition: home, timestamp: WallClock.milliseconds(), key: key, value: Array(text.utf8),
+            headers: headers)
+    }
+
+    // MARK: Output
+
+    /// Waits until the group has committed everything that is in its inputs.
+    func waitUntilDone(within limit: Duration = .seconds(90)) async throws {
+        let (ledger, log, properties) = (ledger, log, properties)
+        try await waitUntil("everything is dealt with", within: limit) {
+            try await blocking {
+                let admin = try Admin(clientID: "watch", properties: properties)
+                defer { admin.close(by: Deadline(after: patience)) }
+                // A broker that is down for the moment is asked again.
+                guard
+                    let committed = try? admin.offsets(
+                        ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
+                else { return false }
+                return try Self.records(
+                    in: [ledger.definition.events.topic, ledger.definition.tables[0].topic], log,
+                    ledger.definition.partitions, from: committed
+                ).isEmpty
+            }
+        }
+    }
+
+    func records(in topic: String) async throws -> [LedgerRecord] {
+        let (log, partitions) = (log, partitions)
+        return try await blocking { try Self.records(in: [topic], log, partitions, from: [:]) }
+    }
+
+    private static func records(
+        in topics: [String], _ log: KafkaLog, _ count: Int32, from starts: [TopicPartition: NextOffset]
+    ) throws -> [LedgerRecord] {
+        let reader = try log.openReader(ReaderOptions(name: "judge", group: "judge", topics: topics))
+        let deadline = Deadline(after: .seconds(60))
+        defer { reader.close(by: deadline) }
+        let partitions = topics.flatMap { topic in (0..<count).map { TopicPartition(topic, $0) } }
+        let ends = try reader.ends(.committed, of: partitions, by: deadline)
+        var positions = try reader.beginnings(of: partitions, by: deadline)
+        for (partition, start) in starts where positions[partition] != nil { positions[partition] = start }
+        positions = positions.filter { $0.value < ends[$0.key]! }
+        if positions.isEmpty { return [] }
+        try reader.read(from: positions)
+        let batch = RecordBatch()
+        var records: [LedgerRecord] = []
+        while positions.keys.contains(where: { (reader.position(of: $0) ?? NextOffset(0)) < ends[$0]! }) {
+            if deadline.hasPassed { throw LogFault(.retrySameCall, .timedOut, "\(topics) were not read to their end") }
+            try reader.poll(into: batch, limit: 1000, wait: .milliseconds(50))
+            for index in 0..<batch.count {
+                let record = batch[index]
+                records.append(
+                    LedgerRecord(
+                        partition: record.partition, offset: record.offset, timestamp: record.timestamp,
+                        key: record.copyOfKey(), value: record.copyOfValue(),
+                        headers: record.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) }))
+            }
+        }
+        return records.sorted { ($0.partition, $0.offset) < ($1.partition, $1.offset) }
+    }
+
+    /// What is wrong with what was written; empty when nothing is.
+    func judge() async throws -> [String] {
+        let definition = ledger.definition
+        let events = try await records(in: definition.events.topic)
+        let told = try await records(in: definition.outputs[0].topic)
+        print("ledger: \(events.count) events, \(told.count) outputs")
+        return LedgerCheck(
+            prefix: prefix, partitions: partitions, events: events,
+            rows: try await records(in: definition.tables[0].topic), told: told,
+            letters: try await records(in: definition.deadLetters)
+        ).wrong
+    }
+}
+
+/// The generator of `Dice` with a seed of its own, for threads of their own.
+struct SeededDice: Sendable {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func number(below bound: UInt64) -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return (mixed ^ mixed >> 31) % bound
+    }
+}
