@@ -87,12 +87,13 @@ let testSupport: [Target] = [
     .executableTarget(
         name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
+    .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
     .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
 ]
 
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
-    .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform"]),
+    .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),

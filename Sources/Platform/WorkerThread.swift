@@ -42,6 +42,8 @@ public final class WorkerThread: Sendable {
 
     fileprivate func run() {
         perennial_name_thread(name)
+        // Where `CrashNotes` are installed. Without it the thread works as well; only an overflow of its stack leaves no note.
+        perennial_crash_arm_thread()
         finish(Result { try body() })
     }
 

@@ -1,6 +1,8 @@
 // What the Glibc module does not show to Swift: macros, variadic functions, global FILE pointers.
 #pragma once
 
+#include "CrashNotes.h"
+
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,167 @@
+#include "CrashNotes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- The page
+
+static uint64_t check_of(const struct perennial_crash_page *page) {
+    // FNV-1a: finds torn writes and strange files; nobody attacks it.
+    uint64_t hash = 0xcbf29ce484222325;
+    const uint64_t words[] = {(uint64_t)page->offset, page->topic, page->traps};
+    for (size_t index = 0; index < sizeof words / sizeof *words; index++) {
+        hash = (hash ^ words[index]) * 0x100000001b3;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static void write_page(struct perennial_crash_page *page, uint32_t topic, int64_t offset, uint32_t traps) {
+    page->offset = offset;
+    page->topic = topic;
+    page->traps = traps;
+    page->check = check_of(page);
+}
+
+struct perennial_crash_page *perennial_crash_open(const char *path) {
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0) return NULL;
+    struct perennial_crash_page *page = MAP_FAILED;
+    struct stat status;
+    int code = fstat(file, &status) == 0 ? 0 : errno;
+    if (code == 0 && status.st_size != sizeof *page && ftruncate(file, 0) != 0) code = errno;
+    // The room is taken now: a full disk would make a fault of the write in the handler.
+    if (code == 0) code = posix_fallocate(file, 0, sizeof *page);
+    if (code == 0) {
+        page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (page == MAP_FAILED) code = errno;
+    }
+    close(file);
+    errno = code;
+    if (page == MAP_FAILED) return NULL;
+    if (page->check != check_of(page)) write_page(page, 0, 0, 0);
+    return page;
+}
+
+uint32_t perennial_crash_traps(const struct perennial_crash_page *page, uint32_t topic, int64_t offset) {
+    return page->topic == topic && page->offset == offset ? page->traps : 0;
+}
+
+void perennial_crash_clear(struct perennial_crash_page *page) { write_page(page, 0, 0, 0); }
+
+// ---- What a thread works on
+
+// Volatile: nobody but the handler, which no compiler sees coming, reads these. Of the program itself, not of a library that
+// is loaded later: the first touch of such a variable may allocate, in a handler of all places.
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+    struct perennial_crash_page *volatile page;
+    volatile uint32_t topic;
+    volatile int64_t offset;
+} work;
+
+void perennial_crash_working(struct perennial_crash_page *page, uint32_t topic, int64_t offset) {
+    work.topic = topic;
+    work.offset = offset;
+    work.page = page;
+}
+
+void perennial_crash_idle(void) { work.page = NULL; }
+
+void perennial_crash_close(struct perennial_crash_page *page) {
+    if (work.page == page) perennial_crash_idle();
+    munmap(page, sizeof *page);
+}
+
+// ---- The handler
+
+static const int trapping[] = {SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+enum { TRAPPING = sizeof trapping / sizeof *trapping };
+static struct sigaction before[TRAPPING];
+static atomic_bool installed;
+
+// Swift's, for one, prints a backtrace. Called rather than put back: it returns, and a signal that no instruction will make
+// again would be lost.
+static void call_the_one_before(int number, siginfo_t *info, void *context) {
+    for (int index = 0; index < TRAPPING; index++) {
+        if (trapping[index] != number) continue;
+        if (before[index].sa_flags & SA_SIGINFO) {
+            before[index].sa_sigaction(number, info, context);
+        } else if (before[index].sa_handler != SIG_DFL && before[index].sa_handler != SIG_IGN) {
+            before[index].sa_handler(number);
+        }
+    }
+}
+
+// Async-signal-safe: loads, stores, sigaction, raise, getpid.
+static void note_the_trap(int number, siginfo_t *info, void *context) {
+    (void)context;
+    int code = errno;
+    // `kill -ABRT` by a person or a watchdog says nothing of the record; abort() is a signal of the process to itself.
+    bool is_from_outside = (info->si_code == SI_USER || info->si_code == SI_TKILL) && info->si_pid != getpid();
+    struct perennial_crash_page *page = work.page;
+    if (page && !is_from_outside) {
+        uint32_t traps = perennial_crash_traps(page, work.topic, work.offset);
+        write_page(page, work.topic, work.offset, traps < UINT32_MAX ? traps + 1 : traps);
+    }
+    call_the_one_before(number, info, context);
+    // The signal is blocked in its handler: this one comes when the handler returns, and ends the process with a core.
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(number, &standard, NULL);
+    raise(number);
+    errno = code;
+}
+
+int perennial_crash_install(void) {
+    if (atomic_exchange(&installed, true)) return 0;
+    struct sigaction action = {.sa_sigaction = note_the_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    for (int index = 0; index < TRAPPING; index++) {
+        if (sigaction(trapping[index], NULL, &before[index]) != 0) return -1;
+        if (sigaction(trapping[index], &action, NULL) != 0) return -1;
+    }
+    return perennial_crash_arm_thread();
+}
+
+// ---- Stacks
+
+// The state of a processor with AVX-512 and AMX that the kernel puts there is some 11 KiB; the rest is for handlers before us.
+enum { ALTERNATE_STACK_BYTES = 64 << 10 };
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t stack_key;
+static int key_code;
+
+static void drop_stack(void *stack) {
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL);
+    munmap(stack, ALTERNATE_STACK_BYTES);
+}
+
+static void make_key(void) { key_code = pthread_key_create(&stack_key, drop_stack); }
+
+int perennial_crash_arm_thread(void) {
+    if (!atomic_load(&installed)) return 0;
+    stack_t current;
+    // Somebody gave it one already.
+    if (sigaltstack(NULL, &current) == 0 && !(current.ss_flags & SS_DISABLE)) return 0;
+    pthread_once(&key_once, make_key);
+    if (key_code != 0) {
+        errno = key_code;
+        return -1;
+    }
+    void *stack = mmap(NULL, ALTERNATE_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) return -1;
+    stack_t alternate = {.ss_sp = stack, .ss_size = ALTERNATE_STACK_BYTES};
+    int code = sigaltstack(&alternate, NULL) == 0 ? pthread_setspecific(stack_key, stack) : errno;
+    if (code == 0) return 0;
+    drop_stack(stack);
+    errno = code;
+    return -1;
+}

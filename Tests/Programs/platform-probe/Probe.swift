@@ -1,0 +1,79 @@
+// Traps and locks, for tests that watch a process end.
+
+import Glibc
+import Platform
+
+/// `trap NOTES TOPIC OFFSET WAY`: works on a record and ends in one of the ways of `end`.
+/// `lock FILE`: takes the lock, says so and waits to be killed.
+func runProbe(_ arguments: [String]) -> ExitCode {
+    switch (arguments.first, arguments.count) {
+    case ("trap", 5):
+        guard let topic = UInt32(arguments[2]), let offset = Int64(arguments[3]) else { return .wrongUsage }
+        return trap(arguments[1], topic, offset, arguments[4])
+    case ("lock", 2): return lock(arguments[1])
+    default: return .wrongUsage
+    }
+}
+
+private func trap(_ path: String, _ topic: UInt32, _ offset: Int64, _ way: String) -> ExitCode {
+    do throws(SystemFailure) { try CrashNotes.install() } catch { return say(error) }
+    let worker = WorkerThread.start("works") {
+        let notes = try CrashNotes(path: path)
+        // What was worked on before is nobody's concern.
+        notes.working(topic: topic &+ 1, offset: offset &+ 1)
+        notes.working(topic: topic, offset: offset)
+        let isIdle = way.hasPrefix("idle-")
+        if isIdle { notes.idle() }
+        end(isIdle ? String(way.dropFirst(5)) : way)
+        notes.idle()
+    }
+    // What comes from outside is to meet the thread that works.
+    var all = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_BLOCK, &all, nil)
+    while !worker.isFinished { pause(for: .milliseconds(5)) }
+    if case .failure(let error) = worker.result { return say(error) }
+    return .done
+}
+
+private func end(_ way: String) {
+    switch way {
+    case "fatal-error": fatalError("as asked")
+    case "array-index":
+        let empty = [UInt8](repeating: 0, count: Int(getpid()) & 0)
+        exit(Int32(empty[Int(getpid())]))
+    case "null": UnsafeMutablePointer<Int>(bitPattern: UInt(getpid()) & 0xff8 | 8)!.pointee = 1
+    case "abort": abort()
+    case "overflow": exit(Int32(truncatingIfNeeded: descend(1)))
+    case "fpe": raise(SIGFPE)
+    case "bus": raise(SIGBUS)
+    case "wait":
+        printData("waiting")
+        while true { pause(for: .seconds(1)) }
+    default: break
+    }
+}
+
+/// Deeper than any stack, in a way that no optimizer makes a loop of.
+@inline(never)
+private func descend(_ depth: Int) -> Int {
+    withUnsafeTemporaryAllocation(of: Int.self, capacity: 64) { room in
+        room.initialize(repeating: depth)
+        let below = descend(depth &+ room[depth & 63])
+        return below &+ room[below & 63]
+    }
+}
+
+private func lock(_ path: String) -> ExitCode {
+    do throws(FileLockFault) {
+        let lock = try FileLock.take(path)
+        printData("locked")
+        while true { pause(for: .seconds(1)) }
+        lock.release()
+    } catch { return say(error) }
+}
+
+private func say(_ error: any Error) -> ExitCode {
+    printMessage("\(error)")
+    return .gaveUp
+}
