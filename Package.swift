@@ -37,7 +37,7 @@ let engine: [Target] = [
     .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log", dependencies: ["Platform"]),
-    .target(name: "Store"),
+    .target(name: "Store", dependencies: ["CRocksDB", "Platform"]),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
@@ -88,6 +88,7 @@ let testSupport: [Target] = [
         name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
     .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
+    .executableTarget(name: "store-probe", dependencies: ["Platform", "Store"], path: "Tests/Programs/store-probe"),
     .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
 ]
 
@@ -95,6 +96,7 @@ let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(name: "LogTests", dependencies: ["Log"]),
+    .testTarget(name: "StoreTests", dependencies: ["KafkaTestKit", "Platform", "Store", "TestTraits", "store-probe"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
@@ -169,6 +171,7 @@ let package = Package(
     products: [
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
+        .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),

@@ -56,8 +56,14 @@ public protocol PartitionStore: AnyObject {
     func firstTimer() throws(StoreFault) -> Int64?
     /// All of the changes or none, also when the process dies in the middle.
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault)
+    /// What the store takes on disk and in its write buffers; nil: it does not know.
+    var approximateBytes: Int? { get }
     /// Nothing may be called afterwards. What was written stays.
     func close() throws(StoreFault)
+}
+
+extension PartitionStore {
+    public var approximateBytes: Int? { nil }
 }
 
 public enum StoreDurability: Sendable {

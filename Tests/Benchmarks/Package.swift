@@ -17,7 +17,7 @@ let package = Package(
     targets: [
         .target(
             name: "CLoops", cSettings: [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)],
-            linkerSettings: [.linkedLibrary("rdkafka")]),
+            linkerSettings: [.linkedLibrary("rdkafka"), .linkedLibrary("rocksdb")]),
         .executableTarget(
             name: "bench",
             dependencies: [
@@ -26,6 +26,7 @@ let package = Package(
                 .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
+                .product(name: "Store", package: "perennial"),
                 // Not linked: built beside it, to be started.
                 .product(name: "perennial", package: "perennial"),
             ],

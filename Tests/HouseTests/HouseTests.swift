@@ -68,7 +68,7 @@ import Testing
     /// Who may speak to a library in C. Everyone else uses the wrapper.
     private static let wrappers: [String: Set<String>] = [
         "CRDKafka": ["Kafka"],
-        "CRocksDB": ["Roles"],
+        "CRocksDB": ["Store"],
         "CRocksDBVersion": ["Roles"],
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],

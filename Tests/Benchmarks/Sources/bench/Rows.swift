@@ -14,6 +14,8 @@ struct Row: Sendable {
             name: "kafka", summary: "the Kafka layer against the same loops in C over librdkafka", measure: measureKafka
         ),
         Row(
+            name: "store", summary: "the store on disk against the same loops in C over RocksDB", measure: measureStore),
+        Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(
@@ -44,6 +46,7 @@ func runOne(_ arguments: [String]) -> Never {
         let spent: Int64 =
             switch arguments.first {
             case "verify", "verify-and-encode": try verifyLoop(arguments)
+            case "store-put-c", "store-put-swift", "store-get-c", "store-get-swift": try storeLoop(arguments)
             default: try kafkaLoop(arguments)
             }
         guard spent > 0 else {

@@ -13,3 +13,14 @@ int64_t bench_produce(const char *bootstrap, const char *topic, int32_t partitio
 /// Reads `records` records from the beginning of every partition, looking at key, value and offset of each. The CPU time of the
 /// loop in microseconds; -1 on failure.
 int64_t bench_consume(const char *bootstrap, const char *topic, int32_t partitions, int64_t records);
+
+/// The n-th key: for n from 0 up to `keys` every one of them once, in a scattered order.
+int64_t bench_store_key(int64_t n, int64_t keys);
+
+/// Puts `keys` values of `value_bytes` into a new store at `path`, `batch_keys` in each write. The CPU time of the loop in
+/// microseconds, RocksDB's own threads included; -1 on failure.
+int64_t bench_store_put(const char *path, int64_t cache_bytes, int64_t keys, int64_t batch_keys, int64_t value_bytes);
+
+/// Reads every key that `bench_store_put` has put, once, in another order. The CPU time of the loop in microseconds; -1 when one
+/// is not as it was put.
+int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int64_t value_bytes);

@@ -1,0 +1,39 @@
+// Directories, and files that are marks.
+
+import Glibc
+
+/// Makes a directory and those above it that are not there.
+public func makeDirectories(_ path: String) throws(SystemFailure) {
+    if mkdir(path, 0o755) == 0 { return }
+    if errno == EEXIST {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw .last("look at \(path)") }
+        if status.st_mode & S_IFMT == S_IFDIR { return }
+        throw SystemFailure(operation: "make the directory \(path)", code: ENOTDIR)
+    }
+    let above = path.split(separator: "/").dropLast().joined(separator: "/")
+    guard errno == ENOENT, !above.isEmpty else { throw .last("make the directory \(path)") }
+    try makeDirectories(path.hasPrefix("/") ? "/\(above)" : above)
+    guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw .last("make the directory \(path)") }
+}
+
+/// The one name of what is there: absolute, without links.
+public func canonicalPath(_ path: String) throws(SystemFailure) -> String {
+    guard let name = realpath(path, nil) else { throw .last("find \(path)") }
+    defer { free(name) }
+    return String(cString: name)
+}
+
+public func fileExists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+/// Makes an empty file where there is none.
+public func makeFile(_ path: String) throws(SystemFailure) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw .last("make \(path)") }
+    close(descriptor)
+}
+
+/// Nothing happens when there is none.
+public func removeFile(_ path: String) throws(SystemFailure) {
+    guard unlink(path) == 0 || errno == ENOENT else { throw .last("remove \(path)") }
+}

@@ -1,0 +1,170 @@
+// Stores in memory, which behave as those on disk: for tests, demonstrations, and states that may be restored at every start.
+
+internal import Synchronization
+
+/// What survives the workers: the "disk" of stores in memory. It can be copied, lost in part, made to fail, and its process
+/// can die. Every thread may call.
+public final class MemoryDisk: Sendable {
+    public enum Operation: Sendable, Equatable { case open, read, timers, write, close, wipe }
+
+    struct Partition {
+        var contents = StoreContents()
+        /// Takes back the writes that the death of the process would lose.
+        var undo: [StoreContents.Undo] = []
+        /// Of the store that has it open.
+        var holder: UInt64?
+    }
+
+    struct State {
+        var partitions: [Int32: Partition] = [:]
+        var lastHolder: UInt64 = 0
+        var fault: (@Sendable (Operation, Int32) -> StoreFault?)?
+    }
+
+    let state = Mutex(State())
+
+    public init() {}
+
+    /// The same contents, open nowhere, as a copy of the files shows them after the death of the process.
+    public func copy() -> MemoryDisk {
+        let copied = MemoryDisk()
+        let partitions = state.withLock { $0.partitions }
+        copied.state.withLock { $0.partitions = partitions }
+        copied.crash()
+        return copied
+    }
+
+    /// The process dies: what was written with `.none` since the last `.process` or `close` is gone, and nothing is open. Stores
+    /// that were open throw.
+    public func crash() {
+        state.withLock { state in
+            for number in state.partitions.keys {
+                state.partitions[number]!.takeBack()
+                state.partitions[number]!.holder = nil
+            }
+        }
+    }
+
+    /// The files of a partition disappear, also from under an open store, which throws from then on.
+    public func lose(_ partition: Int32) {
+        state.withLock { $0.partitions[partition] = nil }
+    }
+
+    /// Asked before every operation: the fault that it meets, or nil. The question must not use the disk. nil instead of a question: nothing fails any more.
+    public func fail(_ fault: (@Sendable (Operation, Int32) -> StoreFault?)?) {
+        state.withLock { $0.fault = fault }
+    }
+}
+
+public final class MemoryStores: PartitionStores {
+    private let disk: MemoryDisk
+
+    public init(disk: MemoryDisk = MemoryDisk()) { self.disk = disk }
+
+    public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
+        let holder = try disk.state.withLock { state throws(StoreFault) in
+            if let fault = state.fault?(.open, partition) { throw fault }
+            try state.requireUnheld(partition)
+            state.lastHolder += 1
+            state.partitions[partition, default: .init()].holder = state.lastHolder
+            return state.lastHolder
+        }
+        return MemoryStore(disk, partition, holder)
+    }
+
+    public func wipe(_ partition: Int32) throws(StoreFault) {
+        try disk.state.withLock { state throws(StoreFault) in
+            if let fault = state.fault?(.wipe, partition) { throw fault }
+            try state.requireUnheld(partition)
+            state.partitions[partition] = nil
+        }
+    }
+}
+
+final class MemoryStore: PartitionStore {
+    private let disk: MemoryDisk
+    private let partition: Int32
+    private let holder: UInt64
+
+    init(_ disk: MemoryDisk, _ partition: Int32, _ holder: UInt64) {
+        self.disk = disk
+        self.partition = partition
+        self.holder = holder
+    }
+
+    /// Gone without `close`: as on disk, the lock goes with its owner, and what was written stays.
+    deinit {
+        disk.state.withLock { state in
+            guard state.partitions[partition]?.holder == holder else { return }
+            state.partitions[partition]!.holder = nil
+            state.partitions[partition]!.undo = []
+        }
+    }
+
+    func note() throws(StoreFault) -> [UInt8]? {
+        try access(.read) { $0.contents.note }
+    }
+
+    func read(_ key: Span<UInt8>, into value: inout [UInt8]) throws(StoreFault) -> Bool {
+        let key = key.withUnsafeBytes { Array($0) }
+        guard let found = try access(.read, { $0.contents.values[key] }) else {
+            value.removeAll(keepingCapacity: true)
+            return false
+        }
+        value = found
+        return true
+    }
+
+    func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
+        try access(.timers) { $0.contents.timers.entries(after: last, dueBy: moment, limit: limit) }
+    }
+
+    func firstTimer() throws(StoreFault) -> Int64? {
+        try access(.timers) { $0.contents.timers.first?.due }
+    }
+
+    func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
+        // Taken apart outside of the lock, which wants what it is given to be nobody else's.
+        let steps = StoreContents.steps(changes)
+        let note = changes.note
+        try access(.write) { partition in
+            let undo = partition.contents.apply(steps, note: note, wantsUndo: durability == .none)
+            if let undo { partition.undo.append(undo) } else { partition.undo = [] }
+        }
+    }
+
+    var approximateBytes: Int? { disk.state.withLock { $0.partitions[partition]?.contents.byteCount } }
+
+    func close() throws(StoreFault) {
+        try access(.close) { partition in
+            partition.undo = []
+            partition.holder = nil
+        }
+    }
+
+    private func access<Result: Sendable>(
+        _ operation: MemoryDisk.Operation, _ body: (inout MemoryDisk.Partition) -> Result
+    ) throws(StoreFault) -> Result {
+        try disk.state.withLock { state throws(StoreFault) in
+            if let fault = state.fault?(operation, partition) { throw fault }
+            guard state.partitions[partition]?.holder == holder else {
+                throw StoreFault(.system, "the store of partition \(partition) is not open any more")
+            }
+            return body(&state.partitions[partition]!)
+        }
+    }
+}
+
+extension MemoryDisk.State {
+    func requireUnheld(_ partition: Int32) throws(StoreFault) {
+        guard partitions[partition]?.holder == nil else {
+            throw StoreFault(.locked, "the store of partition \(partition) is open already")
+        }
+    }
+}
+
+extension MemoryDisk.Partition {
+    mutating func takeBack() {
+        while let last = undo.popLast() { contents.takeBack(last) }
+    }
+}

@@ -1,0 +1,259 @@
+// The store of one partition on disk.
+
+internal import CRocksDB
+
+/// One column family: note, values and timers lie apart by the first byte of their keys, and one batch writes them all.
+///
+/// The write-ahead log is written without fsync: what the system has taken survives the process. When the machine itself
+/// dies, the end of the log may be missing; the note, which is in the same batches, tells from where the state has to be
+/// brought forward.
+final class RocksStore: PartitionStore {
+    private let database: OpaquePointer
+    private let path: String
+    // Its blocks are in there: it outlives the database.
+    private let cache: StoreCache
+    private var isOpen = true
+
+    private let reading = rocksdb_readoptions_create()!
+    private let scanning = rocksdb_readoptions_create()!
+    private let logged = rocksdb_writeoptions_create()!
+    private let unlogged = rocksdb_writeoptions_create()!
+    private let batch = rocksdb_writebatch_create()!
+    private let keys = KeyBuffer()
+    /// RocksDB keeps the address of a scan's bound, not its bytes.
+    private let bound = KeyBuffer()
+
+    private var floor = TimerFloor()
+    private var hasUnloggedWrites = false
+
+    init(_ database: OpaquePointer, path: String, cache: StoreCache) {
+        self.database = database
+        self.path = path
+        self.cache = cache
+        rocksdb_writeoptions_disable_WAL(unlogged, 1)
+    }
+
+    /// The lock on the directory would otherwise stay until the process ends. It waits for the disk only, some milliseconds.
+    deinit {
+        if isOpen { rocksdb_close(database) }
+        rocksdb_readoptions_destroy(reading)
+        rocksdb_readoptions_destroy(scanning)
+        rocksdb_writeoptions_destroy(logged)
+        rocksdb_writeoptions_destroy(unlogged)
+        rocksdb_writebatch_destroy(batch)
+    }
+
+    // MARK: Reading
+
+    func note() throws(StoreFault) -> [UInt8]? {
+        var note: [UInt8] = []
+        keys.hold(KeySpace.note)
+        return try readHeldKey(into: &note) ? note : nil
+    }
+
+    func read(_ key: Span<UInt8>, into value: inout [UInt8]) throws(StoreFault) -> Bool {
+        key.withUnsafeBytes { keys.hold(KeySpace.value, $0) }
+        return try readHeldKey(into: &value)
+    }
+
+    private func readHeldKey(into value: inout [UInt8]) throws(StoreFault) -> Bool {
+        precondition(isOpen, "a closed store is not used")
+        value.removeAll(keepingCapacity: true)
+        // Pinned: the bytes are copied once, from the cache into `value`.
+        let found = try rocks("read", path) { rocksdb_get_pinned(database, reading, keys.address, keys.count, $0) }
+        guard let found else { return false }
+        defer { rocksdb_pinnableslice_destroy(found) }
+        var count = 0
+        let address = rocksdb_pinnableslice_value(found, &count)
+        value.append(contentsOf: UnsafeRawBufferPointer(start: address, count: count))
+        return true
+    }
+
+    // MARK: Timers
+
+    func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
+        if limit <= 0 { return [] }
+        if let first = floor.knownFirst, first == nil || first! > moment { return [] }
+        var start = floor.bytes
+        var isFromFloor = true
+        if let last {
+            // Nothing is between a key and itself with a zero behind.
+            let behind = TimerKey.bytes(of: last) + [0]
+            if TimerFloor.order(behind, start) > 0 { (start, isFromFloor) = (behind, false) }
+        }
+        var entries: [TimerEntry] = []
+        let end = TimerKey.end(dueBy: moment)
+        let first = try scan(from: start, to: end) { bytes in
+            guard let entry = TimerKey.entry(bytes) else { return nil }
+            entries.append(entry)
+            return entries.count < limit
+        }
+        if isFromFloor { settle(first, before: end) }
+        return entries
+    }
+
+    func firstTimer() throws(StoreFault) -> Int64? {
+        if let known = floor.knownFirst { return known }
+        let end = [KeySpace.end]
+        let first = try scan(from: floor.bytes, to: end) { TimerKey.due($0) == nil ? nil : false }
+        settle(first, before: end)
+        return floor.knownFirst ?? nil
+    }
+
+    private func settle(_ first: [UInt8]?, before end: [UInt8]) {
+        if let first { floor.found(first) } else { floor.foundNone(before: end) }
+    }
+
+    /// Hands each key of the range to `take` until that is false; nil from it: the key makes no sense.
+    /// - Returns: the first key.
+    private func scan(
+        from start: [UInt8], to end: [UInt8], _ take: (UnsafeRawBufferPointer) -> Bool?
+    ) throws(StoreFault) -> [UInt8]? {
+        precondition(isOpen, "a closed store is not used")
+        start.withUnsafeBytes { keys.hold($0) }
+        end.withUnsafeBytes { bound.hold($0) }
+        rocksdb_readoptions_set_iterate_upper_bound(scanning, bound.address, bound.count)
+        let iterator = rocksdb_create_iterator(database, scanning)!
+        defer { rocksdb_iter_destroy(iterator) }
+        rocksdb_iter_seek(iterator, keys.address, keys.count)
+        var first: [UInt8]?
+        while rocksdb_iter_valid(iterator) != 0 {
+            var count = 0
+            let key = UnsafeRawBufferPointer(start: rocksdb_iter_key(iterator, &count), count: count)
+            if first == nil { first = Array(key) }
+            guard let wantsMore = take(key) else {
+                throw StoreFault("scan", path: path, rocks: "Corruption: a key of \(count) bytes is no timer")
+            }
+            if !wantsMore { return first }
+            rocksdb_iter_next(iterator)
+        }
+        // An iterator that meets a fault looks like one that is at its end.
+        try rocks("scan", path) { rocksdb_iter_get_error(iterator, $0) }
+        return first
+    }
+
+    // MARK: Writing
+
+    func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
+        precondition(isOpen, "a closed store is not used")
+        if durability == .process && hasUnloggedWrites { try flush() }
+        collect(changes)
+        defer { rocksdb_writebatch_clear(batch) }
+        do throws(StoreFault) {
+            let options = durability == .process ? logged : unlogged
+            try rocks("write", path) { rocksdb_write(database, options, batch, $0) }
+        } catch {
+            // It was moved for timers that are not there.
+            floor = TimerFloor()
+            throw error
+        }
+        if durability == .none { hasUnloggedWrites = true }
+    }
+
+    private func collect(_ changes: StoreChanges) {
+        changes.bytes.withUnsafeBytes { bytes in
+            for change in changes.changes {
+                switch change {
+                case .put(let key, let value):
+                    keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
+                    put(UnsafeRawBufferPointer(rebasing: bytes[value]))
+                case .delete(let key):
+                    keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
+                    rocksdb_writebatch_delete(batch, keys.address, keys.count)
+                case .addTimer(let due, let key, let kind):
+                    let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
+                    put(UnsafeRawBufferPointer(start: nil, count: 0))
+                    floor.added(timer)
+                case .removeTimer(let due, let key, let kind):
+                    let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
+                    rocksdb_writebatch_delete(batch, keys.address, keys.count)
+                    floor.removed(timer)
+                }
+            }
+        }
+        keys.hold(KeySpace.note)
+        changes.note.withUnsafeBytes { put($0) }
+    }
+
+    private func hold(timer due: Int64, _ key: UnsafeRawBufferPointer, _ kind: UInt8) -> [UInt8] {
+        var timer: [UInt8] = []
+        timer.reserveCapacity(TimerKey.prefixCount + key.count + 3)
+        TimerKey.append(due: due, key: key, kind: kind, to: &timer)
+        timer.withUnsafeBytes { keys.hold($0) }
+        return timer
+    }
+
+    private func put(_ value: UnsafeRawBufferPointer) {
+        // RocksDB takes the address of nothing for an address.
+        let address = value.baseAddress?.assumingMemoryBound(to: CChar.self) ?? UnsafePointer(keys.address)
+        rocksdb_writebatch_put(batch, keys.address, keys.count, address, value.count)
+    }
+
+    /// After a kill the write-ahead log is read over what is in files. A logged write over unlogged ones that are in no file yet
+    /// would come back without them, a state that never was; so they go to files first.
+    private func flush() throws(StoreFault) {
+        let options = rocksdb_flushoptions_create()!
+        defer { rocksdb_flushoptions_destroy(options) }
+        rocksdb_flushoptions_set_wait(options, 1)
+        try rocks("write", path) { rocksdb_flush(database, options, $0) }
+        hasUnloggedWrites = false
+    }
+
+    // MARK: The whole
+
+    var approximateBytes: Int? {
+        precondition(isOpen, "a closed store is not used")
+        var files: UInt64 = 0
+        var buffers: UInt64 = 0
+        guard rocksdb_property_int(database, "rocksdb.total-sst-files-size", &files) == 0,
+            rocksdb_property_int(database, "rocksdb.size-all-mem-tables", &buffers) == 0
+        else { return nil }
+        return Int(clamping: files + buffers)
+    }
+
+    /// What is in the write-ahead log is not written out again: the next opening reads at most two write buffers of it.
+    func close() throws(StoreFault) {
+        precondition(isOpen, "a store is closed once")
+        isOpen = false
+        // Also after a fault: the lock on the directory has to go.
+        defer { rocksdb_close(database) }
+        if hasUnloggedWrites { try flush() }
+    }
+}
+
+/// Bytes at an address for C, kept from call to call. One thread.
+private final class KeyBuffer {
+    private(set) var address: UnsafeMutablePointer<CChar>
+    private(set) var count = 0
+    private var capacity = 64
+
+    init() { address = .allocate(capacity: capacity) }
+    deinit { address.deallocate() }
+
+    @inline(__always)
+    func hold(_ space: UInt8, _ key: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)) {
+        prepare(key.count + 1)
+        address[0] = CChar(bitPattern: space)
+        guard let base = key.baseAddress else { return }
+        UnsafeMutableRawPointer(address + 1).copyMemory(from: base, byteCount: key.count)
+    }
+
+    @inline(__always)
+    func hold(_ bytes: UnsafeRawBufferPointer) {
+        prepare(bytes.count)
+        guard let base = bytes.baseAddress else { return }
+        UnsafeMutableRawPointer(address).copyMemory(from: base, byteCount: bytes.count)
+    }
+
+    @inline(__always)
+    private func prepare(_ count: Int) {
+        self.count = count
+        if count > capacity { grow(to: count) }
+    }
+
+    private func grow(to count: Int) {
+        address.deallocate()
+        capacity = count * 2
+        address = .allocate(capacity: capacity)
+    }
+}

@@ -1,0 +1,113 @@
+// Stores on disk, one RocksDB for each partition.
+
+internal import CRocksDB
+internal import Platform
+
+/// Blocks of files that all stores of a process keep in memory together.
+public final class StoreCache: Sendable {
+    // RocksDB's caches take calls from every thread.
+    nonisolated(unsafe) let cache: OpaquePointer
+
+    /// - Parameter bytes: what the blocks take at most. Beside them each open store has its write buffers
+    ///   (`RocksStores.writeBufferBytes`) and about one percent of its size for indexes and filters.
+    public init(bytes: Int) {
+        cache = rocksdb_cache_create_lru(bytes)
+    }
+
+    deinit { rocksdb_cache_destroy(cache) }
+}
+
+/// One directory for each partition, so that one of them can be wiped and the others stay.
+public final class RocksStores: PartitionStores {
+    /// Of one store, twice at most: one that is filled while another is written out. It bounds the write-ahead log that the
+    /// next opening reads through, too.
+    public static let writeBufferBytes = 8 << 20
+
+    private let directory: String
+    private let cache: StoreCache
+    // Read by RocksDB when a store is opened, and never changed.
+    nonisolated(unsafe) private let options: OpaquePointer
+
+    /// - Parameters:
+    ///   - directory: made when it is not there.
+    ///   - cache: the same object for all stores of the process.
+    public init(directory: String, cache: StoreCache) throws(StoreFault) {
+        try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
+        // RocksDB knows what this process has open by its path: one directory must have one name.
+        self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
+        self.cache = cache
+        options = makeOptions(cache)
+    }
+
+    deinit { rocksdb_options_destroy(options) }
+
+    public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
+        if fileExists(wipeMark(partition)) { try wipe(partition) }
+        // It may have been removed since, by somebody who wants to begin anew.
+        try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
+        let path = path(partition)
+        let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
+        return RocksStore(database!, path: path, cache: cache)
+    }
+
+    /// RocksDB removes file after file. What is left when the process dies in the middle might open as a store with a hole in
+    /// it; so a mark is set first, and an opening that finds one goes on with the removal.
+    public func wipe(_ partition: Int32) throws(StoreFault) {
+        let (path, mark) = (path(partition), wipeMark(partition))
+        try asking("mark", mark) { () throws(SystemFailure) in try makeFile(mark) }
+        do throws(StoreFault) {
+            try rocks("wipe", path) { rocksdb_destroy_db(options, path, $0) }
+        } catch {
+            // It is somebody's, who is not to find it wiped at the next opening. After any other fault the mark stays.
+            if error.cause == .locked { try? removeFile(mark) }
+            throw error
+        }
+        try asking("remove", mark) { () throws(SystemFailure) in try removeFile(mark) }
+    }
+
+    private func path(_ partition: Int32) -> String { "\(directory)/\(partition)" }
+    private func wipeMark(_ partition: Int32) -> String { "\(directory)/\(partition).wiping" }
+}
+
+private func asking<Result>(
+    _ operation: String, _ path: String, _ body: () throws(SystemFailure) -> Result
+) throws(StoreFault) -> Result {
+    do throws(SystemFailure) {
+        return try body()
+    } catch {
+        throw StoreFault(operation, path: path, rocks: "IO error: \(error.reason)")
+    }
+}
+
+private func makeOptions(_ cache: StoreCache) -> OpaquePointer {
+    let options = rocksdb_options_create()!
+    rocksdb_options_set_create_if_missing(options, 1)
+
+    // Memory.
+    rocksdb_options_set_write_buffer_size(options, RocksStores.writeBufferBytes)
+    rocksdb_options_set_max_write_buffer_number(options, 2)
+    let tables = rocksdb_block_based_options_create()!
+    rocksdb_block_based_options_set_block_cache(tables, cache.cache)
+    // Ten bits a key: one read in a hundred for a key that is not there looks into a block in vain.
+    rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10))
+    rocksdb_options_set_block_based_table_factory(options, tables)
+    rocksdb_block_based_options_destroy(tables)
+    // Of files of 64 MiB: what of a greater store is not in use is opened again when it is read.
+    rocksdb_options_set_max_open_files(options, 256)
+
+    // Time: states are compact already, and a block is read far more often than it is written.
+    rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
+    // Shared by all stores of the process: the processors are for the workers.
+    rocksdb_options_set_max_background_jobs(options, 2)
+    rocksdb_options_set_skip_stats_update_on_db_open(options, 1)
+    rocksdb_options_set_stats_dump_period_sec(options, 0)
+    rocksdb_options_set_stats_persist_period_sec(options, 0)
+    // Timers are removed in the order in which they lie: a file that is half marks is worth a compaction.
+    rocksdb_options_add_compact_on_deletion_collector_factory(options, 1024, 512)
+
+    // RocksDB's own log beside the data: warnings, and two files of a mebibyte at most.
+    rocksdb_options_set_info_log_level(options, 2)
+    rocksdb_options_set_keep_log_file_num(options, 2)
+    rocksdb_options_set_max_log_file_size(options, 1 << 20)
+    return options
+}

@@ -1,0 +1,80 @@
+// Keys of a store on disk: bytes whose order is the order in which the store is read.
+
+/// What the first byte of a key says. In this order on disk; the timers are last, so that `end` is behind all keys.
+enum KeySpace {
+    static let note: UInt8 = 0
+    static let value: UInt8 = 1
+    static let timer: UInt8 = 2
+    static let end: UInt8 = 3
+}
+
+/// Timers as keys: `timer`, due time (8 bytes, big-endian, sign flipped so that times before 1970 come first), key with
+/// every 0x00 written as 0x00 0xff, 0x00 0x00, kind.
+///
+/// The order of these bytes is that of `TimerEntry`. A key ends with two zero bytes, which are smaller than whatever a longer
+/// key has in their place, an escaped zero included; without the escape the kind of a short key would be compared with bytes of
+/// a longer one.
+enum TimerKey {
+    /// `timer` and the due time.
+    static let prefixCount = 9
+
+    static func append(due: Int64, to bytes: inout [UInt8]) {
+        bytes.append(KeySpace.timer)
+        let sortable = UInt64(bitPattern: due) ^ (1 << 63)
+        for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: sortable >> shift)) }
+    }
+
+    static func append(due: Int64, key: UnsafeRawBufferPointer, kind: UInt8, to bytes: inout [UInt8]) {
+        append(due: due, to: &bytes)
+        for byte in key {
+            bytes.append(byte)
+            if byte == 0 { bytes.append(0xff) }
+        }
+        bytes.append(0)
+        bytes.append(0)
+        bytes.append(kind)
+    }
+
+    static func bytes(of entry: TimerEntry) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(prefixCount + entry.key.count + 3)
+        entry.key.withUnsafeBytes { append(due: entry.due, key: $0, kind: entry.kind, to: &bytes) }
+        return bytes
+    }
+
+    /// Behind every timer that is due by `moment`, and before all others.
+    static func end(dueBy moment: Int64) -> [UInt8] {
+        guard moment < .max else { return [KeySpace.end] }
+        var bytes: [UInt8] = []
+        append(due: moment + 1, to: &bytes)
+        return bytes
+    }
+
+    /// nil: these bytes are no timer.
+    static func due(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+        guard bytes.count >= prefixCount, bytes[0] == KeySpace.timer else { return nil }
+        let sortable = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: UInt64.self))
+        return Int64(bitPattern: sortable ^ (1 << 63))
+    }
+
+    /// nil: these bytes are no timer.
+    static func entry(_ bytes: UnsafeRawBufferPointer) -> TimerEntry? {
+        guard let due = due(bytes) else { return nil }
+        var key: [UInt8] = []
+        var index = prefixCount
+        while index + 1 < bytes.count {
+            let byte = bytes[index]
+            if byte != 0 {
+                index += 1
+            } else if bytes[index + 1] == 0xff {
+                index += 2
+            } else {
+                // The end of the key, and behind it nothing but the kind.
+                guard bytes[index + 1] == 0, index + 3 == bytes.count else { return nil }
+                return TimerEntry(due: due, key: key, kind: bytes[index + 2])
+            }
+            key.append(byte)
+        }
+        return nil
+    }
+}

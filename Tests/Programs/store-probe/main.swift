@@ -1,0 +1,3 @@
+import Platform
+
+endProcess(runProbe(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,265 @@
+import Glibc
+import KafkaTestKit
+import Platform
+import TestTraits
+import Testing
+
+@testable import Store
+
+@Suite struct `A store whose process dies` {
+    /// Kills a writer again and again, each time after a random number of writes, and looks at what it has left.
+    @Test(arguments: ["process", "none", "mixed"])
+    func `has all of a write or nothing, and everything before it`(_ durability: String) async throws {
+        let scratch = try ScratchDirectory("store-kill")
+        // With 8 KiB for each of nine values a write buffer is full every hundred writes, so that files are written, too.
+        let padding = 8 << 10
+        for _ in 0..<5 {
+            let writes = Int.random(in: 1...400)
+            let writer = try ChildProcess(
+                try productPath("store-probe"), ["write", scratch.path, durability, "\(padding)"])
+            try await waitUntil("\(writes) writes", within: .seconds(60)) {
+                writer.standardOutput.count(where: { $0 == "\n" }) >= writes
+            }
+            writer.killNow()
+            _ = try await writer.wait()
+            let printed = writer.standardOutput.split(separator: "\n").compactMap { Int($0) }
+            let last = try #require(printed.last)
+            try await blocking {
+                let store = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20)).open(0)
+                try checkWrites(store, upTo: last, durability)
+                try store.close()
+            }
+        }
+    }
+
+    private func checkWrites(_ store: any PartitionStore, upTo last: Int, _ durability: String) throws {
+        let number = try Int(store.noteText() ?? "0")!
+        switch durability {
+        // The last line may be half of one, or its write not yet told.
+        case "process": #expect(number >= last - 1)
+        // At most nine writes, and the one that is not yet told, were not logged.
+        case "mixed": #expect(number >= last - 10)
+        default: break
+        }
+        guard number > 0 else { return }
+        for key in 0..<8 { #expect(try store.value("shared \(key)")?.hasPrefix("\(number) ") == true) }
+        for own in 1...number where try store.value("own \(own)")?.hasPrefix("\(own) ") != true {
+            Issue.record("write \(own) is missing in \(number)")
+            return
+        }
+        #expect(try store.value("own \(number + 1)") == nil)
+        #expect(try store.timers() == [TimerEntry(Int64(number), "timer")])
+    }
+
+    @Test func `is free at once`() async throws {
+        let scratch = try ScratchDirectory("store-kill")
+        let holder = try ChildProcess(try productPath("store-probe"), ["hold", scratch.path])
+        try await holder.waitUntilPrinted("open")
+        let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
+        #expect(cause { _ = try stores.open(0) } == .locked)
+        #expect(cause { try stores.wipe(0) } == .locked)
+        holder.killNow()
+        _ = try await holder.wait()
+        try stores.open(0).close()
+    }
+}
+
+@Suite(.ownThreads) struct `A store on disk` {
+    private let scratch: ScratchDirectory
+    private let stores: RocksStores
+    private var partition: String { "\(scratch.path)/0" }
+
+    init() throws {
+        scratch = try ScratchDirectory("store-disk")
+        stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
+    }
+
+    private func files(_ ending: String) throws -> [String] {
+        guard let directory = opendir(partition) else { throw SystemFailure.last("list") }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            names.append(
+                withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+        }
+        return names.filter { $0.hasSuffix(ending) || $0.hasPrefix(ending) }.map { "\(partition)/\($0)" }
+    }
+
+    /// Writes into files, not only into the write-ahead log.
+    private func fill() throws {
+        let store = try stores.open(0)
+        let changes = StoreChanges()
+        for key in 0..<1000 {
+            changes.put(
+                Array("key \(key)".utf8).span, [UInt8](repeating: UInt8(truncatingIfNeeded: key), count: 500).span)
+        }
+        for timer in 0..<10_000 { changes.addTimer(due: Int64(timer), key: Array("key".utf8).span, kind: 0) }
+        try store.write(changes, .none)
+        try store.close()
+    }
+
+    private func overwrite(_ path: String, with bytes: [UInt8], at offset: Int) {
+        let file = open(path, O_WRONLY)
+        #expect(pwrite(file, bytes, bytes.count, offset) == bytes.count)
+        close(file)
+    }
+
+    private func readAll() throws {
+        let store = try stores.open(0)
+        for key in 0..<1000 { _ = try store.value("key \(key)") }
+    }
+
+    /// To wipe and restore is what helps, and it does.
+    private func expectCorrupt(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let found = fault { try readAll() }
+        #expect(found?.cause == .corrupt, "\(String(describing: found))", sourceLocation: sourceLocation)
+        #expect(found?.words.contains("Wipe it") == true, sourceLocation: sourceLocation)
+        try stores.wipe(0)
+        let store = try stores.open(0)
+        #expect(try store.value("key 1") == nil, sourceLocation: sourceLocation)
+        try store.close()
+    }
+
+    @Test func `is corrupt when bytes of a file have changed`() throws {
+        try fill()
+        let file = try #require(try files(".sst").first)
+        for offset in stride(from: 1000, to: 400_000, by: 3000) { overwrite(file, with: [1, 2, 3, 4, 5], at: offset) }
+        try expectCorrupt()
+    }
+
+    /// A scan that ends early would look like one that is at its end: timers would never fire.
+    @Test func `is corrupt when it cannot read its timers`() throws {
+        try fill()
+        let file = try #require(try files(".sst").first)
+        // Behind the values: the files are in the order of the keys.
+        for offset in stride(from: 520_000, to: 600_000, by: 3000) {
+            overwrite(file, with: [1, 2, 3, 4, 5], at: offset)
+        }
+        let store = try stores.open(0)
+        #expect(try store.value("key 1") != nil)
+        #expect(cause { _ = try store.timers() } == .corrupt)
+        try store.close()
+    }
+
+    @Test func `is corrupt when a file is gone`() throws {
+        try fill()
+        for file in try files(".sst") { unlink(file) }
+        try expectCorrupt()
+    }
+
+    @Test(arguments: ["CURRENT", "MANIFEST"])
+    func `is corrupt when its list of files makes no sense`(_ name: String) throws {
+        try fill()
+        let file = try #require(try files(name).first)
+        try #require(truncate(file, 3) == 0)
+        try expectCorrupt()
+    }
+
+    @Test(arguments: ["CURRENT", "MANIFEST"])
+    func `is corrupt or empty when its list of files is gone`(_ name: String) throws {
+        try fill()
+        for file in try files(name) { unlink(file) }
+        let found = fault { try readAll() }
+        #expect(found == nil || found?.cause == .corrupt, "\(String(describing: found))")
+        try stores.wipe(0)
+        try stores.open(0).close()
+    }
+
+    @Test func `goes on with a wipe that was cut short`() throws {
+        try fill()
+        // What the death of the process leaves between the mark and the last file.
+        _ = try scratch.write("", to: "0.wiping")
+        let store = try stores.open(0)
+        #expect(try store.value("key 1") == nil)
+        try store.write([("key", "1")])
+        try store.close()
+        let again = try stores.open(0)
+        #expect(try again.value("key") == "1")
+        try again.close()
+    }
+
+    @Test func `is not wiped later for a wipe that was refused`() throws {
+        let store = try stores.open(0)
+        #expect(cause { try stores.wipe(0) } == .locked)
+        #expect(!fileExists("\(scratch.path)/0.wiping"))
+        try store.close()
+    }
+
+    @Test func `is locked under every name of its directory`() throws {
+        let store = try stores.open(0)
+        let link = "\(scratch.path)/link"
+        try #require(symlink(scratch.path, link) == 0)
+        for name in [link, "\(scratch.path)/./", "\(link)/../\(scratch.path.split(separator: "/").last!)"] {
+            let others = try RocksStores(directory: name, cache: StoreCache(bytes: 1 << 20))
+            #expect(cause { _ = try others.open(0) } == .locked, "\(name)")
+        }
+        try store.close()
+    }
+
+    @Test func `makes the directories it needs`() throws {
+        let deep = "\(scratch.path)/one/two/three"
+        try RocksStores(directory: deep, cache: StoreCache(bytes: 1 << 20)).open(12).close()
+        #expect(fileExists("\(deep)/12/CURRENT"))
+    }
+
+    /// What no test can write to, also not as root.
+    @Test func `says what to do about a directory that it may not write`() {
+        let found = fault { _ = try RocksStores(directory: "/sys/state", cache: StoreCache(bytes: 1 << 20)) }
+        #expect(found?.cause == .system)
+        #expect(found?.words.hasPrefix("make /sys/state: ") == true, "\(String(describing: found))")
+        #expect(found?.words.contains("set state.directory to another place") == true, "\(String(describing: found))")
+    }
+
+    @Test func `says what to do about a file in the place of a directory`() throws {
+        let file = try scratch.write("", to: "0")
+        for found in [
+            fault { _ = try stores.open(0) },
+            fault { _ = try RocksStores(directory: file, cache: StoreCache(bytes: 1 << 20)) },
+            fault { _ = try RocksStores(directory: "\(file)/below", cache: StoreCache(bytes: 1 << 20)) },
+        ] {
+            #expect(found?.cause == .system, "\(String(describing: found))")
+            #expect(
+                found?.words.contains("A file is in the place of a directory") == true, "\(String(describing: found))")
+        }
+    }
+
+    @Test func `throws when files may not grow, and opens again with what it had`() async throws {
+        let writer = try await run(try productPath("store-probe"), ["fill", scratch.path, "2000000"])
+        #expect(writer.standardError.hasPrefix("system: write \(partition): IO error"), "\(writer.words)")
+        let last = try #require(writer.standardOutput.split(separator: "\n").last.flatMap { Int($0) })
+        let store = try stores.open(0)
+        #expect(try store.noteText() == "\(last)")
+        #expect(try store.value("own \(last)")?.hasPrefix("\(last) ") == true)
+        try store.close()
+    }
+
+    @Test(
+        arguments: [
+            ("IO error: No space left on device: While appending to file: x", .system, "Make room on the disk"),
+            ("IO error: Permission denied: While mkdir if missing: x", .system, "the right to write there"),
+            (
+                "IO error: Read-only file system: While open a file for appending: x", .system,
+                "the right to write there"
+            ),
+            ("IO error: Too many open files: While open a file: x", .system, "ulimit -n"),
+            ("IO error: Input/output error: While fsync: x", .system, "Look after the disk"),
+            ("IO error: lock hold by current process, acquire time 1: x", .locked, "open already"),
+            ("IO error: While lock file: x: Resource temporarily unavailable", .locked, "open already"),
+            ("Corruption: block checksum mismatch", .corrupt, "Wipe it"),
+            ("Not implemented: unknown table format", .corrupt, "Wipe it"),
+            ("Invalid argument: unknown comparator", .corrupt, "Wipe it"),
+        ] as [(String, StoreFault.Cause, String)])
+    func `says for each kind of error what helps`(_ words: String, _ cause: StoreFault.Cause, _ advice: String) {
+        let fault = StoreFault("write", path: "/state/0", rocks: words)
+        #expect(fault.cause == cause)
+        #expect(fault.words.contains(advice) && fault.words.contains("/state/0"), "\(fault)")
+    }
+
+    /// What a new owner of twelve partitions waits for.
+    @Test func `is closed without writing its log out again`() throws {
+        let store = try stores.open(0)
+        try store.write([("key", "1")])
+        try store.close()
+        #expect(try files(".sst") == [])
+    }
+}
