@@ -50,7 +50,7 @@ public final class MemoryDisk: Sendable {
         state.withLock { $0.partitions[partition] = nil }
     }
 
-    /// Asked before every operation: the fault that it meets, or nil. nil instead of a question: nothing fails any more.
+    /// Asked before every operation: the fault that it meets, or nil. The question must not use the disk. nil instead of a question: nothing fails any more.
     public func fail(_ fault: (@Sendable (Operation, Int32) -> StoreFault?)?) {
         state.withLock { $0.fault = fault }
     }

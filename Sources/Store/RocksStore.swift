@@ -234,13 +234,15 @@ private final class KeyBuffer {
     func hold(_ space: UInt8, _ key: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)) {
         prepare(key.count + 1)
         address[0] = CChar(bitPattern: space)
-        if let base = key.baseAddress { UnsafeMutableRawPointer(address + 1).copyMemory(from: base, byteCount: key.count) }
+        guard let base = key.baseAddress else { return }
+        UnsafeMutableRawPointer(address + 1).copyMemory(from: base, byteCount: key.count)
     }
 
     @inline(__always)
     func hold(_ bytes: UnsafeRawBufferPointer) {
         prepare(bytes.count)
-        if let base = bytes.baseAddress { UnsafeMutableRawPointer(address).copyMemory(from: base, byteCount: bytes.count) }
+        guard let base = bytes.baseAddress else { return }
+        UnsafeMutableRawPointer(address).copyMemory(from: base, byteCount: bytes.count)
     }
 
     @inline(__always)

@@ -95,6 +95,7 @@ func measureStore(_ report: inout Report) async throws {
         "put", "\(batchKeys) in a write, C \(figures(putC)), Perennial \(figures(putSwift))",
         ratio: median(putSwift) / median(putC), .atMost(reach))
     let scratch = try ScratchDirectory("bench-store")
+    defer { withExtendedLifetime(scratch) {} }
     _ = try await measure("store-put-c", scratch.path)
     // The first opening reads the write-ahead log; the page cache is warm then for both.
     _ = try await measure("store-get-c", scratch.path)
@@ -116,5 +117,7 @@ private func measure(_ loop: String, _ directory: String) async throws -> Double
 /// In a directory of its own, which goes with the run.
 private func measureFresh(_ loop: String) async throws -> Double {
     let scratch = try ScratchDirectory("bench-store")
-    return try await withExtendedLifetime(scratch) { try await measure(loop, $0.path) }
+    // The path alone would not keep the directory.
+    defer { withExtendedLifetime(scratch) {} }
+    return try await measure(loop, scratch.path)
 }
