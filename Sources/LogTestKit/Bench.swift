@@ -134,6 +134,18 @@ struct Bench {
         return try readOn(reader, partition)
     }
 
+    /// The same when no transaction is open any more: a commit may return before readers see what it did.
+    func readEnded(_ topic: String, partition: Int32 = 0) throws -> [Seen] {
+        try waitForEnd(of: topic, partition: partition)
+        return try read(topic, partition: partition)
+    }
+
+    func waitForEnd(of topic: String, partition: Int32 = 0) throws {
+        try expect(soon: "the end of what is open in \(topic)") {
+            try end(.committed, topic, partition: partition) == end(.all, topic, partition: partition)
+        }
+    }
+
     /// From where the reader stands to the committed end.
     func readOn(_ reader: any LogReader, _ partition: TopicPartition) throws -> [Seen] {
         guard let end = try reader.ends(.committed, of: [partition], by: deadline)[partition] else {

@@ -67,7 +67,7 @@ extension LogClaim {
                 try second.step()
                 return first.owned.count == 1 && second.owned.count == 1
             }
-            try bench.expect(try bench.read(output).map(\.text), is: ["the last"])
+            try bench.expect(try bench.readEnded(output).map(\.text), is: ["the last"])
             try bench.expect(second.committedAtTake.values.allSatisfy { $0 == NextOffset(0) }, "it was committed")
             try bench.expect(second.committedAtTake.count, is: 1)
         },
@@ -143,7 +143,7 @@ extension LogClaim {
                 try other.step()
                 return silent.owned.count == 1 && other.owned.count == 1
             }
-            try bench.expect(try bench.read(output), is: [])
+            try bench.expect(try bench.readEnded(output), is: [])
         },
         LogClaim("gives no records of a paused partition until it is resumed, and all of them then") { bench in
             let input = try bench.topic("input", partitions: 2)

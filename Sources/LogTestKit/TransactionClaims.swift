@@ -11,12 +11,12 @@ extension LogClaim {
             let member = try bench.writer(to: topic)
             defer { member.close() }
             try member.session.append(bench.outputs(["a", "b"]))
+            // An append may be on its way still when the call returns.
+            try bench.expect(soon: "both") { try bench.end(.all, topic).value == 3 }
             try bench.write(["behind"], to: topic)
-            // The append may be on its way still: what is behind it must not be shown before it is there either.
-            try bench.expect(soon: "all of it") { try bench.end(.all, topic).value >= 4 }
             try bench.expect(try bench.read(topic).map(\.text), is: ["before"])
             try member.session.commit([:])
-            try bench.expect(try bench.read(topic).map(\.text), is: ["before", "a", "b", "behind"])
+            try bench.expect(try bench.readEnded(topic).map(\.text), is: ["before", "a", "b", "behind"])
         },
         LogClaim("shows nothing of an aborted transaction, ever") { bench in
             let topic = try bench.topic("aborted")
@@ -27,7 +27,7 @@ extension LogClaim {
             try member.session.append(bench.outputs(["c"]))
             try member.session.commit([:])
             try member.session.abort()
-            try bench.expect(try bench.read(topic).map(\.text), is: ["c"])
+            try bench.expect(try bench.readEnded(topic).map(\.text), is: ["c"])
         },
         LogClaim("appends the outputs of one transaction to all of its partitions together") { bench in
             let topic = try bench.topic("together", partitions: 3)
@@ -39,7 +39,7 @@ extension LogClaim {
             for partition: Int32 in 0..<3 { try bench.expect(try bench.read(topic, partition: partition), is: []) }
             try member.session.commit([:])
             for partition: Int32 in 0..<3 {
-                try bench.expect(try bench.read(topic, partition: partition).map(\.text), is: ["\(partition)"])
+                try bench.expect(try bench.readEnded(topic, partition: partition).map(\.text), is: ["\(partition)"])
             }
         },
         LogClaim("commits positions with the outputs, and neither after an abort") { bench in
@@ -57,7 +57,7 @@ extension LogClaim {
             try member.session.append(bench.outputs(["kept"]))
             try member.session.commit([partition: NextOffset(2)])
             try bench.expect(try bench.committed(member, [partition]), is: [partition: NextOffset(2)])
-            try bench.expect(try bench.read(output).map(\.text), is: ["kept"])
+            try bench.expect(try bench.readEnded(output).map(\.text), is: ["kept"])
             // A timer may have written nothing, and the position may have moved nevertheless.
             try member.session.commit([partition: NextOffset(3)])
             try bench.expect(try bench.committed(member, [partition]), is: [partition: NextOffset(3)])
@@ -89,6 +89,7 @@ extension LogClaim {
             try member.session.append(bench.outputs(["aborted"]))
             try member.session.abort()
             let partition = TopicPartition(topic, 0)
+            try bench.waitForEnd(of: topic)
             let end = try bench.end(.committed, topic)
             let reader = try bench.reader(topic)
             defer { reader.close(by: bench.deadline) }
@@ -114,9 +115,7 @@ extension LogClaim {
             try bench.expect(soon: "both") { try bench.end(.all, topic) == NextOffset(first.value + 2) }
             try bench.expect(try bench.end(.committed, topic), is: first)
             try member.session.commit([:])
-            try bench.expect(soon: "the end of the transaction") {
-                try bench.end(.committed, topic) == bench.end(.all, topic)
-            }
+            try bench.waitForEnd(of: topic)
             try bench.expect(try bench.end(.committed, topic).value >= first.value + 2, "the committed end moved")
         },
         LogClaim("tells where a partition goes on behind the last record of a commit") { bench in
@@ -128,7 +127,7 @@ extension LogClaim {
             try member.session.append(bench.outputs(["c"], partition: 2))
             try member.session.commit([:])
             for partition: Int32 in [0, 2] {
-                let last = try bench.read(topic, partition: partition).last?.offset
+                let last = try bench.readEnded(topic, partition: partition).last?.offset
                 try bench.expect(
                     member.session.appendedEnd(topic: 0, partition: partition),
                     is: last.map { NextOffset(after: $0) })
@@ -137,7 +136,7 @@ extension LogClaim {
             try member.session.append(bench.outputs(["d"], partition: 1))
             try member.session.commit([:])
             try bench.expect(member.session.appendedEnd(topic: 0, partition: 0), is: nil)
-            let last = try bench.read(topic, partition: 1).last?.offset
+            let last = try bench.readEnded(topic, partition: 1).last?.offset
             try bench.expect(
                 member.session.appendedEnd(topic: 0, partition: 1), is: last.map { NextOffset(after: $0) })
         },
@@ -161,7 +160,7 @@ extension LogClaim {
             }
             try bench.expect(fault.remedy, is: .rebuild)
             try bench.expect(fault.cause, is: .fenced)
-            try bench.expect(try bench.read(topic).map(\.text), is: ["of the new"])
+            try bench.expect(try bench.readEnded(topic).map(\.text), is: ["of the new"])
         },
         LogClaim("ends an open transaction of a session that is closed, without showing it") { bench in
             let topic = try bench.topic("closed")
@@ -170,10 +169,8 @@ extension LogClaim {
             try bench.expect(soon: "it is there") { try bench.end(.all, topic).value == 1 }
             try bench.expect(member.close(), is: true)
             try bench.write(["b"], to: topic)
-            try bench.expect(soon: "the end of the transaction") {
-                try bench.end(.committed, topic) == bench.end(.all, topic)
-            }
-            try bench.expect(try bench.read(topic).map(\.text), is: ["b"])
+            try bench.waitForEnd(of: topic)
+            try bench.expect(try bench.readEnded(topic).map(\.text), is: ["b"])
         },
         LogClaim("tells no committed positions while an open transaction holds some", needs: [.holdsPositions]) {
             bench in

@@ -184,6 +184,21 @@ import Testing
         #expect(try play.poll(other).event == .assigned([play.partition(1)]))
     }
 
+    /// So that "last record + 1" is wrong here as it is with Kafka.
+    @Test func `takes an offset of each partition for the end of a transaction, committed or not`() throws {
+        let play = try Play()
+        let session = try play.openAndTake()
+        let reader = try play.reader()
+        let output = TopicPartition(Play.output, 0)
+        try session.append(Play.outputs(["a", "b"]))
+        try session.commit([:])
+        #expect(session.appendedEnd(topic: 0, partition: 0) == NextOffset(2))
+        #expect(try reader.ends(.all, of: [output], by: Play.soon) == [output: NextOffset(3)])
+        try session.append(Play.outputs(["c"]))
+        try session.abort()
+        #expect(try reader.ends(.committed, of: [output], by: Play.soon) == [output: NextOffset(5)])
+    }
+
     @Test func `is refused calls out of turn`() throws {
         let play = try Play()
         let session = try play.open()

@@ -79,7 +79,7 @@ import Testing
         for partition in seen { #expect(partition == wanted) }
     }
 
-    @Test func `wake a reader that waits when something is committed`() async throws {
+    @Test func `serve a reader that has begun to wait before anything was there`() async throws {
         let log = MemoryLog()
         let soon = Deadline(after: .seconds(60))
         try log.create([NewTopic("input", partitions: 1)], by: soon)
