@@ -16,6 +16,9 @@ struct InnerOutputs {
 final class PartitionTask {
     enum Outcome: Equatable {
         case done
+        /// Done, and to be committed before the next record, which may end the process: this one would be counted from one
+        /// again.
+        case commitNow
         /// The cycle is full: the same record again after a commit.
         case commitFirst
         /// Reads nothing more; the record was not dealt with.
@@ -107,7 +110,7 @@ final class PartitionTask {
         }
         clock = moment
         let outcome = try process(record, 0, meaning)
-        if outcome == .done { emitted = 0 } else { emitted = turn.emitted }
+        if case .pause = outcome { emitted = turn.emitted } else { emitted = 0 }
         return outcome
     }
 
@@ -130,9 +133,11 @@ final class PartitionTask {
         -> Outcome
     {
         var failure: ProcessFailure?
+        var isPoison = false
         switch meaning {
         case .known:
-            if crashes?.isPoison(topic: input, offset: record.offset, limit: Self.trapLimit) ?? false {
+            isPoison = crashes?.isPoison(topic: input, offset: record.offset, limit: Self.trapLimit) ?? false
+            if isPoison {
                 failure = ProcessFailure("crash", "the process ended \(Self.trapLimit) times while it dealt with it")
             } else {
                 // A ~Escapable value cannot be captured by a closure that may be kept; this one is not.
@@ -158,7 +163,7 @@ final class PartitionTask {
             breakers[input].processed()
         }
         finish(record)
-        return .done
+        return isPoison ? .commitNow : .done
     }
 
     private func finish(_ record: borrowing RecordView) {

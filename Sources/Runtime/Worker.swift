@@ -211,6 +211,7 @@ package final class Worker {
                 try append(session)
                 try commit(session)
                 cycleStart = environment.elapsed()
+                if outcome == .commitNow { break }
             }
         }
     }

@@ -204,6 +204,10 @@ final class LedgerGroup: Sendable {
         return records.sorted { ($0.partition, $0.offset) < ($1.partition, $1.offset) }
     }
 
+    func letters(reason: String) async throws -> [LedgerRecord] {
+        try await records(in: ledger.definition.deadLetters).filter { $0.headers["reason"] == reason }
+    }
+
     /// What is wrong with what was written; empty when nothing is.
     func judge() async throws -> [String] {
         let definition = ledger.definition

@@ -39,16 +39,19 @@ public struct Ledger: Processor {
 
         init() {}
 
-        init(_ bytes: [UInt8]) throws(ProcessFailure) {
-            guard bytes.count == 40 else { throw ProcessFailure("state", "\(bytes.count) bytes") }
+        /// The second format is longer by eight bytes.
+        init(_ bytes: [UInt8], format: UInt8) throws(ProcessFailure) {
+            guard bytes.count == (format == 1 ? 40 : 48) else { throw ProcessFailure("state", "\(bytes.count) bytes") }
             let numbers = (0..<5).map { index in
                 bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: index * 8, as: Int64.self) }
             }
             (count, sum, row, rows, fired) = (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
         }
 
-        var bytes: [UInt8] {
-            [count, sum, row, rows, fired].flatMap { number in withUnsafeBytes(of: number) { Array($0) } }
+        func bytes(format: UInt8) -> [UInt8] {
+            ([count, sum, row, rows, fired] + (format == 1 ? [] : [0])).flatMap { number in
+                withUnsafeBytes(of: number) { Array($0) }
+            }
         }
     }
 
@@ -56,14 +59,15 @@ public struct Ledger: Processor {
         guard let key = record.copyOfKey() else { throw ProcessFailure("no_key") }
         let words = String(decoding: record.copyOfValue() ?? [], as: UTF8.self).split(separator: " ")
         let place = try turn.state(key.span)
-        var state = try place.value.map { bytes throws(ProcessFailure) in try State(bytes) } ?? State()
+        var state =
+            try place.value.map { bytes throws(ProcessFailure) in try State(bytes, format: place.format) } ?? State()
         let number = words.count > 1 ? Int64(words[1]) ?? 0 : 0
         func tell(_ text: String) {
             let bytes = Array(text.utf8)
             turn.emit(0, key: key.span, value: bytes.span)
         }
         func keep() {
-            let bytes = state.bytes
+            let bytes = state.bytes(format: definition.stateFormat)
             place.put(bytes.span)
         }
         if record.topic == 1 {
@@ -102,14 +106,14 @@ public struct Ledger: Processor {
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
         guard let bytes = place.value else { throw ProcessFailure("no_state") }
-        var state = try State(bytes)
+        var state = try State(bytes, format: place.format)
         state.fired += 1
         if state.fired % 7 == 0 {
-            let changed = state.bytes
+            let changed = state.bytes(format: definition.stateFormat)
             place.put(changed.span)
             throw ProcessFailure("seventh")
         }
-        let changed = state.bytes
+        let changed = state.bytes(format: definition.stateFormat)
         place.put(changed.span)
         let text = Array("woken \(state.fired) at \(turn.clock) sum \(state.sum)".utf8)
         turn.emit(0, key: timer.key.span, value: text.span)

@@ -59,7 +59,11 @@ private final class TornSession: LogSession {
         }
     }
 
-    func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) { try session.commit(positions) }
+    /// Long enough for a kill to fall between outputs and positions.
+    func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        Platform.pause(for: .milliseconds(100))
+        try session.commit(positions)
+    }
 
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? { ends[TopicPartition("\(topic)", partition)] }
 
