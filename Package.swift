@@ -86,6 +86,8 @@ let testSupport: [Target] = [
     .target(
         name: "IngestTestKit",
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
+    .target(
+        name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Ledger", dependencies: ["Log", "Runtime"], path: "Tests/Ledger"),
     .executableTarget(
         name: "ledger-worker",
@@ -111,6 +113,9 @@ let tests: [Target] = [
     .testTarget(
         name: "LogTests",
         dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),
+    .testTarget(
+        name: "ExampleTests",
+        dependencies: ["Contract", "Log", "MemoryLog", "RenewalsExample", "Runtime", "WorkerTestKit"]),
     .testTarget(name: "StoreTests", dependencies: ["KafkaTestKit", "Platform", "Store", "TestTraits", "store-probe"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),

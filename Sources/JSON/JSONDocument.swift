@@ -68,6 +68,12 @@ public struct JSONDocument: ~Copyable {
         return bytes(ofToken: value.token)
     }
 
+    /// The same as text, copied.
+    public func text(_ value: Value) -> String? {
+        guard let bytes = string(value) else { return nil }
+        return bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// nil when the value is no number, one with fraction or exponent, or beyond 64 bits.
     public func integer(_ value: Value) -> Int64? {
         guard tokens[value.token].kind == PERENNIAL_JSON_NUMBER else { return nil }

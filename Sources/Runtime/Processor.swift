@@ -3,8 +3,9 @@
 public import Log
 
 /// The logic of a worker: a function of a record, the state and the partition's clock, and of nothing else. It reads no wall
-/// clock, no random number and no hash order, so that two runs over one partition give the same bytes.
-public protocol Processor: Sendable {
+/// clock, no random number and no hash order, so that two runs over one partition give the same bytes. Each thread of a worker
+/// has an instance of its own.
+public protocol Processor {
     var definition: WorkerDefinition { get }
 
     /// Deals with one record of a known type. What it has written and emitted before it throws is taken back, and the record

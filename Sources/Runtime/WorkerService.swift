@@ -40,7 +40,8 @@ public final class WorkerService: ServicePart {
     }
 
     public let name: String
-    private let processor: any Processor
+    private let makeProcessor: @Sendable () -> any Processor
+    private let definition: WorkerDefinition
     private let log: any RecordLog
     private let stores: any PartitionStores
     private let configuration: Configuration
@@ -59,14 +60,17 @@ public final class WorkerService: ServicePart {
     private let isClean = Atomic(true)
     private let stopDeadline = Mutex(Deadline(after: .seconds(25)))
 
+    /// - Parameter makeProcessor: called once for each thread.
+    ///
     /// Adds conditions to `health`: what keeps partitions from being worked on, and threads that say nothing any more.
     public init(
-        _ processor: any Processor, log: any RecordLog, stores: any PartitionStores, _ configuration: Configuration,
-        health: Health, metrics: Metrics, logger: Logger
+        _ makeProcessor: @escaping @Sendable () -> any Processor, log: any RecordLog, stores: any PartitionStores,
+        _ configuration: Configuration, health: Health, metrics: Metrics, logger: Logger
     ) {
-        let definition = processor.definition
+        let definition = makeProcessor().definition
         name = definition.name
-        self.processor = processor
+        self.makeProcessor = makeProcessor
+        self.definition = definition
         self.log = log
         self.stores = stores
         self.configuration = configuration
@@ -147,14 +151,14 @@ public final class WorkerService: ServicePart {
     }
 
     private func work(_ thread: Int, failed: @Sendable (any Error) -> Void) {
-        var options = WorkerOptions(identity: "\(processor.definition.group).\(configuration.slot)-\(thread)")
+        var options = WorkerOptions(identity: "\(definition.group).\(configuration.slot)-\(thread)")
         options.thread = thread
         options.commitInterval = configuration.commitInterval
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.cacheBytes / configuration.threads
         options.crashNotes = configuration.crashNotes
         let worker = Worker(
-            processor, log: log, stores: stores, options: options, restorer: restorer, environment: environment,
+            makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,
             logger: logger, metrics: workerMetrics, board: board)
         let pulse = pulses[thread]
         var nextReport = Duration.zero
@@ -184,7 +188,7 @@ public final class WorkerService: ServicePart {
     }
 
     private func watchLag() {
-        var watch = LagWatch(processor.definition, log: log, board: board, metrics: metrics)
+        var watch = LagWatch(definition, log: log, board: board, metrics: metrics)
         while !helpersMayEnd.wait(until: Deadline(after: Self.lagInterval)) {
             watch.look(elapsed: environment.elapsed(), wallClock: environment.wallClock())
         }

@@ -12,7 +12,7 @@ public import Runtime
 /// - `poison`: changes everything, tells, and fails.
 ///
 /// Rows of the table: `row N`; the newest is told with every sum.
-public struct Ledger: Processor {
+public struct Ledger: Processor, Sendable {
     static let wakeTimer: UInt8 = 1
 
     public var definition: WorkerDefinition

@@ -7,7 +7,7 @@ import Service
 import Store
 import Telemetry
 
-struct LedgerOptions {
+struct LedgerOptions: Sendable {
     var bootstrap = ""
     var prefix = ""
     var state = ""
@@ -68,8 +68,9 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     configuration.sessionTimeout = options.sessionTimeout
     configuration.crashNotes = directory
     let worker = WorkerService(
-        options.trapsAt.map { Trapping(ledger, at: $0) } ?? ledger, log: log, stores: directory.stores, configuration,
-        health: health, metrics: metrics, logger: logger)
+        { options.trapsAt.map { Trapping(ledger, at: $0) as any Processor } ?? ledger }, log: log,
+        stores: directory.stores,
+        configuration, health: health, metrics: metrics, logger: logger)
     guard let listen = ListenAddress(options.admin) else { throw WrongOption("--admin") }
     let admin = AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
     return Service([admin, worker], health: health, logger: logger).run()
