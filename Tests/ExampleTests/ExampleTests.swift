@@ -1,4 +1,5 @@
 import Contract
+import Foundation
 import Log
 import MemoryLog
 import RenewalsExample
@@ -96,5 +97,14 @@ import WorkerTestKit
         let letters = try simulation.read(simulation.processor.definition.deadLetters)
         #expect(letters.map { $0.header("reason") } == ["json"])
         #expect(letters.map(\.valueText) == ["{"])
+    }
+}
+
+@Suite struct `The README` {
+    @Test func `shows the example as it is compiled`() throws {
+        let here = URL(filePath: #filePath).deletingLastPathComponent()
+        let readme = try String(contentsOf: here.appending(path: "../../README.md"), encoding: .utf8)
+        let example = try String(contentsOf: here.appending(path: "../Example/Renewals.swift"), encoding: .utf8)
+        #expect(readme.contains("```swift\n\(example)```"))
     }
 }
