@@ -14,6 +14,9 @@ struct Row: Sendable {
             name: "kafka", summary: "the Kafka layer against the same loops in C over librdkafka", measure: measureKafka
         ),
         Row(
+            name: "log", summary: "a worker's loop over the log's interface against the same over its clients",
+            measure: measureLog),
+        Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(
@@ -44,6 +47,7 @@ func runOne(_ arguments: [String]) -> Never {
         let spent: Int64 =
             switch arguments.first {
             case "verify", "verify-and-encode": try verifyLoop(arguments)
+            case "log-interface", "log-clients": try logLoop(arguments)
             default: try kafkaLoop(arguments)
             }
         guard spent > 0 else {
