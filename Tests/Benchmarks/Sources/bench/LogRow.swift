@@ -8,8 +8,8 @@ import Log
 import Platform
 
 private let partitions: Int32 = 12
-/// A run takes some seconds; starting, and joining the group, is not counted.
-private let records = 500_000
+/// A run takes some seconds, most of them the broker's; starting, and joining the group, is not counted.
+private let records = 200_000
 private let valueBytes = 500
 private let recordsPerTransaction = 1_000
 /// Alternating runs of each side; the median counts.
