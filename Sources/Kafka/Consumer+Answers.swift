@@ -4,15 +4,15 @@ internal import CRDKafka
 internal import Log
 
 extension Consumer {
-    /// Joins the group. What it says stays in `unanswered` until `take` or `giveBack`; the group waits as long.
+    /// Joins the group, as a static member. What it says stays in `unanswered` until `take` or `giveBack`; the group waits as long.
     func subscribe(answeringLater topics: [String]) throws(KafkaFault) {
+        precondition(isStatic, "a member that leaves needs its hooks to the end")
         answersLater = true
         try subscribe(to: topics)
     }
 
     /// Called by the library, inside whatever call serves its callbacks.
     func note(_ code: rd_kafka_resp_err_t, _ partitions: [TopicPartition]) {
-        if isClosing { return giveBack() }
         // Only here does the library know whether the partitions may have another owner already.
         unanswered =
             if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {

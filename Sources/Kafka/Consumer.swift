@@ -67,7 +67,7 @@ public final class Consumer {
     private var handle: ClientHandle
     private let context: ClientContext
     private var isClosed = false
-    private(set) var isClosing = false
+    let isStatic: Bool
     /// Internal for tests, which make the library and it disagree.
     let readings = Readings()
     /// Kept alive until `close`.
@@ -81,6 +81,7 @@ public final class Consumer {
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
+        isStatic = configuration.instanceID != nil
         var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
@@ -375,10 +376,8 @@ public final class Consumer {
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
+        if answersLater { return closeStatic(by: deadline) }
         let raw = client
-        isClosing = true
-        // A member whose last word from the group has no answer never gets away.
-        if unanswered != nil { giveBack() }
         let queue = rd_kafka_queue_new(raw)
         if let failure = rd_kafka_consumer_close_queue(raw, queue) {
             context.tell(
@@ -393,6 +392,15 @@ public final class Consumer {
         rd_kafka_queue_destroy(queue)
         isClosed = true
         hooks = nil
+        return handle.close(by: deadline)
+    }
+
+    /// A static member does not leave, so there is nobody to say goodbye to: the library is asked to go without a last rebalance.
+    ///
+    /// That one could come behind another that has no answer yet, and an answer to it waits for ever when the library has closed
+    /// its group meanwhile (librdkafka #4884, seen with 2.0.2).
+    private func closeStatic(by deadline: Deadline) -> Bool {
+        isClosed = true
         return handle.close(by: deadline)
     }
 }

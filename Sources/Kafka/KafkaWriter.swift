@@ -9,6 +9,8 @@ final class KafkaWriter: LogWriter {
     private let properties: ClientProperties
     private var producer: Producer?
     private var topics: [ProducerTopic] = []
+    /// Whether the producer has seen its topics: a record for one that is missing would only time out.
+    private var knowsTopics = false
     private let answers = Answers()
     private var isClosed = false
 
@@ -41,6 +43,12 @@ final class KafkaWriter: LogWriter {
         answers.offsets = Array(repeating: -1, count: outputs.count)
         answers.failure = nil
         do throws(KafkaFault) {
+            if !knowsTopics {
+                _ = try persisting(until: deadline) { () throws(KafkaFault) in
+                    try producer.partitionCounts(by: deadline)
+                }
+                knowsTopics = true
+            }
             for index in 0..<outputs.count { try send(outputs, index, with: producer, by: deadline) }
             try producer.flush(by: deadline)
             if let failure = answers.failure {
@@ -51,6 +59,7 @@ final class KafkaWriter: LogWriter {
             // 2.0.2 goes on with numbers that the broker does not expect.
             producer.close(by: Deadline(after: closingLimit))
             self.producer = nil
+            knowsTopics = false
             throw LogFault(error)
         }
         return answers.offsets

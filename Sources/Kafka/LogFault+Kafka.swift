@@ -30,6 +30,8 @@ extension LogFault {
         // The same records would be refused again.
         case (.abortTransaction, .tooLarge), (.abortTransaction, .timestampAhead), (.abortTransaction, .forbidden):
             .stop
+        // Whoever makes topics waits until they can be used: one that is unknown then stays so.
+        case (.retrySameCall, .unknownTopic), (.abortTransaction, .unknownTopic): .stop
         // An identity that was taken does not come back by reading again.
         case (.rebuildClient, _), (_, .fenced): .rebuild
         case (.abortTransaction, _): .rewind

@@ -191,8 +191,8 @@ extension RealBroker {
     }
 }
 
-/// One broker behind a proxy, shared by the tests above.
-private enum ProxiedKafka {
+/// One broker behind a proxy, shared by the tests that need one.
+enum ProxiedKafka {
     private static let starting = Task {
         var options = KafkaOptions()
         options.throughProxy = true

@@ -16,6 +16,9 @@ struct Row: Sendable {
         Row(
             name: "store", summary: "the store on disk against the same loops in C over RocksDB", measure: measureStore),
         Row(
+            name: "log", summary: "a worker's loop over the log's interface against the same over its clients",
+            measure: measureLog),
+        Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(
@@ -47,6 +50,7 @@ func runOne(_ arguments: [String]) -> Never {
             switch arguments.first {
             case "verify", "verify-and-encode": try verifyLoop(arguments)
             case "store-put-c", "store-put-swift", "store-get-c", "store-get-swift": try storeLoop(arguments)
+            case "log-interface", "log-clients": try logLoop(arguments)
             default: try kafkaLoop(arguments)
             }
         guard spent > 0 else {
