@@ -19,11 +19,6 @@ private func cause(_ text: String) -> JSONFault.Cause? {
 }
 
 extension JSONDocument {
-    fileprivate borrowing func text(_ value: Value) -> String? {
-        guard let bytes = string(value) else { return nil }
-        return bytes.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
-    }
-
     fileprivate borrowing func rawText(_ value: Value) -> String {
         raw(value).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
