@@ -107,7 +107,7 @@ public protocol LogSession: AnyObject {
         -> [TopicPartition: NextOffset]
 
     /// Answers `assigned`: reading starts there. Every partition that was assigned has a start; `paused` ones give no records
-    /// until `resume`.
+    /// until `resume`; one that starts at `NextOffset.end` is paused, and sought before it is resumed.
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault)
     /// Answers `revoked` and `lost`.
     func giveBack() throws(LogFault)

@@ -387,7 +387,7 @@ package final class Worker {
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
         // Where the group has no position the store or the changelog knows one: that is seen before anything is read.
-        let starts = Dictionary(uniqueKeysWithValues: partitions.map { ($0, committed[$0] ?? NextOffset(0)) })
+        let starts = Dictionary(uniqueKeysWithValues: partitions.map { ($0, committed[$0] ?? .end) })
         try session.take(starts, paused: Set(partitions))
         let numbers = Set(partitions.filter { $0.topic == definition.events.topic }.map(\.partition))
         sessionTrouble = nil
