@@ -160,7 +160,8 @@ let tests: [Target] = [
         name: "RolesTests",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit",
-            "Platform", "Roles", "Settings", "Simulation", "Telemetry", "perennial",
+            "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime", "Settings", "Simulation", "Telemetry",
+            "WorkerTestKit", "perennial",
         ]),
     .testTarget(name: "HouseTests"),
 ]

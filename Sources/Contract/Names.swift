@@ -8,6 +8,9 @@ public enum Environment: String, Sendable, CaseIterable {
 /// A consumer of `notifications` that keeps state.
 public enum Worker: String, Sendable, CaseIterable {
     case entitlements, churn, consumption
+
+    /// The topics it reads: the events that move its clock, then its tables.
+    public var inputs: [TopicID] { self == .consumption ? [.notifications, .usage] : [.notifications] }
 }
 
 /// The first part of every topic and group name: keeps installations in one cluster apart.

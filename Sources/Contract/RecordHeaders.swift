@@ -15,6 +15,12 @@ public enum HeaderName {
     public static let rules = "rules"
     /// Why a record is in `rejected` or among the dead letters.
     public static let reason = "reason"
+    /// On a dead letter: more about the reason, where there is more to say.
+    public static let detail = "detail"
+    /// On the dead letter of a timer that could not fire: its kind.
+    public static let timer = "timer"
+    /// On a redriven record: how often it was, from 1.
+    public static let attempt = "attempt"
     /// When a dead letter was first written, before its broker's time replaced that: milliseconds as text.
     public static let firstTimestamp = "first-timestamp"
     /// On a record of `usage` that was moved to its right partition.

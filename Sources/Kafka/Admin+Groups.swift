@@ -18,6 +18,21 @@ extension Admin {
         public var partitions: [TopicPartition]
     }
 
+    /// The names of all groups one may see, sorted. A broker that cannot say which it has is a fault: a list with gaps would be
+    /// taken for the whole.
+    public func groups(by deadline: Deadline) throws(KafkaFault) -> [String] {
+        try ask(RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, "list groups", by: deadline) { options, queue in
+            rd_kafka_ListConsumerGroups(raw, options, queue)
+        } read: { event throws(KafkaFault) in
+            var count = 0
+            if let errors = rd_kafka_ListConsumerGroups_result_errors(event, &count), count > 0 {
+                try KafkaFault.check(copying: errors[0], "list groups")
+            }
+            let groups = rd_kafka_ListConsumerGroups_result_valid(event, &count)
+            return (0..<count).map { String(cString: rd_kafka_ConsumerGroupListing_group_id(groups![$0])) }.sorted()
+        }
+    }
+
     /// A group without members that never committed is `Dead`.
     public func describe(group: String, by deadline: Deadline) throws(KafkaFault) -> Group {
         try ask(RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, "describe group \(group)", by: deadline) { options, queue in
@@ -55,7 +70,7 @@ extension Admin {
     public func offsets(ofGroup group: String, by deadline: Deadline) throws(KafkaFault) -> [TopicPartition: NextOffset]
     {
         // 2.0.2 forgets to ask for stable positions when it asks for those of all partitions: so which there are, then those.
-        let known = try offsets(ofGroup: group, in: nil, by: deadline).keys.sorted()
+        let known = try currentOffsets(ofGroup: group, by: deadline).keys.sorted()
         while !known.isEmpty {
             do throws(KafkaFault) {
                 return try offsets(ofGroup: group, in: known, by: deadline)
@@ -67,15 +82,22 @@ extension Admin {
         return [:]
     }
 
+    /// The positions that are in force now, without waiting for pending transactions: for those who only look.
+    public func currentOffsets(ofGroup group: String, by deadline: Deadline) throws(KafkaFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try offsets(ofGroup: group, in: nil, stableOnly: false, by: deadline)
+    }
+
     private func offsets(
-        ofGroup group: String, in partitions: [TopicPartition]?, by deadline: Deadline
+        ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool = true, by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         let list = TopicPartitionList(capacity: partitions?.count ?? 0)
         for partition in partitions ?? [] { list.append(partition) }
         var request = rd_kafka_ListConsumerGroupOffsets_new(group, partitions == nil ? nil : list.raw)
         defer { rd_kafka_ListConsumerGroupOffsets_destroy(request) }
         return try ask(
-            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline, stableOnly: true
+            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline, stableOnly: stableOnly
         ) { options, queue in
             rd_kafka_ListConsumerGroupOffsets(raw, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in

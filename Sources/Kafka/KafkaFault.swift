@@ -31,6 +31,8 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
     public static let offsetOutOfRange = KafkaCode(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
+    /// The group has members, so its positions are theirs to move.
+    public static let unknownMember = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
     public static let invalidConfiguration = KafkaCode(RD_KAFKA_RESP_ERR__INVALID_ARG)

@@ -188,7 +188,7 @@ extension RealBroker {
             (["list", "--reason", "bad_mood"], "no reason is called \"bad_mood\"; there are too_large"),
             (["list", "--since", "yesterday"], "--since takes 90m, 2h, 7d"),
             (["show"], "show what?"), (["show", "first"], "a letter is PARTITION:OFFSET"),
-            (["redrive"], "apps is not set"), (["redrive", "churn"], "only rejected can be redriven"),
+            (["redrive"], "apps is not set"), (["show", "churn", "200"], "at least 6 characters of its key"),
             (["list", "--apply"], "--apply belongs to redrive"), (["drop"], "list, show or redrive, not \"drop\""),
             (["list", "--topic.prefix", "nobodys"], "the topic nobodys.production.rejected is not there"),
         ])

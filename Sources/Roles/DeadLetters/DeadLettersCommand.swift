@@ -9,7 +9,7 @@ import Settings
 
 extension Command {
     static let deadLetters = Command(
-        .deadLetters, "Lists, shows and redrives notifications that were refused, and lists workers' dead letters.",
+        .deadLetters, "Lists, shows and redrives notifications that were refused, and workers' dead letters.",
         operands: "list|show|redrive [rejected|WORKER] [LETTER]", operandCount: 1...3,
         options: [
             CommandOption("reason", value: "CODE", effect: "Only letters with this reason; several with commas."),
@@ -23,15 +23,19 @@ extension Command {
                     + "default."),
             CommandOption("format", value: "text|json", effect: "json: one object a line."),
             CommandOption("raw", effect: "show: only the bytes of the letter."),
-            CommandOption("apply", effect: "redrive: publishes what holds. Without it nothing is written."),
+            CommandOption(
+                "apply", effect: "redrive: publishes what holds or can go back. Without it nothing is written."),
         ],
         details: """
-            LETTER is PARTITION:OFFSET, or the beginning of a key (the SHA-256 of what was refused), as list shows them.
+            Without a name: rejected. WORKER is entitlements, churn or consumption: what that worker could not process.
+            LETTER is PARTITION:OFFSET, or the beginning of a key, as list shows them (of rejected: the SHA-256 of what was refused).
             show decodes the signed payload of a notification. It verifies nothing.
             redrive verifies refused notifications again, with the settings as they are now, and publishes those that hold as
-            ingest would have, received when they first came. What was refused as revoked is refused again. Letters stay where they are: a second redrive publishes them again,
-            which readers take for the repetitions that they are. Workers' dead letters cannot be redriven in this version.
-            Topics of both environments, unless --environment names one.
+            ingest would have, received when they first came. What was refused as revoked is refused again.
+            redrive WORKER publishes records to the topics that the worker read them from, key, value and headers as they were, with
+            a header attempt that counts; every reader of that topic sees them again. Letters of timers cannot be redriven.
+            Letters stay where they are: a second redrive publishes them again, which readers take for the repetitions that they
+            are. Topics of both environments, unless --environment names one.
             Exit code 1: show has found no such letter. 3: Kafka did not answer, or did not take everything, or there was no
             verdict because verify.ocsp is hard and Apple did not say whether the certificates are revoked.
             """,
@@ -43,7 +47,7 @@ extension Command {
                 invocation.output.message("perennial dead-letters: \(error)")
                 return .wrongUsage
             }
-            do throws(DeadLettersFault) {
+            do throws(ToolFault) {
                 return try DeadLettersRun(query: query, configuration: configuration, output: invocation.output).run()
             } catch {
                 for line in error.lines { invocation.output.message("perennial dead-letters: \(line)") }
@@ -52,59 +56,45 @@ extension Command {
         })
 }
 
-/// Why a call ended early.
-struct DeadLettersFault: Error {
-    let code: ExitCode
-    let lines: [String]
-
-    init(_ code: ExitCode, _ lines: String...) {
-        self.code = code
-        self.lines = lines
-    }
-
-    init(_ unreachable: ClusterAccess.Unreachable) {
-        code = unreachable.isWrongUsage ? .wrongUsage : .gaveUp
-        lines = unreachable.causes
-    }
-
-    init(_ fault: KafkaFault) { self.init(.gaveUp, fault.words) }
-}
-
 /// One call of the command.
 struct DeadLettersRun {
     let query: LetterQuery
     let configuration: Configuration
     let output: Output
 
-    func run() throws(DeadLettersFault) -> ExitCode {
+    func run() throws(ToolFault) -> ExitCode {
         // What is wrong with the settings is told before anything connects.
-        let policy = query.verb == .redrive ? try redrivePolicy() : nil
+        let policy = query.verb == .redrive && query.topic == .rejected ? try redrivePolicy() : nil
         let scans = try scans()
         switch query.verb {
         case .list: return try LetterList(query: query, output: output).run(scans)
         case .show: return try LetterCard(query: query, output: output).run(scans)
         case .redrive:
-            guard let policy else { preconditionFailure("a redrive has a policy") }
+            if case .deadLetters(let worker) = query.topic {
+                return try WorkerRedrive(query: query, worker: worker, configuration: configuration, output: output)
+                    .run(scans)
+            }
+            guard let policy else { preconditionFailure("a redrive of what was refused has a policy") }
             return try Redrive(query: query, configuration: configuration, policy: policy, output: output).run(scans)
         }
     }
 
     /// One of each environment.
-    private func scans() throws(DeadLettersFault) -> [LetterScan] {
+    private func scans() throws(ToolFault) -> [LetterScan] {
         let cluster: Admin.Cluster
         do throws(ClusterAccess.Unreachable) {
             let access = try ClusterAccess.connect(configuration, as: "dead-letters", by: Deadline(after: .seconds(10)))
             cluster = access.cluster
             access.close()
         } catch {
-            throw DeadLettersFault(error)
+            throw ToolFault(error)
         }
         var scans: [LetterScan] = []
         for environment in configuration.namedEnvironments {
             let prefix = configuration.topicPlan.prefix
             let name = Names(prefix: prefix, environment: environment).topic(query.topic)
             guard let topic = cluster.topics.first(where: { $0.name == name }) else {
-                throw DeadLettersFault(
+                throw ToolFault(
                     .wrongUsage,
                     "the topic \(name) is not there: check topic.prefix, and whether perennial topics apply was run")
             }
@@ -117,12 +107,9 @@ struct DeadLettersRun {
         return scans
     }
 
-    private func redrivePolicy() throws(DeadLettersFault) -> VerificationPolicy {
-        guard query.topic == .rejected else {
-            throw DeadLettersFault(.wrongUsage, "only rejected can be redriven in this version")
-        }
+    private func redrivePolicy() throws(ToolFault) -> VerificationPolicy {
         guard !configuration.apps.isEmpty else {
-            throw DeadLettersFault(
+            throw ToolFault(
                 .wrongUsage, "apps is not set: redrive has to know which apps are yours; name the JSON file")
         }
         return try Redrive.policy(configuration)

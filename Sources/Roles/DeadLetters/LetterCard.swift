@@ -3,6 +3,7 @@
 import AppStore
 import Contract
 import Crypto
+import JSON
 import Kafka
 import Log
 import Platform
@@ -15,12 +16,12 @@ struct LetterCard {
     let query: LetterQuery
     let output: Output
 
-    func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
+    func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
         var found = 0
         var progress = ProgressBar.standardError()
         for scan in scans {
-            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
-                record throws(DeadLettersFault) in
+            try scan.run(from: query.start, progress: { progress.update($0) { scan.topic } }) {
+                record throws(ToolFault) in
                 let letter = Letter(record, in: scan.environment)
                 guard query.matches(letter) else { return true }
                 if found == Self.limit {
@@ -39,13 +40,6 @@ struct LetterCard {
         return found == 0 ? .no : .done
     }
 
-    private var start: LetterScan.Start {
-        if case .position(let partition, let offset)? = query.letter {
-            return .position(partition: partition, offset: offset)
-        }
-        return query.since.map { .time($0) } ?? .beginning
-    }
-
     /// Bytes that are no text are shown in Base64.
     private static func text(_ bytes: [UInt8]) -> String {
         String(validating: bytes, as: UTF8.self)
@@ -53,21 +47,36 @@ struct LetterCard {
     }
 
     private func show(_ letter: Letter, _ body: [UInt8], in topic: String) {
+        let isWorkers = query.topic != .rejected
         var lines = [
             "topic     \(topic)", "position  \(letter.position)",
             "came      \(rfc3339(milliseconds: letter.firstTime))", "reason    \(printable(letter.reason))",
-            "key       \(printable(letter.key))", "bytes     \(letter.bytes)",
         ]
+        if let detail = letter.marks.detail { lines.append("detail    \(printable(detail))") }
+        if isWorkers { lines.append("source    \(letter.marks.source.map(printable) ?? "unknown")") }
+        if let timer = letter.marks.timer { lines.append("timer     \(printable(timer))") }
+        lines += ["key       \(letter.key.isEmpty ? "none" : printable(letter.key))", "bytes     \(letter.bytes)"]
         for header in letter.headers {
             let value = header.value.map { printable(String(decoding: $0, as: UTF8.self)) } ?? "null"
             lines.append("header    \(printable(header.name)) = \(value)")
         }
-        if let payload = Self.payload(of: body) {
-            lines.append("payload   \(printable(Self.text(payload)))")
-        } else {
-            lines.append("payload   is no signed text; --raw shows the bytes")
-        }
+        lines.append("payload   \(isWorkers ? Self.words(of: body, letter.marks) : Self.words(signed: body))")
         for line in lines { output.data(line) }
+    }
+
+    private static func words(signed body: [UInt8]) -> String {
+        payload(of: body).map { printable(text($0)) } ?? "is no signed text; --raw shows the bytes"
+    }
+
+    static func words(of value: [UInt8], _ marks: LetterMarks) -> String {
+        if marks.timer != nil { return "none: a timer of the key could not fire" }
+        var document = JSONDocument()
+        do throws(JSONFault) {
+            try document.read(value.span)
+        } catch {
+            return "is no JSON; --raw shows the bytes"
+        }
+        return printable(text(value))
     }
 
     /// What the signed text of a notification says, whoever signed it.

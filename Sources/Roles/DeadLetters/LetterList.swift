@@ -10,7 +10,7 @@ struct LetterList {
     let query: LetterQuery
     let output: Output
 
-    func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
+    func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
         let limit = query.limit ?? LetterQuery.defaultListLimit
         var newest = NewestLetters(limit: limit)
         var progress = ProgressBar.standardError()
@@ -20,7 +20,7 @@ struct LetterList {
             let start: LetterScan.Start =
                 query.since.map { .time($0) } ?? (query.reasons.isEmpty ? .newest(limit) : .beginning)
             let begins = try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
-                record throws(DeadLettersFault) in
+                record throws(ToolFault) in
                 let letter = Letter(record, in: scan.environment)
                 if query.matches(letter) { newest.add(letter) }
                 return true
@@ -29,7 +29,10 @@ struct LetterList {
         }
         progress.end()
         let letters = newest.sorted
-        for letter in letters { output.data(query.isJSON ? letter.jsonLine : letter.textLine) }
+        for letter in letters {
+            let isWorkers = query.topic != .rejected
+            output.data(query.isJSON ? letter.jsonLine(isWorkers) : letter.textLine(isWorkers))
+        }
         if letters.isEmpty { output.message("perennial dead-letters: there are none") }
         if hasOlder || newest.hasLeftOut {
             // How many is not known: of older ones only the places are, and not every place holds a letter.
@@ -68,13 +71,21 @@ struct NewestLetters {
 }
 
 extension Letter {
-    /// Columns that a shell can cut: what others wrote is cleaned of what would move a terminal's cursor.
-    var textLine: String {
-        "\(environment.rawValue)  \(position)  \(rfc3339(milliseconds: firstTime))  \(printable(reason))  \(bytes)  "
-            + printable(key)
+    /// Columns that a shell can cut: what others wrote is cleaned of what would move a terminal's cursor. A worker's letter has two
+    /// more, where it came from and what more there is to say.
+    func textLine(_ isWorkers: Bool) -> String {
+        var columns = [
+            environment.rawValue, position, rfc3339(milliseconds: firstTime), printable(reason), "\(bytes)",
+            key.isEmpty ? "-" : printable(key),
+        ]
+        if isWorkers {
+            columns.append(marks.source.map(printable) ?? "-")
+            columns.append(marks.timer.map { "timer \(printable($0))" } ?? marks.detail.map(printable) ?? "-")
+        }
+        return columns.joined(separator: "  ")
     }
 
-    var jsonLine: String {
+    func jsonLine(_ isWorkers: Bool) -> String {
         var writer = JSONWriter()
         writer.object { line in
             line.member("environment", environment.rawValue)
@@ -84,6 +95,11 @@ extension Letter {
             line.member("reason", reason)
             line.member("bytes", bytes)
             line.member("key", key)
+            if isWorkers {
+                line.member("source", marks.source)
+                line.member("detail", marks.detail)
+                line.member("timer", marks.timer)
+            }
         }
         return String(decoding: writer.bytes, as: UTF8.self)
     }

@@ -11,7 +11,7 @@ struct LetterQuery: Sendable {
     /// One letter, or few.
     enum LetterName: Equatable {
         case position(partition: Int32, offset: Int64)
-        /// Lower case.
+        /// Of `rejected` in lower case, as the hashes are.
         case key(prefix: String)
     }
 
@@ -19,7 +19,7 @@ struct LetterQuery: Sendable {
     static let defaultListLimit = 100
     /// They are sorted in memory.
     static let greatestListLimit = 100_000
-    /// Shorter beginnings of a hash are met by chance.
+    /// Shorter beginnings are met by chance.
     private static let shortestKeyPrefix = 6
 
     let verb: Verb
@@ -51,7 +51,7 @@ struct LetterQuery: Sendable {
             self.topic = topic
             operands = operands.dropFirst()
         }
-        if let name = operands.popFirst() { letter = try Self.letter(name) }
+        if let name = operands.popFirst() { letter = try letter(name) }
         guard operands.isEmpty else {
             throw SettingFault("one letter at most, not \(quoted(operands[operands.startIndex])) too")
         }
@@ -92,18 +92,34 @@ struct LetterQuery: Sendable {
         return Worker(rawValue: name).map { .deadLetters($0) }
     }
 
-    private static func letter(_ name: String) throws(SettingFault) -> LetterName {
+    private func letter(_ name: String) throws(SettingFault) -> LetterName {
         let parts = name.split(separator: ":", omittingEmptySubsequences: false)
         if parts.count == 2, let partition = Int32(parts[0]), let offset = Int64(parts[1]), partition >= 0, offset >= 0
         {
             return .position(partition: partition, offset: offset)
         }
-        let prefix = name.lowercased()
-        guard prefix.utf8.count >= shortestKeyPrefix, prefix.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+        let isLongEnough = name.utf8.count >= Self.shortestKeyPrefix
+        guard topic == .rejected else {
+            if isLongEnough { return .key(prefix: name) }
             throw SettingFault(
-                "a letter is PARTITION:OFFSET, or at least \(shortestKeyPrefix) digits of its key, not \(quoted(name))")
+                "a letter is PARTITION:OFFSET, or at least \(Self.shortestKeyPrefix) characters of its key, not "
+                    + quoted(name))
+        }
+        let prefix = name.lowercased()
+        guard isLongEnough, prefix.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+            throw SettingFault(
+                "a letter is PARTITION:OFFSET, or at least \(Self.shortestKeyPrefix) digits of its key, not \(quoted(name))"
+            )
         }
         return .key(prefix: prefix)
+    }
+
+    /// Where the reading begins for those that look at every letter that is meant.
+    var start: LetterScan.Start {
+        if case .position(let partition, let offset)? = letter {
+            return .position(partition: partition, offset: offset)
+        }
+        return since.map { .time($0) } ?? .beginning
     }
 
     func matches(_ letter: Letter) -> Bool {
@@ -111,7 +127,7 @@ struct LetterQuery: Sendable {
         switch self.letter {
         case nil: return true
         case .position(let partition, let offset): return letter.partition == partition && letter.offset == offset
-        case .key(let prefix): return letter.key.lowercased().hasPrefix(prefix)
+        case .key(let prefix): return (topic == .rejected ? letter.key.lowercased() : letter.key).hasPrefix(prefix)
         }
     }
 }

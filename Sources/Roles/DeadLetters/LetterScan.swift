@@ -5,40 +5,6 @@ import Kafka
 import Log
 import Platform
 
-/// One record of `rejected` or of a worker's dead letters.
-struct Letter: Sendable {
-    let environment: Contract.Environment
-    let partition: Int32
-    let offset: Int64
-    /// When it first came: milliseconds since 1970.
-    let firstTime: Int64
-    let reason: String
-    /// Of `rejected`: the SHA-256 of the body, as hexadecimal text.
-    let key: String
-    let headers: [RecordHeader]
-    let bytes: Int
-
-    init(_ record: borrowing ConsumedRecord, in environment: Contract.Environment) {
-        self.environment = environment
-        partition = record.partition
-        offset = record.offset
-        headers = record.headers
-        bytes = record.value?.count ?? 0
-        reason = Self.text(HeaderName.reason, headers) ?? "unknown"
-        key = record.copyOfKey().map { String(decoding: $0, as: UTF8.self) } ?? ""
-        let written = record.timestamp ?? 0
-        let told = Self.text(HeaderName.firstTimestamp, headers).flatMap { Int64($0) }
-        // It came before it was written. A later time is no time of arrival, and would move the clock of a partition.
-        firstTime = told.map { (0...written).contains($0) ? $0 : written } ?? written
-    }
-
-    private static func text(_ name: String, _ headers: [RecordHeader]) -> String? {
-        headers.first { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    var position: String { "\(partition):\(offset)" }
-}
-
 /// Reads a topic from where it is asked to up to the end that it has when the reading begins.
 struct LetterScan: Sendable {
     enum Start {
@@ -74,25 +40,26 @@ struct LetterScan: Sendable {
     @discardableResult
     func run(
         from start: Start, progress: (_ fraction: Double) -> Void = { _ in },
-        _ body: (borrowing ConsumedRecord) throws(DeadLettersFault) -> Bool
-    ) throws(DeadLettersFault) -> Begin {
+        _ body: (borrowing ConsumedRecord) throws(ToolFault) -> Bool
+    ) throws(ToolFault) -> Begin {
         let consumer: Consumer
         do throws(PropertyFault) {
             consumer = try Consumer(.init(clientID: "perennial-dead-letters", groupID: group, properties: kafka))
         } catch {
-            throw DeadLettersFault(.wrongUsage, error.description)
+            throw ToolFault(error)
         }
         defer { consumer.close(by: Deadline(after: .seconds(5))) }
-        var (starts, ends, begin) = try asking { () throws(KafkaFault) in try range(start, consumer) }
+        var (starts, ends, begin) = try ToolFault.asking { () throws(KafkaFault) in try range(start, consumer) }
         ends = ends.filter { starts[$0.key, default: $0.value] < $0.value }
         starts = starts.filter { ends[$0.key] != nil }
         let total = ends.reduce(0) { $0 + $1.value.value - starts[$1.key, default: $1.value].value }
         if ends.isEmpty { return begin }
-        try asking { () throws(KafkaFault) in try consumer.assign(starts) }
+        try ToolFault.asking { () throws(KafkaFault) in try consumer.assign(starts) }
         var done: Int64 = 0
         var patience = Deadline(after: Self.silenceLimit)
         while !ends.isEmpty {
-            guard let record = try asking({ () throws(KafkaFault) in try consumer.poll(.milliseconds(200)) }) else {
+            guard let record = try ToolFault.asking({ () throws(KafkaFault) in try consumer.poll(.milliseconds(200)) })
+            else {
                 // The end may be no record but the marker of a transaction.
                 for (partition, next) in consumer.positions where next >= ends[partition] ?? next {
                     ends[partition] = nil
@@ -141,19 +108,9 @@ struct LetterScan: Sendable {
         return (starts, ends, isLater ? .later : .oldest)
     }
 
-    private func silence(_ consumer: Consumer) -> DeadLettersFault {
+    private func silence(_ consumer: Consumer) -> ToolFault {
         let cause = consumer.recentFaults.last.map { ": \($0.detail)" } ?? ""
-        return DeadLettersFault(
+        return ToolFault(
             .gaveUp, "Kafka gave no records of \(topic) for \(Self.silenceLimit.wholeMilliseconds / 1000) s\(cause)")
-    }
-
-    private func asking<Answer: ~Copyable>(
-        _ body: () throws(KafkaFault) -> Answer
-    ) throws(DeadLettersFault) -> Answer {
-        do throws(KafkaFault) {
-            return try body()
-        } catch {
-            throw DeadLettersFault(error)
-        }
     }
 }

@@ -6,6 +6,7 @@ import Contract
 import Ingest
 import JSON
 import Kafka
+import Log
 import Platform
 
 struct Redrive {
@@ -25,16 +26,16 @@ struct Redrive {
     let output: Output
 
     /// The policy of ingest, which decides about the same bodies.
-    static func policy(_ configuration: Configuration) throws(DeadLettersFault) -> VerificationPolicy {
+    static func policy(_ configuration: Configuration) throws(ToolFault) -> VerificationPolicy {
         do throws(ConfigurationFaults) {
             return try VerificationPolicy(configuration)
         } catch {
-            throw DeadLettersFault(.wrongUsage, error.description)
+            throw ToolFault(.wrongUsage, error.description)
         }
     }
 
-    func run(_ scans: [LetterScan]) throws(DeadLettersFault) -> ExitCode {
-        let publisher = query.applies ? try RedrivePublisher(configuration) : nil
+    func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
+        let publisher = query.applies ? try RedrivePublisher(configuration, topics: topics) : nil
         defer { publisher?.close() }
         let judge = try judge()
         defer { judge.close() }
@@ -47,8 +48,8 @@ struct Redrive {
         // Also when it ends early: what is said then begins on an empty line.
         defer { progress.end() }
         for scan in scans {
-            try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
-                record throws(DeadLettersFault) in
+            try scan.run(from: query.start, progress: { progress.update($0) { scan.topic } }) {
+                record throws(ToolFault) in
                 let letter = Letter(record, in: scan.environment)
                 guard query.matches(letter) else { return true }
                 if let limit = query.limit, count == limit { return false }
@@ -62,7 +63,7 @@ struct Redrive {
                     }
                     tallies[letter.reason, default: Tally()].hold += 1
                     let made = records.records(of: notification, jws: jws, receivedDate: letter.firstTime)
-                    publisher?.publish(made)
+                    for record in made { publisher?.publish(placed(record)) }
                 } catch {
                     tallies[letter.reason, default: Tally()].refused[error.reason.rawValue, default: 0] += 1
                 }
@@ -80,21 +81,31 @@ struct Redrive {
         return .gaveUp
     }
 
-    private func judge() throws(DeadLettersFault) -> RedriveJudge {
+    private var topics: [String] {
+        let ids: [TopicID] =
+            configuration.verification.archivesSignedPayloads ? [.notifications, .signed] : [.notifications]
+        return Contract.Environment.allCases.flatMap { environment in ids.map { name($0, environment) } }
+    }
+
+    private func name(_ topic: TopicID, _ environment: Contract.Environment) -> String {
+        Names(prefix: configuration.topicPlan.prefix, environment: environment).topic(topic)
+    }
+
+    private func placed(_ record: OutgoingRecord) -> RedrivenRecord {
+        RedrivenRecord(
+            topic: name(record.topic, record.environment),
+            partition: Partitioner.partition(of: record.key, count: Int32(configuration.topicPlan.partitions)),
+            key: record.key, value: record.value, headers: record.headers, timestamp: record.timestamp)
+    }
+
+    private func judge() throws(ToolFault) -> RedriveJudge {
         do {
             let message = output.message
             return try RedriveJudge(
                 policy, ocsp: configuration.verification.ocsp, message: { message("perennial dead-letters: \($0)") })
         } catch {
-            throw DeadLettersFault(.gaveUp, "\(error)")
+            throw ToolFault(.gaveUp, "\(error)")
         }
-    }
-
-    private var start: LetterScan.Start {
-        if case .position(let partition, let offset)? = query.letter {
-            return .position(partition: partition, offset: offset)
-        }
-        return query.since.map { .time($0) } ?? .beginning
     }
 
     private func report(_ tallies: [String: Tally]) {

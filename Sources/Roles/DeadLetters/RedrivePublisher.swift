@@ -2,10 +2,20 @@
 
 import Configuration
 import Contract
-import Ingest
 import Kafka
 import Log
 import Platform
+
+/// One record on its way back.
+struct RedrivenRecord: Equatable {
+    var topic: String
+    var partition: Int32
+    var key: [UInt8]?
+    var value: [UInt8]?
+    var headers: [RecordHeader]
+    /// Milliseconds since 1970.
+    var timestamp: Int64
+}
 
 /// Sends records as ingest does, and remembers the first that Kafka did not take. One thread.
 final class RedrivePublisher {
@@ -21,15 +31,14 @@ final class RedrivePublisher {
     private let producer: Producer
     private let reports: Reports
     private let partitions: Int32
-    private let prefix: TopicPrefix
     private var topics: [String: ProducerTopic] = [:]
-    private var trouble: DeadLettersFault?
+    private var trouble: ToolFault?
 
-    init(_ configuration: Configuration) throws(DeadLettersFault) {
+    /// - Parameter names: of every topic that may be written to.
+    init(_ configuration: Configuration, topics names: [String]) throws(ToolFault) {
         let reports = Reports()
         self.reports = reports
         partitions = Int32(configuration.topicPlan.partitions)
-        prefix = configuration.topicPlan.prefix
         do throws(PropertyFault) {
             var options = Producer.Configuration(
                 clientID: "perennial-dead-letters", properties: configuration.kafka)
@@ -42,76 +51,61 @@ final class RedrivePublisher {
                 }
             }
         } catch {
-            throw DeadLettersFault(.wrongUsage, error.description)
+            throw ToolFault(error)
         }
         do {
-            try openTopics(configuration)
+            try open(names)
         } catch {
             close()
             throw error
         }
     }
 
-    /// All that may be written to have to be there, with the partitions that keys are spread over.
-    private func openTopics(_ configuration: Configuration) throws(DeadLettersFault) {
-        let ids: [TopicID] =
-            configuration.verification.archivesSignedPayloads ? [.notifications, .signed] : [.notifications]
-        var names: [String] = []
-        do throws(KafkaFault) {
-            for environment in Contract.Environment.allCases {
-                for id in ids {
-                    let name = Names(prefix: prefix, environment: environment).topic(id)
-                    topics[name] = try producer.topic(name)
-                    names.append(name)
-                }
-            }
-            let counts = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
-            for (name, count) in zip(names, counts) where count != partitions {
-                trouble = DeadLettersFault(
-                    .wrongUsage, "\(name) has \(count) partitions, and partitions is \(partitions): correct the setting"
-                )
-            }
-        } catch {
-            throw DeadLettersFault(error)
+    /// All of them have to be there, with the partitions that keys are spread over.
+    private func open(_ names: [String]) throws(ToolFault) {
+        let counts = try ToolFault.asking { () throws(KafkaFault) in
+            for name in names { topics[name] = try producer.topic(name) }
+            return try producer.partitionCounts(by: Deadline(after: .seconds(10)))
         }
-        if let trouble { throw trouble }
+        for (name, count) in zip(names, counts) where count != partitions {
+            throw ToolFault(
+                .wrongUsage, "\(name) has \(count) partitions, and partitions is \(partitions): correct the setting")
+        }
     }
 
     /// Waits when too much is on its way.
-    func publish(_ records: [OutgoingRecord]) {
-        for record in records {
-            let name = Names(prefix: prefix, environment: record.environment).topic(record.topic)
-            guard let topic = topics[name] else { preconditionFailure("a redrive does not write to \(name)") }
-            let deadline = Deadline(after: Self.finishLimit)
-            while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
-            do throws(KafkaFault) {
-                try producer.send(
-                    to: topic, partition: Partitioner.partition(of: record.key, count: partitions),
-                    key: record.key.span, value: record.value.span, headers: record.headers,
-                    timestamp: record.timestamp)
-            } catch {
-                trouble = trouble ?? DeadLettersFault(error)
-            }
-            producer.poll()
+    func publish(_ record: RedrivenRecord) {
+        guard let topic = topics[record.topic] else {
+            preconditionFailure("a redrive does not write to \(record.topic)")
         }
+        let deadline = Deadline(after: Self.finishLimit)
+        while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
+        do throws(KafkaFault) {
+            try producer.send(
+                to: topic, partition: record.partition, key: record.key?.span, value: record.value?.span,
+                headers: record.headers, timestamp: record.timestamp)
+        } catch {
+            trouble = trouble ?? ToolFault(error)
+        }
+        producer.poll()
     }
 
     /// Why it is no use to go on.
-    var fault: DeadLettersFault? {
+    var fault: ToolFault? {
         if let trouble { return trouble }
         guard let failure = reports.failure ?? producer.fatalFault?.code else { return nil }
-        return DeadLettersFault(
+        return ToolFault(
             .gaveUp,
             "Kafka did not take everything: \(failure.explanation) (\(failure.name)). \(reports.written) records are written; "
                 + "running it again is safe")
     }
 
     /// Returns when Kafka has acknowledged everything.
-    func finish() throws(DeadLettersFault) {
+    func finish() throws(ToolFault) {
         do throws(KafkaFault) {
             try producer.flush(by: Deadline(after: Self.finishLimit))
         } catch {
-            throw fault ?? DeadLettersFault(error)
+            throw fault ?? ToolFault(error)
         }
         if let fault { throw fault }
     }

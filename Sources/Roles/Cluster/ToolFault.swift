@@ -1,0 +1,36 @@
+// How a tool that works on a cluster ends when it cannot do what it was asked for.
+
+import Kafka
+import Platform
+import Settings
+
+/// Why a call ended early, one cause a line.
+struct ToolFault: Error, Equatable {
+    let code: ExitCode
+    let lines: [String]
+
+    init(_ code: ExitCode, _ lines: String...) {
+        self.code = code
+        self.lines = lines
+    }
+
+    init(_ unreachable: ClusterAccess.Unreachable) {
+        code = unreachable.isWrongUsage ? .wrongUsage : .gaveUp
+        lines = unreachable.causes
+    }
+
+    init(_ fault: KafkaFault) { self.init(.gaveUp, fault.words) }
+
+    init(_ fault: SettingFault) { self.init(.wrongUsage, fault.description) }
+
+    init(_ fault: PropertyFault) { self.init(.wrongUsage, fault.description) }
+
+    /// Does what asks Kafka; its faults end the call.
+    static func asking<Answer: ~Copyable>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {
+        do throws(KafkaFault) {
+            return try body()
+        } catch {
+            throw ToolFault(error)
+        }
+    }
+}

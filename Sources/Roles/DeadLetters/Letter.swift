@@ -1,0 +1,71 @@
+// One letter, and what its headers say.
+
+import Contract
+import Kafka
+import Log
+
+/// One record of `rejected` or of a worker's dead letters.
+struct Letter: Sendable {
+    let environment: Contract.Environment
+    let partition: Int32
+    let offset: Int64
+    /// When it first came: milliseconds since 1970. Of a worker's letter: the timestamp that its record had.
+    let firstTime: Int64
+    let marks: LetterMarks
+    /// Of `rejected`: the SHA-256 of the body, as hexadecimal text.
+    let key: String
+    let headers: [RecordHeader]
+    let bytes: Int
+
+    init(_ record: borrowing ConsumedRecord, in environment: Contract.Environment) {
+        self.environment = environment
+        partition = record.partition
+        offset = record.offset
+        headers = record.headers
+        bytes = record.value?.count ?? 0
+        marks = LetterMarks(headers, hasValue: record.value != nil)
+        key = record.copyOfKey().map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let written = record.timestamp ?? 0
+        // It came before it was written. A later time is no time of arrival, and would move the clock of a partition.
+        firstTime = marks.firstTimestamp.map { (0...written).contains($0) ? $0 : written } ?? written
+    }
+
+    var reason: String { marks.reason }
+    var position: String { "\(partition):\(offset)" }
+}
+
+/// Why a record is a letter, told apart from the headers that it had before.
+///
+/// Whoever writes a letter puts `reason` behind the record's own headers, and everything else behind `reason`. So a record that
+/// has headers of the same names, because it was derived from another or was a letter before, gets its own back.
+struct LetterMarks: Sendable, Equatable {
+    /// Of the record, before it became a letter.
+    let own: [RecordHeader]
+    let reason: String
+    let detail: String?
+    /// The place of the record that could not be processed; of a timer's letter, of the record that made it fire.
+    let source: String?
+    let firstTimestamp: Int64?
+    /// The kind of the timer that could not fire; nil for a record's letter.
+    let timer: String?
+
+    private static let ours: Set = [
+        HeaderName.reason, HeaderName.detail, HeaderName.source, HeaderName.firstTimestamp, HeaderName.app,
+    ]
+
+    init(_ headers: [RecordHeader], hasValue: Bool) {
+        let start = headers.lastIndex { $0.name == HeaderName.reason } ?? headers.endIndex
+        let added = headers[start...]
+        func text(_ name: String) -> String? {
+            added.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+        }
+        // What others have appended since, such as a program that mirrors topics, is not ours to drop.
+        own = headers[..<start] + added.filter { !Self.ours.contains($0.name) }
+        reason = text(HeaderName.reason) ?? "unknown"
+        detail = text(HeaderName.detail)
+        source = text(HeaderName.source)
+        firstTimestamp = text(HeaderName.firstTimestamp).flatMap { Int64($0) }
+        let isTimer = !hasValue && headers[..<start].map(\.name) == [HeaderName.timer]
+        timer = isTimer ? headers[0].value.map { String(decoding: $0, as: UTF8.self) } ?? "" : nil
+    }
+}

@@ -1,0 +1,135 @@
+// `dead-letters redrive WORKER`: what a worker could not process goes back to where it came from.
+
+import Configuration
+import Contract
+import JSON
+import Kafka
+import Log
+import Platform
+
+/// A second chance after the code or the settings were mended. The worker reads the record as if it had just come; that it may
+/// have dealt with it already is nothing new to it, because repetitions are.
+struct WorkerRedrive {
+    enum Verdict: Equatable {
+        case back(RedrivenRecord)
+        /// A timer that could not fire is no record: there is nowhere to put it.
+        case timer
+        /// It names no topic that the worker reads: a header is no reason to write anywhere else.
+        case foreign
+    }
+
+    /// What can become of the letters of one reason.
+    private struct Tally {
+        var back = 0
+        var timers = 0
+        var foreign = 0
+    }
+
+    let query: LetterQuery
+    let worker: Contract.Worker
+    let configuration: Configuration
+    let output: Output
+
+    func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
+        let topics = scans.flatMap { scan in worker.inputs.map(names(scan.environment).topic) }
+        let publisher = query.applies ? try RedrivePublisher(configuration, topics: topics) : nil
+        defer { publisher?.close() }
+        var tallies: [String: Tally] = [:]
+        var count = 0
+        var progress = ProgressBar.standardError()
+        // Also when it ends early: what is said then begins on an empty line.
+        defer { progress.end() }
+        for scan in scans {
+            try scan.run(from: query.start, progress: { progress.update($0) { scan.topic } }) {
+                record throws(ToolFault) in
+                let letter = Letter(record, in: scan.environment)
+                guard query.matches(letter) else { return true }
+                if let limit = query.limit, count == limit { return false }
+                count += 1
+                let verdict = Self.verdict(
+                    letter.marks, key: record.copyOfKey(), value: record.copyOfValue(), written: record.timestamp ?? 0,
+                    inputs: worker.inputs.map(names(scan.environment).topic),
+                    partitions: Int32(configuration.topicPlan.partitions))
+                switch verdict {
+                case .back(let record):
+                    tallies[letter.reason, default: Tally()].back += 1
+                    publisher?.publish(record)
+                case .timer: tallies[letter.reason, default: Tally()].timers += 1
+                case .foreign: tallies[letter.reason, default: Tally()].foreign += 1
+                }
+                if let fault = publisher?.fault { throw fault }
+                return true
+            }
+        }
+        try publisher?.finish()
+        progress.end()
+        report(tallies)
+        return .done
+    }
+
+    private func names(_ environment: Contract.Environment) -> Names {
+        Names(prefix: configuration.topicPlan.prefix, environment: environment)
+    }
+
+    /// - Parameter inputs: the names of the topics that the worker reads.
+    static func verdict(
+        _ marks: LetterMarks, key: [UInt8]?, value: [UInt8]?, written: Int64, inputs: [String], partitions: Int32
+    ) -> Verdict {
+        if marks.timer != nil { return .timer }
+        guard let source = marks.source.flatMap(place), inputs.contains(source.topic) else { return .foreign }
+        // Without a key the place is where it was.
+        let partition = key.map { Partitioner.partition(of: $0, count: partitions) } ?? source.partition
+        guard partition < partitions else { return .foreign }
+        // Not one of ours: the record may have been redriven before.
+        let attempts = marks.own.last { $0.name == HeaderName.attempt }?.value
+            .flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+        let headers =
+            marks.own.filter { $0.name != HeaderName.attempt } + [
+                RecordHeader(HeaderName.attempt, "\(max(0, min(attempts ?? 0, 1_000_000)) + 1)")
+            ]
+        return .back(
+            RedrivenRecord(
+                topic: source.topic, partition: partition, key: key, value: value, headers: headers,
+                timestamp: marks.firstTimestamp ?? written))
+    }
+
+    /// `topic:partition:offset`; no name of a topic has a colon in it.
+    private static func place(_ source: String) -> TopicPartition? {
+        let parts = source.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, let partition = Int32(parts[1]), partition >= 0, Int64(parts[2]) != nil else {
+            return nil
+        }
+        return TopicPartition(String(parts[0]), partition)
+    }
+
+    private func report(_ tallies: [String: Tally]) {
+        for (reason, tally) in tallies.sorted(by: { $0.key < $1.key }) {
+            output.data(query.isJSON ? Self.json(reason, tally) : Self.text(reason, tally))
+        }
+        let back = tallies.values.reduce(0) { $0 + $1.back }
+        if tallies.isEmpty {
+            output.message("perennial dead-letters: there are none")
+        } else if query.applies {
+            output.message("perennial dead-letters: \(back) records are published where they came from")
+        } else {
+            output.message(
+                "perennial dead-letters: nothing was written; --apply publishes the \(back) that can go back")
+        }
+    }
+
+    private static func text(_ reason: String, _ tally: Tally) -> String {
+        "\(printable(reason))  can go back: \(tally.back)  timers: \(tally.timers)  of no topic that the worker reads: "
+            + "\(tally.foreign)"
+    }
+
+    private static func json(_ reason: String, _ tally: Tally) -> String {
+        var writer = JSONWriter()
+        writer.object { line in
+            line.member("reason", reason)
+            line.member("back", tally.back)
+            line.member("timers", tally.timers)
+            line.member("foreign", tally.foreign)
+        }
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,178 @@
+// `offsets show`: a group as people and programs read it. Pure.
+
+import JSON
+import Kafka
+import Log
+import Telemetry
+
+struct GroupReport {
+    private let group: GroupStanding
+    private let now: Int64
+    /// Of the partitions that have one; nil: none has.
+    let lag: Lag?
+    /// Milliseconds; nil: nothing waits, or when it was written is not known.
+    let behind: Int64?
+    let heldBack: Int64
+    /// Partitions without a position.
+    let unplaced: Int
+
+    /// - Parameter now: milliseconds since 1970.
+    init(_ group: GroupStanding, now: Int64) {
+        self.group = group
+        self.now = now
+        lag = group.partitions.compactMap(\.lag).reduce(nil) { sum, lag in sum.map { $0 + lag } ?? lag }
+        behind = group.partitions.compactMap(\.nextTimestamp).min().map { max(0, now - $0) }
+        heldBack = group.partitions.reduce(0) { $0 + ($1.ends?.heldBack ?? 0) }
+        unplaced = group.partitions.count { $0.position == nil }
+    }
+
+    private func owner(of partition: TopicPartition) -> Admin.Member? {
+        group.members.first { $0.partitions.contains(partition) }
+    }
+
+    // MARK: Text
+
+    var textLines: [String] {
+        var lines = ["group   \(printable(group.name))  \(group.state)"]
+        for member in group.members {
+            lines.append("member  \(Self.words(member))  partitions: \(member.partitions.count)")
+        }
+        if group.members.isEmpty { lines.append("member  none") }
+        lines += Self.table([Self.heading] + group.partitions.map(cells))
+        lines.append("total   \(totals)")
+        return lines
+    }
+
+    /// As the member calls itself, and where it is.
+    static func words(_ member: Admin.Member) -> String {
+        printable("\(member.instanceID ?? member.clientID)  \(member.host)")
+    }
+
+    private static let heading = [
+        "TOPIC", "PARTITION", "POSITION", "BEGINNING", "END", "HELD", "LAG", "BEHIND", "MEMBER",
+    ]
+
+    private func cells(_ standing: PartitionStanding) -> [String] {
+        let ends = standing.ends
+        let member = owner(of: standing.partition).map { printable($0.instanceID ?? $0.clientID) }
+        return [
+            standing.partition.topic, "\(standing.partition.partition)", Self.text(standing.position?.value),
+            Self.text(ends?.beginning.value), Self.text(ends?.committed.value), Self.text(ends?.heldBack),
+            standing.lag.map(Self.text) ?? "-", Self.behind(standing, now), member ?? "-",
+        ]
+    }
+
+    /// Two spaces apart, so that a shell can cut it.
+    private static func table(_ rows: [[String]]) -> [String] {
+        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            row.indices.map { $0 == row.count - 1 ? row[$0] : padded(row[$0], to: widths[$0]) }
+                .joined(separator: "  ")
+        }
+    }
+
+    private static func text(_ number: Int64?) -> String { number.map(String.init) ?? "-" }
+    private static func text(_ lag: Lag) -> String { lag.isExact ? "\(lag.count)" : "<=\(lag.count)" }
+
+    private static func behind(_ standing: PartitionStanding, _ now: Int64) -> String {
+        if let timestamp = standing.nextTimestamp { return duration(max(0, now - timestamp)) }
+        return standing.lag == .exactly(0) ? "0 s" : "-"
+    }
+
+    private var totals: String {
+        var parts = ["lag \(lag.map(Self.text) ?? "-")"]
+        if let behind { parts.append("behind \(Self.duration(behind))") }
+        if heldBack > 0 { parts.append("held back by open transactions: \(heldBack)") }
+        if unplaced > 0 { parts.append("partitions without a position: \(unplaced)") }
+        let lost = group.partitions.count(where: \.hasLostRecords)
+        if lost > 0 { parts.append("partitions whose next record was deleted before it was read: \(lost)") }
+        return parts.joined(separator: "  ")
+    }
+
+    /// Two units at most: who reads it wants to know how bad it is.
+    static func duration(_ milliseconds: Int64) -> String {
+        let seconds = milliseconds / 1000
+        switch seconds {
+        case ..<120: return "\(seconds) s"
+        case ..<7200: return "\(seconds / 60) min"
+        case ..<172_800: return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+        default: return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+        }
+    }
+
+    // MARK: JSON
+
+    /// The partitions, each on a line, and then the group with its totals. Member `kind` tells them apart.
+    var jsonLines: [String] { group.partitions.map(json) + [jsonTotals] }
+
+    private func json(_ standing: PartitionStanding) -> String {
+        let ends = standing.ends
+        return Self.object { line in
+            line.member("kind", "partition")
+            line.member("group", group.name)
+            line.member("topic", standing.partition.topic)
+            line.member("partition", standing.partition.partition)
+            line.optional("position", standing.position?.value)
+            line.optional("beginning", ends?.beginning.value)
+            line.optional("end", ends?.committed.value)
+            line.optional("endOfAll", ends?.all.value)
+            line.optional("heldBack", ends?.heldBack)
+            line.add(standing.lag)
+            line.optional("nextTimestamp", standing.nextTimestamp)
+            line.optional("behindMilliseconds", standing.nextTimestamp.map { max(0, now - $0) })
+            line.member("recordsLost", standing.hasLostRecords)
+            line.name("member")
+            if let member = owner(of: standing.partition) { line.add(member) } else { line.null() }
+        }
+    }
+
+    private var jsonTotals: String {
+        Self.object { line in
+            line.member("kind", "group")
+            line.member("group", group.name)
+            line.member("state", group.state)
+            line.name("members")
+            line.array { list in for member in group.members { list.add(member) } }
+            line.member("partitions", group.partitions.count)
+            line.member("withoutPosition", unplaced)
+            line.member("heldBack", heldBack)
+            line.add(lag)
+            line.optional("behindMilliseconds", behind)
+        }
+    }
+
+    private static func object(_ body: (inout JSONWriter) -> Void) -> String {
+        var writer = JSONWriter()
+        writer.object(body)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}
+
+extension PartitionStanding {
+    /// Retention was faster than the group.
+    fileprivate var hasLostRecords: Bool {
+        guard let position, let ends else { return false }
+        return position < ends.beginning
+    }
+}
+
+extension JSONWriter {
+    /// nil is null.
+    fileprivate mutating func optional(_ name: String, _ value: Int64?) {
+        if let value { member(name, value) } else { member(name, nil as String?) }
+    }
+
+    fileprivate mutating func add(_ lag: Lag?) {
+        optional("lag", lag?.count)
+        member("lagIsExact", lag?.isExact ?? false)
+    }
+
+    fileprivate mutating func add(_ member: Admin.Member) {
+        object { line in
+            line.member("client", member.clientID)
+            line.member("instance", member.instanceID)
+            line.member("host", member.host)
+            line.member("partitions", member.partitions.count)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// `perennial offsets show|reset`: where groups stand, and a new place for those that keep no state.
+
+import Configuration
+import Contract
+import Kafka
+import Platform
+import Settings
+
+extension Command {
+    static let offsets = Command(
+        .offsets, "Shows how far the groups are behind, and resets groups without state.",
+        operands: "show|reset [GROUP|WORKER]", operandCount: 1...2,
+        options: [
+            CommandOption(
+                "to", value: "beginning|end|TIME|PARTITION:OFFSET[,...]",
+                effect:
+                    "reset: the place of the next record to read. TIME: `2h`, `7d`, `2026-11-20` or "
+                    + "`2026-11-20T10:00:00Z` (UTC)."),
+            CommandOption("topic", value: "NAME", effect: "reset: only positions in this topic."),
+            CommandOption("format", value: "text|json", effect: "json: one object a line."),
+            CommandOption("apply", effect: "reset: sets the positions. Without it nothing is written."),
+        ],
+        details: """
+            show without a name: every group of the prefix, of both environments unless --environment names one: workers, clock,
+            replays. WORKER is entitlements, churn, consumption or clock; any other name is that of a group.
+            POSITION is the next record to read, as it is committed now. END is that of committed records; HELD is what an open
+            transaction holds back behind it. LAG counts records; where more than \(LagProbe.countLimit) offsets are left, it counts offsets from
+            the next record on, some of which may be ends of transactions: `<=`. BEHIND is the age of the next record to read.
+            reset changes every partition of the topics in which the group has positions, and only while nobody is in the group.
+            Groups of workers that keep state, of their replays and of the clock are refused.
+            Exit code 1: there is no such group, or somebody is in it. 3: Kafka did not answer.
+            """,
+        action: .configured { invocation, configuration in
+            do throws(ToolFault) {
+                let query = try OffsetsQuery(invocation, now: WallClock.milliseconds())
+                return try OffsetsRun(query: query, configuration: configuration, output: invocation.output).run()
+            } catch {
+                for line in error.lines { invocation.output.message("perennial offsets: \(line)") }
+                return error.code
+            }
+        })
+}
+
+/// One call of the command.
+struct OffsetsRun {
+    /// The whole command ends within 30 s, whatever the cluster does.
+    private static let limit: Duration = .seconds(28)
+
+    let query: OffsetsQuery
+    let configuration: Configuration
+    let output: Output
+
+    func run() throws(ToolFault) -> ExitCode {
+        let deadline = Deadline(after: Self.limit)
+        let access: ClusterAccess
+        do throws(ClusterAccess.Unreachable) {
+            access = try ClusterAccess.connect(configuration, as: "offsets", by: Deadline(after: .seconds(10)))
+        } catch {
+            throw ToolFault(error)
+        }
+        defer { access.close() }
+        let survey = try GroupSurvey(access, configuration, by: deadline)
+        defer { survey.close() }
+        switch query.verb {
+        case .show: return try show(survey)
+        case .reset(let reset): return try OffsetsReset(reset, query, output).run(survey, access.admin, by: deadline)
+        }
+    }
+
+    private func show(_ survey: GroupSurvey) throws(ToolFault) -> ExitCode {
+        let named = query.groups(of: configuration)
+        let names = if let named { named } else { try survey.groupsOfInstallation() }
+        var shown = 0
+        for name in names {
+            guard let group = try survey.group(name) else { continue }
+            if shown > 0, !query.isJSON { output.data("") }
+            shown += 1
+            let report = GroupReport(group, now: WallClock.milliseconds())
+            for line in query.isJSON ? report.jsonLines : report.textLines { output.data(line) }
+        }
+        if let silence = survey.silence { output.message("perennial offsets: \(silence)") }
+        if shown > 0 { return .done }
+        guard query.name != nil else {
+            output.message("perennial offsets: no group of this prefix is there")
+            return .done
+        }
+        output.message("perennial offsets: there is no group \(names.joined(separator: ", nor "))")
+        return .no
+    }
+}

@@ -1,0 +1,118 @@
+// What is asked for.
+
+import Configuration
+import Contract
+import Platform
+import Settings
+
+struct OffsetsQuery: Sendable {
+    enum Verb: Sendable, Equatable {
+        case show
+        case reset(Reset)
+    }
+
+    struct Reset: Sendable, Equatable {
+        var target: Target
+        /// nil: of every topic in which the group has positions.
+        var topic: String?
+        var applies: Bool
+    }
+
+    enum Target: Sendable, Equatable {
+        case beginning, end
+        /// Milliseconds since 1970.
+        case time(Int64)
+        /// By partition.
+        case offsets([Int32: Int64])
+    }
+
+    let verb: Verb
+    /// Of a group or a worker.
+    let name: String?
+    let isJSON: Bool
+
+    init(_ invocation: Invocation, now: Int64) throws(ToolFault) {
+        let format = invocation.option("format") ?? "text"
+        guard format == "text" || format == "json" else {
+            throw ToolFault(.wrongUsage, "--format must be text or json, not \(quoted(format))")
+        }
+        isJSON = format == "json"
+        name = invocation.operands.count > 1 ? invocation.operands[1] : nil
+        switch invocation.operands[0] {
+        case "show":
+            if let stray = ["to", "topic", "apply"].first(where: invocation.has) {
+                throw ToolFault(.wrongUsage, "--\(stray) belongs to reset")
+            }
+            verb = .show
+        case "reset":
+            guard let name else { throw ToolFault(.wrongUsage, "reset which group?") }
+            if let reason = Self.refusal(of: name) { throw ToolFault(.wrongUsage, reason) }
+            guard let to = invocation.option("to") else {
+                throw ToolFault(.wrongUsage, "reset to what? Name --to beginning, end, a time or PARTITION:OFFSET")
+            }
+            verb = .reset(
+                Reset(
+                    target: try Self.target(to, now: now), topic: invocation.option("topic"),
+                    applies: invocation.has("apply")))
+        default: throw ToolFault(.wrongUsage, "show or reset, not \(quoted(invocation.operands[0]))")
+        }
+    }
+
+    /// A worker stands for its groups in the environments that are looked at. nil: no name was given.
+    func groups(of configuration: Configuration) -> [String]? {
+        guard let name else { return nil }
+        let names = configuration.namedEnvironments.map {
+            Names(prefix: configuration.topicPlan.prefix, environment: $0)
+        }
+        if let worker = Worker(rawValue: name) { return names.map { $0.group(worker) } }
+        return name == "clock" ? names.map(\.clockGroup) : [name]
+    }
+
+    private static func target(_ text: String, now: Int64) throws(ToolFault) -> Target {
+        if text == "beginning" { return .beginning }
+        if text == "end" { return .end }
+        if let offsets = try offsets(text) { return .offsets(offsets) }
+        guard let time = pointInTime(text, now: now) else {
+            throw ToolFault(
+                .wrongUsage,
+                "--to takes beginning, end, 2h, 7d, 2026-11-20, 2026-11-20T10:00:00Z or PARTITION:OFFSET[,...], not "
+                    + quoted(text))
+        }
+        return .time(time)
+    }
+
+    /// nil: it is something else.
+    private static func offsets(_ text: String) throws(ToolFault) -> [Int32: Int64]? {
+        var offsets: [Int32: Int64] = [:]
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let numbers = part.split(separator: ":", omittingEmptySubsequences: false)
+            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]),
+                partition >= 0, offset >= 0
+            else { return nil }
+            guard offsets.updateValue(offset, forKey: partition) == nil else {
+                throw ToolFault(.wrongUsage, "--to names partition \(partition) twice")
+            }
+        }
+        return offsets
+    }
+
+    /// Why a group is not reset by hand; nil: it may be. Judged by the end of the name alone, because the workers of another
+    /// prefix keep their state no less.
+    static func refusal(of group: String) -> String? {
+        let parts = group.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        for (index, part) in parts.enumerated() {
+            let isPlace = index == 0 ? parts.count == 1 : Contract.Environment(rawValue: parts[index - 1]) != nil
+            let isLast = index + 1 == parts.count
+            guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
+            if Worker(rawValue: part) != nil {
+                return
+                    "offsets of workers with state are not reset by hand; use `perennial replay` (\(part) would fold records "
+                    + "into a state that has them already)"
+            }
+            if part == "clock" {
+                return "the group \(group) has no positions: its members only divide the ticking of partitions"
+            }
+        }
+        return nil
+    }
+}

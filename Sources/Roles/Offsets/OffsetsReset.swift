@@ -1,0 +1,156 @@
+// `offsets reset`: another place for a group that keeps no state.
+
+import JSON
+import Kafka
+import Log
+import Platform
+
+struct OffsetsReset {
+    struct Change: Equatable {
+        var partition: TopicPartition
+        var from: NextOffset?
+        var to: NextOffset
+    }
+
+    private let reset: OffsetsQuery.Reset
+    private let group: String
+    private let isJSON: Bool
+    private let output: Output
+
+    init(_ reset: OffsetsQuery.Reset, _ query: OffsetsQuery, _ output: Output) {
+        guard let name = query.name else { preconditionFailure("a reset names its group") }
+        self.reset = reset
+        group = name
+        isJSON = query.isJSON
+        self.output = output
+    }
+
+    func run(_ survey: GroupSurvey, _ admin: Admin, by deadline: Deadline) throws(ToolFault) -> ExitCode {
+        guard let standing = try survey.group(group) else {
+            output.message("perennial offsets: there is no group \(group)")
+            return .no
+        }
+        let changes = try changes(standing, survey)
+        for change in changes { output.data(isJSON ? Self.json(change) : Self.text(change)) }
+        guard standing.members.isEmpty else {
+            output.message(
+                "perennial offsets: nothing was written: somebody is in the group, whose positions are theirs to move. Stop "
+                    + "them first")
+            for member in standing.members { output.message("perennial offsets: \(GroupReport.words(member))") }
+            return .no
+        }
+        if changes.isEmpty {
+            output.message("perennial offsets: every position is there already")
+        } else if !reset.applies {
+            output.message("perennial offsets: nothing was written; --apply sets \(changes.count) positions")
+        } else {
+            return try apply(changes, survey, admin, by: deadline)
+        }
+        return .done
+    }
+
+    private func changes(_ standing: GroupStanding, _ survey: GroupSurvey) throws(ToolFault) -> [Change] {
+        let positions = standing.partitions.reduce(into: [TopicPartition: NextOffset]()) {
+            $0[$1.partition] = $1.position
+        }
+        let topics = try Self.topics(reset, of: positions)
+        let partitions = survey.partitions(of: topics)
+        return try Self.changes(
+            reset.target, positions,
+            try survey.asking { () throws(KafkaFault) in try survey.ends(of: partitions) },
+            at: { time throws(ToolFault) in
+                try survey.asking { () throws(KafkaFault) in try survey.offsets(at: time, in: partitions) }
+            })
+    }
+
+    /// Those in which the group has positions, or the one of them that was named.
+    static func topics(
+        _ reset: OffsetsQuery.Reset, of positions: [TopicPartition: NextOffset]
+    ) throws(ToolFault) -> [String] {
+        let known = Set(positions.keys.map(\.topic)).sorted()
+        if let topic = reset.topic {
+            guard known.contains(topic) else {
+                throw ToolFault(
+                    .wrongUsage,
+                    "the group has no position in \(topic): it has some in \(known.joined(separator: ", "))")
+            }
+            return [topic]
+        }
+        if case .offsets = reset.target, known.count > 1 {
+            throw ToolFault(
+                .wrongUsage,
+                "PARTITION:OFFSET of which topic? Name one with --topic: \(known.joined(separator: ", "))")
+        }
+        return known
+    }
+
+    /// What is to change; a position that is there already does not.
+    static func changes(
+        _ target: OffsetsQuery.Target, _ positions: [TopicPartition: NextOffset],
+        _ ends: [TopicPartition: PartitionEnds],
+        at time: (Int64) throws(ToolFault) -> [TopicPartition: NextOffset]
+    ) throws(ToolFault) -> [Change] {
+        var places: [TopicPartition: NextOffset]
+        switch target {
+        case .beginning: places = ends.mapValues(\.beginning)
+        case .end: places = ends.mapValues(\.committed)
+        case .time(let moment): places = try time(moment)
+        case .offsets(let offsets):
+            places = [:]
+            for (number, offset) in offsets.sorted(by: { $0.key < $1.key }) {
+                guard let (partition, ends) = ends.first(where: { $0.key.partition == number }) else {
+                    throw ToolFault(.wrongUsage, "there is no partition \(number)")
+                }
+                // A position outside of them would be a fault of whoever starts there.
+                guard (ends.beginning.value...ends.committed.value).contains(offset) else {
+                    throw ToolFault(
+                        .wrongUsage,
+                        "\(partition) goes from \(ends.beginning) to \(ends.committed): there is no position \(offset)")
+                }
+                places[partition] = NextOffset(offset)
+            }
+        }
+        return places.sorted { $0.key < $1.key }.compactMap { partition, place in
+            let from = positions[partition]
+            return from == place ? nil : Change(partition: partition, from: from, to: place)
+        }
+    }
+
+    private func apply(
+        _ changes: [Change], _ survey: GroupSurvey, _ admin: Admin, by deadline: Deadline
+    ) throws(ToolFault) -> ExitCode {
+        let positions = Dictionary(uniqueKeysWithValues: changes.map { ($0.partition, $0.to) })
+        let isSet = try survey.asking { () throws(KafkaFault) in
+            // A commit under way inside a transaction would come after ours, and undo it.
+            _ = try admin.offsets(ofGroup: group, by: deadline)
+            do throws(KafkaFault) {
+                try admin.setOffsets(ofGroup: group, to: positions, by: deadline)
+                return true
+            } catch {
+                if error.code == .unknownMember { return false }
+                throw error
+            }
+        }
+        output.message(
+            isSet
+                ? "perennial offsets: \(changes.count) positions are set"
+                : "perennial offsets: nothing was written: somebody has joined the group meanwhile")
+        return isSet ? .done : .no
+    }
+
+    private static func text(_ change: Change) -> String {
+        "change  \(change.partition)  \(change.from?.description ?? "none") -> \(change.to)"
+    }
+
+    private static func json(_ change: Change) -> String {
+        var writer = JSONWriter()
+        writer.object { line in
+            line.member("topic", change.partition.topic)
+            line.member("partition", change.partition.partition)
+            line.name("from")
+            if let from = change.from { line.integer(from.value) } else { line.null() }
+            line.member("to", change.to.value)
+        }
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}
