@@ -17,14 +17,12 @@ public final class WorkerMetrics: Sendable {
     let commitSeconds: Histogram
     let cycleRecords: Histogram
     let fenced: Counter
-    let uncommittedBytes: Gauge
     let revokeSeconds: Histogram
     let restoredRecords: Counter
     let restoreSeconds: Histogram
     let restoreRemaining: Gauge
     let wipes: Counter
     let replacedWriters: Counter
-    let storeBytes: Gauge
     let pollGap: Histogram
     private let metrics: Metrics
     private let worker: String
@@ -59,7 +57,6 @@ public final class WorkerMetrics: Sendable {
             "perennial_cycle_records", help: "Records of a committed cycle.",
             bounds: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000], labels: ["worker": worker])
         fenced = counter("fenced", "Sessions that ended because a younger one had the same identity.")
-        uncommittedBytes = gauge("overlay_bytes", "State of the open cycle in memory.")
         revokeSeconds = seconds(
             "revoke", "From the news that partitions go to others to the moment they were given back.")
         restoredRecords = counter("restore_records", "Records read from the changelog into a local store.")
@@ -70,7 +67,6 @@ public final class WorkerMetrics: Sendable {
             "store_wipes", "Local stores that were of no use and removed; they are restored from the changelog.")
         replacedWriters = counter(
             "producers_replaced", "Transactional producers replaced because a request may have been sent twice.")
-        storeBytes = gauge("store_bytes", "Local stores on disk, about.")
         pollGap = seconds("poll_gap", "Between two looks for records.")
     }
 
@@ -93,6 +89,17 @@ public final class WorkerMetrics: Sendable {
             "perennial_rebalances_total", help: "Times that partitions came or went.",
             labels: ["worker": worker, "kind": kind]
         ).add()
+    }
+
+    /// Seldom enough to look at every store.
+    func sizes(_ thread: Int, stores: Int, uncommitted: Int, cached: Int) {
+        func set(_ name: String, _ help: String, _ bytes: Int) {
+            metrics.gauge("perennial_\(name)", help: help, labels: ["worker": worker, "thread": "\(thread)"])
+                .set(Double(bytes))
+        }
+        set("store_bytes", "Local stores on disk, about.", stores)
+        set("overlay_bytes", "Changed state of the last cycle, in memory until it was committed.", uncommitted)
+        set("state_cache_bytes", "Entries of the state in memory.", cached)
     }
 
     func partitions(_ thread: Int, in stage: TaskStage, _ count: Int) {
@@ -118,7 +125,8 @@ final class WorkerCounts {
 
     func fired(due: Int64, by moment: Int64) {
         timersFired += 1
-        metrics.timerLateness.observe(Double(moment - due) / 1000)
+        // In floating point: a timer that was set before the first event may lie as far back as the numbers go.
+        metrics.timerLateness.observe((Double(moment) - Double(due)) / 1000)
     }
 
     func publish() {
