@@ -11,7 +11,8 @@ public enum SettingTable {
         "topic.prefix", default: "appstore", .topicPrefix, for: .onTopics,
         "First part of the names of topics and groups.")
     static let environment = setting(
-        "environment", default: "production", note: "`topics`: both", .choice as SettingKind<Contract.Environment>,
+        "environment", default: "production", note: "`topics`, `dead-letters`, `offsets`: both",
+        .choice as SettingKind<Contract.Environment>,
         for: .onTopics,
         "Picks the topics that are read. Ingest serves both and routes by the verified environment; `POST /usage` writes "
             + "to this one.")

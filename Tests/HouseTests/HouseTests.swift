@@ -130,6 +130,22 @@ import Testing
         for name in names { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
     }
 
+    @Test func `names in the README every metric of a worker`() throws {
+        let readme = try String(contentsOf: repository.appendingPathComponent("README.md"), encoding: .utf8)
+        var names: Set<String> = []
+        for file in try SourceFile.all(below: "Sources/Runtime") {
+            let text = file.lines.joined(separator: "\n")
+            names.formUnion(text.matches(of: #/"(perennial_[a-z_]+)"/#).map { String($0.1) })
+            // The short forms of WorkerMetrics: kind, name.
+            for match in text.matches(of: #/= (counter|gauge|seconds)\(\s*"([a-z_]+)"/#) {
+                let ending = ["counter": "_total", "seconds": "_seconds"][String(match.1), default: ""]
+                names.insert("perennial_\(match.2)\(ending)")
+            }
+        }
+        #expect(names.count > 25)
+        for name in names.sorted() { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
+    }
+
     @Test func `has a list of mutants that fits the sources`() throws {
         let verdict = try run(repository.appendingPathComponent("Tests/Mutants/run.sh").path, "--check")
         #expect(verdict.code == 0, "\(verdict.words)")

@@ -33,4 +33,22 @@ struct ToolFault: Error, Equatable {
             throw ToolFault(error)
         }
     }
+
+    /// An election is over sooner.
+    private static let patience: Duration = .seconds(10)
+
+    /// Asks again what wants to be asked again: while leaders change, or a topic is new, brokers refuse for a moment.
+    static func persisting<Answer>(
+        until deadline: Deadline? = nil, _ body: () throws(KafkaFault) -> Answer
+    ) throws(ToolFault) -> Answer {
+        let end = Deadline(after: min(patience, deadline?.remaining ?? patience))
+        while true {
+            do throws(KafkaFault) {
+                return try body()
+            } catch {
+                if error.remedy != .retrySameCall || end.hasPassed { throw ToolFault(error) }
+                pause(for: .milliseconds(100))
+            }
+        }
+    }
 }

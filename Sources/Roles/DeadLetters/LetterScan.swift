@@ -49,7 +49,7 @@ struct LetterScan: Sendable {
             throw ToolFault(error)
         }
         defer { consumer.close(by: Deadline(after: .seconds(5))) }
-        var (starts, ends, begin) = try ToolFault.asking { () throws(KafkaFault) in try range(start, consumer) }
+        var (starts, ends, begin) = try ToolFault.persisting { () throws(KafkaFault) in try range(start, consumer) }
         ends = ends.filter { starts[$0.key, default: $0.value] < $0.value }
         starts = starts.filter { ends[$0.key] != nil }
         let total = ends.reduce(0) { $0 + $1.value.value - starts[$1.key, default: $1.value].value }

@@ -10,8 +10,6 @@ import Platform
 final class GroupSurvey {
     /// Kafka's word for a group that is not there, or has neither members nor positions any more.
     private static let absent = "Dead"
-    /// An election is over sooner.
-    private static let patience: Duration = .seconds(10)
 
     private let admin: Admin
     private let configuration: Configuration
@@ -76,17 +74,8 @@ final class GroupSurvey {
         return GroupStanding(name: name, state: state, members: members, partitions: standings)
     }
 
-    /// Asks again what wants to be asked again: while leaders change, or a topic is new, brokers refuse for a moment.
     func asking<Answer>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {
-        let patience = Deadline(after: min(Self.patience, deadline.remaining))
-        while true {
-            do throws(KafkaFault) {
-                return try body()
-            } catch {
-                if error.remedy != .retrySameCall || patience.hasPassed { throw ToolFault(error) }
-                pause(for: .milliseconds(100))
-            }
-        }
+        try ToolFault.persisting(until: deadline, body)
     }
 
     /// Newer protocols say of a group that is not there that it is not found; the older ones call it dead.
