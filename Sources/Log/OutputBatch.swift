@@ -23,9 +23,11 @@ public final class OutputBatch {
         let bytes: Int
     }
 
-    public private(set) var records: [Record] = []
-    private var bytes: [UInt8] = []
-    private var open: Record?
+    // Unchecked: the checks at run time are a fiftieth of a worker's whole loop. What they would find, a change of the batch inside
+    // a closure that it has lent its bytes to, is against the rules of `withRecord` and `forEachHeader`.
+    @exclusivity(unchecked) public private(set) var records: [Record] = []
+    @exclusivity(unchecked) private var bytes: [UInt8] = []
+    @exclusivity(unchecked) private var open: Record?
 
     public init() {}
 
@@ -101,7 +103,7 @@ public final class OutputBatch {
         bytes.removeAll(keepingCapacity: true)
     }
 
-    // MARK: For logs
+    // MARK: For logs; the batch must not change inside the closures.
 
     /// Calls with key and value of a record; a nil address is null.
     public func withRecord<R>(
@@ -143,7 +145,8 @@ public final class OutputBatch {
     private func keep(_ span: Span<UInt8>?) -> Range<Int>? {
         guard let span else { return nil }
         let start = bytes.count
-        span.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        // A buffer of bytes is copied in one step, a raw one byte by byte.
+        span.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         return start..<bytes.count
     }
 
@@ -154,7 +157,7 @@ public final class OutputBatch {
 
     private func put(_ buffer: UnsafeRawBufferPointer) {
         put(count: Int32(buffer.count))
-        bytes.append(contentsOf: buffer)
+        bytes.append(contentsOf: buffer.assumingMemoryBound(to: UInt8.self))
     }
 
     /// Before the bytes of a name or value; -1 is null.

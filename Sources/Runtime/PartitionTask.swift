@@ -309,7 +309,7 @@ final class PartitionTask {
 
     /// The log has it: now the store. What fails here is healed by the changelog.
     func committed(changelogEnd: NextOffset, at now: Int64) throws(StoreFault) {
-        pendingNote.changelog = changelogEnd
+        pendingNote.changelog = max(changelogEnd, note.changelog)
         pendingNote.writtenAt = now
         changes.removeAll()
         for timer in staleTimers { try removeStale(timer) }

@@ -25,6 +25,9 @@ public final class Turn {
     private let constantHeaders: [EncodedHeaders]
     let cache: EntryCache
     var timers: TimerQueue
+    /// What a log takes in one record, less what headers may need. A larger one would stop the worker for ever.
+    static let limitBytes = 900_000
+    private var isTooLarge = false
     /// Why a read failed: no fault of the record.
     private(set) var storeFault: StoreFault?
 
@@ -74,6 +77,7 @@ public final class Turn {
     public func emit(
         _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
+        if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
         outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
         nextID()
         outputs.header("id", id.span)
@@ -128,6 +132,10 @@ public final class Turn {
         var failure: ProcessFailure?
         do throws(ProcessFailure) { try body() } catch { failure = error }
         if let fault = storeFault.take() { throw fault }
+        if isTooLarge, failure == nil {
+            failure = ProcessFailure("too_large", "an output or a state is larger than \(Self.limitBytes) bytes")
+        }
+        isTooLarge = false
         if failure == nil {
             for timer in timersSet { timers.set(timer) }
         } else {
@@ -159,6 +167,7 @@ public final class Turn {
 
     fileprivate func put(_ value: Span<UInt8>, in entry: Entry) {
         willChange(entry)
+        if value.count + entry.key.count > Self.limitBytes { isTooLarge = true }
         value.withUnsafeBytes { entry.value = [UInt8]($0) }
         entry.format = definition.stateFormat
         cache.changed(entry)

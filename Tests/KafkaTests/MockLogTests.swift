@@ -163,7 +163,7 @@ extension `On the mock cluster` {
             #expect(session.appendedEnd(topic: 0, partition: 0) == nil)
             #expect(session.appendedEnd(topic: 0, partition: 9) == nil)
             // Of the last commit only, and not of what is taken back.
-            try session.append(outputs(1))
+            try session.append(outputs(1, partition: 1))
             try session.abort()
             #expect(session.appendedEnd(topic: 0, partition: 1) == NextOffset(1_000))
             try session.append(outputs(1))

@@ -41,7 +41,7 @@ private final class ServiceBench: Sendable {
         configuration.threads = threads
         let (health, metrics) = (Health(), Metrics())
         let service = WorkerService(
-            { ledger }, log: log, stores: MemoryStores(), configuration, health: health, metrics: metrics,
+            { [ledger] in ledger }, log: log, stores: MemoryStores(), configuration, health: health, metrics: metrics,
             logger: Logger(level: .error, format: .text) { _ in })
         try service.start { error in self.failures.withLock { $0.append("\(name): \(error)") } }
         return Running(service: service, health: health, metrics: metrics)
