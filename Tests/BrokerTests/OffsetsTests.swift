@@ -129,6 +129,11 @@ extension RealBroker {
                 #expect(end[0]["position"] as? Int == 4 && end[0]["end"] as? Int == 5)
                 #expect(end[0]["lag"] as? Int == 0, "the end of a transaction is nothing to read")
 
+                let reset = try await reading.offsets(["reset", group, "--to", "beginning", "--apply"])
+                #expect(reset.code == 3, "the commit that is pending would undo it")
+                #expect(reset.standardError.contains("nothing was written: the positions of \(group) are not settled"))
+                #expect(try await reading.shown([group])[0]["position"] as? Int == 1)
+
                 try producer.abort()
                 producer.close(by: Deadline(after: patience))
                 consumer.close(by: Deadline(after: patience))

@@ -38,6 +38,7 @@ import Testing
     /// Port 1 of loopback: nobody listens there.
     @Test(arguments: [
         (["check"], 1, "wrong   kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
+        (["offsets", "show"], 3, "perennial offsets: no connection"),
     ])
     func `ends in time with the exit code of the contract`(command: [String], code: Int, words: String) async throws {
         let (outcome, taken) = try await timed(command + ["--kafka.bootstrap.servers", "127.0.0.1:1"])

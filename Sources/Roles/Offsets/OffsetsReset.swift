@@ -12,6 +12,9 @@ struct OffsetsReset {
         var to: NextOffset
     }
 
+    /// A commit takes milliseconds: one that takes longer is of somebody who hangs or is gone.
+    private static let commitLimit: Duration = .seconds(5)
+
     private let reset: OffsetsQuery.Reset
     private let group: String
     private let isJSON: Bool
@@ -120,9 +123,8 @@ struct OffsetsReset {
         _ changes: [Change], _ survey: GroupSurvey, _ admin: Admin, by deadline: Deadline
     ) throws(ToolFault) -> ExitCode {
         let positions = Dictionary(uniqueKeysWithValues: changes.map { ($0.partition, $0.to) })
+        try waitForCommits(admin, by: deadline)
         let isSet = try survey.asking { () throws(KafkaFault) in
-            // A commit under way inside a transaction would come after ours, and undo it.
-            _ = try admin.offsets(ofGroup: group, by: deadline)
             do throws(KafkaFault) {
                 try admin.setOffsets(ofGroup: group, to: positions, by: deadline)
                 return true
@@ -136,6 +138,19 @@ struct OffsetsReset {
                 ? "perennial offsets: \(changes.count) positions are set"
                 : "perennial offsets: nothing was written: somebody has joined the group meanwhile")
         return isSet ? .done : .no
+    }
+
+    /// A commit under way inside a transaction would come after ours, and undo it.
+    private func waitForCommits(_ admin: Admin, by deadline: Deadline) throws(ToolFault) {
+        do throws(KafkaFault) {
+            _ = try admin.offsets(ofGroup: group, by: Deadline(after: min(Self.commitLimit, deadline.remaining)))
+        } catch {
+            guard error.remedy == .retrySameCall else { throw ToolFault(error) }
+            throw ToolFault(
+                .gaveUp,
+                "nothing was written: the positions of \(group) are not settled, as when somebody has committed some in a "
+                    + "transaction that is still open. Wait for its end (\(error.words))")
+        }
     }
 
     private static func text(_ change: Change) -> String {
