@@ -139,7 +139,7 @@ public final class Consumer {
     /// The partitions owned now, sorted.
     public var assignment: [TopicPartition] { readings.partitions }
 
-    /// For `sendOffsets`; take it fresh each time, the generation changes with every rebalance.
+    /// For `sendOffsets`; the generation changes with every rebalance.
     public func groupMetadata() throws(KafkaFault) -> GroupMetadata {
         guard let metadata = rd_kafka_consumer_group_metadata(raw) else {
             throw KafkaFault(.rebuildClient, .invalidConfiguration, operation: "read the group's metadata")

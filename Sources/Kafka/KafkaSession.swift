@@ -81,6 +81,17 @@ final class KafkaSession: LogSession {
         }
     }
 
+    /// The generation in which the partitions were given. Not asked for afresh at each commit: the library forgets the generation
+    /// on its own thread as soon as it hears that the group has moved on, and a group without members takes positions from
+    /// whoever names none.
+    private final class Membership {
+        let metadata: GroupMetadata
+
+        init(_ metadata: consuming GroupMetadata) { self.metadata = metadata }
+    }
+
+    private var membership: Membership?
+
     /// - Parameter body: calls into Kafka. A fault that ends the session is kept.
     private func calling<Answer>(_ body: () throws(KafkaFault) -> Answer) throws(LogFault) -> Answer {
         if let failure { throw failure }
@@ -122,13 +133,17 @@ final class KafkaSession: LogSession {
         }
         try calling { () throws(KafkaFault) in
             lender.forgetTopics()
+            membership = Membership(try consumer.groupMetadata())
             try consumer.take(starts.filter { partitions.contains($0.key) }, paused: paused)
         }
     }
 
     func giveBack() throws(LogFault) {
+        if let failure { throw failure }
         switch consumer.unanswered {
-        case .revoked, .lost: consumer.giveBack()
+        case .revoked, .lost:
+            membership = nil
+            consumer.giveBack()
         default: throw misuse("partitions are given back when the group has asked for them, and once")
         }
     }
@@ -186,10 +201,20 @@ final class KafkaSession: LogSession {
 
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
         try calling { () throws(KafkaFault) in
-            if producer.state != .inTransaction && positions.isEmpty { return }
+            if producer.state != .inTransaction && positions.isEmpty {
+                deliveries.begin()
+                return deliveries.commit()
+            }
             try requireOwned(positions)
             try begin()
-            if !positions.isEmpty { try producer.sendOffsets(positions, of: consumer.groupMetadata()) }
+            if !positions.isEmpty {
+                guard let membership else {
+                    throw KafkaFault(
+                        .abortTransaction, .illegalGeneration, operation: "commit positions",
+                        detail: "the group has given this member no partitions")
+                }
+                try producer.sendOffsets(positions, of: membership.metadata)
+            }
             try producer.commit()
             deliveries.commit()
         }

@@ -18,11 +18,15 @@ final class EntryCache {
     private var buffer: [UInt8] = []
 
     private let store: any PartitionStore
-    private let limitBytes: Int
+    private let formats: ClosedRange<UInt8>
+    /// Of what is not changed; beyond it some is dropped.
+    var limitBytes: Int
 
-    init(store: any PartitionStore, limitBytes: Int) {
+    /// - Parameter formats: of values that this build reads.
+    init(store: any PartitionStore, limitBytes: Int, formats: ClosedRange<UInt8> = 0...UInt8.max) {
         self.store = store
         self.limitBytes = limitBytes
+        self.formats = formats
     }
 
     // MARK: Looking up
@@ -48,6 +52,12 @@ final class EntryCache {
         }
         guard let (value, format, timers) = EntryCoding.decode(buffer) else {
             throw StoreFault(.corrupt, "an entry of the state cannot be read: wipe this partition's state")
+        }
+        guard formats.contains(format) else {
+            throw StoreFault(
+                .format,
+                "a value in the state has the format \(format), and this build reads \(formats.lowerBound) to "
+                    + "\(formats.upperBound): start the build that wrote it, or rebuild the state from the beginning")
         }
         return Entry(key: bytes, hash: hash, value: value, format: format, timers: timers)
     }

@@ -28,6 +28,7 @@ final class PartitionTask {
     enum PauseReason: Equatable {
         case newerSchema(String)
         case tooManyLetters(String)
+        case unreadableState(String)
     }
 
     /// Fired before a commit comes in between, so that a mass of them does not hold it up.
@@ -87,7 +88,9 @@ final class PartitionTask {
         emitted = note.emitted
         breakers = inputs.map { _ in Breaker() }
         committedBreakers = breakers
-        cache = EntryCache(store: store, limitBytes: cacheBytes)
+        cache = EntryCache(
+            store: store, limitBytes: cacheBytes,
+            formats: min(definition.oldestReadableFormat, definition.stateFormat)...definition.stateFormat)
         turn = Turn(
             definition, partition: partition, outputs: outputs, cache: cache, timers: TimerQueue(store: store))
     }
@@ -95,6 +98,16 @@ final class PartitionTask {
     // MARK: Records
 
     func handle(_ record: borrowing RecordView) throws(StoreFault) -> Outcome {
+        do throws(StoreFault) {
+            return try deal(with: record)
+        } catch {
+            guard error.cause == .format else { throw error }
+            emitted = record.topic == 0 ? turn.emitted : emitted
+            return .pause(.unreadableState(error.words))
+        }
+    }
+
+    private func deal(with record: borrowing RecordView) throws(StoreFault) -> Outcome {
         let input = record.topic
         // What was dealt with before a rewind, or lies before the start, may come again.
         guard record.offset >= next[input].value else { return .done }
@@ -123,7 +136,7 @@ final class PartitionTask {
         turn.begin(input: inputs[input], isTable: true, offset: record.offset, emitted: 0)
         if let key = record.key {
             let home = Partitioner.partition(of: key, count: definition.partitions)
-            if home != partition {
+            if home != partition, Self.size(of: record, record.headers) <= Turn.limitBytes {
                 reroute(record, to: home, input)
                 finish(record)
                 return .done
@@ -191,11 +204,22 @@ final class PartitionTask {
             // It was moved or cancelled meanwhile.
             guard entry.due(timer.kind) == timer.due else {
                 staleTimers.append(timer)
+                // After a restore there may be very many.
+                isTouched = true
+                firedInCycle += 1
+                if firedInCycle >= Self.timersPerCycle { return false }
                 continue
             }
             turn.removeFired(timer.kind, of: entry)
             isTouched = true
-            let failure = try fire(timer, of: entry)
+            let failure: ProcessFailure?
+            do throws(StoreFault) {
+                failure = try fire(timer, of: entry)
+            } catch {
+                // It has not fired.
+                entry.setTimer(timer.kind, due: timer.due)
+                throw error
+            }
             if let failure { addLetter(of: timer, failure) }
             let isPoison = failure == Self.crash
             counts.fired(due: timer.due, by: moment)
@@ -233,10 +257,29 @@ final class PartitionTask {
     /// The record as it was, and behind its own headers why it is here.
     private func addLetter(of record: borrowing RecordView, _ input: Int, _ failure: ProcessFailure) {
         outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: record.timestamp)
-        for header in record.headers { outputs.header(header) }
+        let headers = record.headers
+        let size = Self.size(of: record, headers)
+        // Unchanged, unless the log would not take it: then what fits, and `source` names the whole.
+        let isCut = size > Turn.limitBytes
+        for header in headers where !isCut || header.name.utf8.count + (header.value?.count ?? 0) < 1000 {
+            outputs.header(header)
+        }
         addReason(failure, firstTimestamp: record.timestamp)
-        outputs.end(key: record.key, value: record.value)
+        if isCut {
+            outputs.header("truncated", Array("\(size)".utf8).span)
+            let (key, value) = (record.copyOfKey() ?? [], record.copyOfValue() ?? [])
+            let (keyPart, valuePart) = (Array(key.prefix(100_000)), Array(value.prefix(Turn.limitBytes / 2)))
+            outputs.end(key: keyPart.span, value: valuePart.span)
+        } else {
+            outputs.end(key: record.key, value: record.value)
+        }
         counts.letter(failure.reason, isTable: input != 0)
+    }
+
+    private static func size(of record: borrowing RecordView, _ headers: [RecordHeader]) -> Int {
+        headers.reduce((record.key?.count ?? 0) + (record.value?.count ?? 0)) {
+            $0 + $1.name.utf8.count + ($1.value?.count ?? 0) + 8
+        }
     }
 
     private func addLetter(of timer: TimerEntry, _ failure: ProcessFailure) {
@@ -260,6 +303,12 @@ final class PartitionTask {
     }
 
     // MARK: Commit
+
+    /// Of what the cache keeps beside that.
+    var cacheLimit: Int {
+        get { cache.limitBytes }
+        set { cache.limitBytes = newValue }
+    }
 
     /// What is not in the log or the store yet.
     var uncommittedBytes: Int { cache.dirtyBytes }

@@ -61,8 +61,9 @@ package final class Restorer: Sendable {
 
     /// A little work; waits at most `wait` for some.
     package func step(wait: Duration) {
-        let isIdle = work.withLock { $0.isIdle }
-        let news = words.take(waiting: isIdle ? wait : .zero)
+        // After a fault as well: brokers in trouble are not asked again at once.
+        let rests = work.withLock { $0.isIdle || $0.hasFailed }
+        let news = words.take(waiting: rests ? wait : .zero)
         work.withLock { work in
             for word in news {
                 switch word {
@@ -133,6 +134,9 @@ private struct RestoreWork: ~Copyable {
         self.remaining = remaining
     }
 
+    /// The last step met a fault.
+    private(set) var hasFailed = false
+
     var isIdle: Bool { waiting.isEmpty && running.isEmpty }
 
     mutating func add(_ order: RestoreOrder) { waiting.append(order) }
@@ -162,6 +166,7 @@ private struct RestoreWork: ~Copyable {
 
     mutating func step(wait: Duration) {
         guard !isIdle else { return }
+        hasFailed = false
         do throws(LogFault) {
             let reader = try openReader()
             try begin(reader)
@@ -169,7 +174,7 @@ private struct RestoreWork: ~Copyable {
             try reader.poll(into: batch, limit: 1000, wait: wait)
             try take(reader)
             batch.removeAll()
-            finish(reader)
+            try finish(reader)
             tellRemaining()
         } catch {
             fail(error)
@@ -213,12 +218,13 @@ private struct RestoreWork: ~Copyable {
         // end at what is committed now would miss what is settled in a moment.
         let ends = try reader.ends(.all, of: partitions, by: deadline)
         let beginnings = try reader.beginnings(of: partitions, by: deadline)
+        // All or none: an order that is begun twice would be answered twice.
+        for partition in partitions where ends[partition] == nil || beginnings[partition] == nil {
+            throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+        }
         for order in waiting {
             let partition = partition(order)
-            guard let end = ends[partition], let beginning = beginnings[partition] else {
-                throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
-            }
-            begin(order, beginning, end)
+            begin(order, beginnings[partition]!, ends[partition]!)
         }
         waiting = []
         running.sort { $0.order.partition < $1.order.partition }
@@ -281,7 +287,9 @@ private struct RestoreWork: ~Copyable {
             }
         }
         for restore in running {
-            restore.position = max(restore.position, reader.position(of: partition(restore.order)) ?? restore.position)
+            // No further than was asked for: what lies behind was not looked at, and the store must not claim it.
+            let position = reader.position(of: partition(restore.order)) ?? restore.position
+            restore.position = min(restore.end, max(restore.position, position))
         }
         for restore in running
         where restore.changed >= Self.recordsPerWrite || restore.changes.bytes.count >= Self.bytesPerWrite {
@@ -341,17 +349,19 @@ private struct RestoreWork: ~Copyable {
 
     // MARK: The end
 
-    private mutating func finish(_ reader: any LogReader) {
+    private mutating func finish(_ reader: any LogReader) throws(LogFault) {
         for restore in running where restore.position >= restore.end {
             if restore.records > 0 || restore.note != nil, !write(restore, .process) { continue }
-            running.removeAll { $0 === restore }
-            answer(restore.order, outcome(of: restore, reader))
+            // A fault here leaves it in the list, to be asked for again.
+            let outcome = try outcome(of: restore, reader)
+            drop(restore)
+            answer(restore.order, outcome)
         }
     }
 
     /// Position and state are one, or nothing can be said: where the group says something else than the state, somebody has set
     /// the one or lost the other.
-    private func outcome(of restore: Restore, _ reader: any LogReader) -> RestoreReply.Outcome {
+    private func outcome(of restore: Restore, _ reader: any LogReader) throws(LogFault) -> RestoreReply.Outcome {
         var next: [NextOffset] = []
         for input in definition.inputs {
             let partition = TopicPartition(input.topic, restore.order.partition)
@@ -362,15 +372,11 @@ private struct RestoreWork: ~Copyable {
             case (nil, let known?): next.append(known)
             case (let committed?, nil) where restore.note != nil: next.append(committed)
             case (nil, nil):
-                do throws(LogFault) {
-                    guard
-                        let start = try reader.beginnings(of: [partition], by: Deadline(after: Self.patience))[
-                            partition]
-                    else { return .refused("the beginning of \(partition) is not known") }
-                    next.append(start)
-                } catch {
-                    return .refused(error.words)
+                let start = try reader.beginnings(of: [partition], by: Deadline(after: Self.patience))[partition]
+                guard let start else {
+                    throw LogFault(.retrySameCall, .timedOut, "the beginning of \(partition) is not known")
                 }
+                next.append(start)
             case (let committed?, let known):
                 return .refused(
                     "the group \(definition.group) is at \(committed) of \(partition), and the state of this worker at "
@@ -382,15 +388,21 @@ private struct RestoreWork: ~Copyable {
     }
 
     private mutating func fail(_ fault: LogFault) {
+        hasFailed = true
+        batch.removeAll()
+        if fault.remedy == .retrySameCall { return }
         dropReader()
-        switch fault.remedy {
-        case .retrySameCall, .rewind, .rebuild: return
-        case .stop:
-            let words = fault.words
-            for order in waiting + running.map(\.order) { answer(order, .refused(words)) }
-            waiting = []
+        // Of one partition: a look at the beginnings tells of which.
+        if fault.cause == .positionGone {
+            waiting += running.map(\.order)
             running = []
+            return
         }
+        guard fault.remedy == .stop else { return }
+        let words = fault.words
+        for order in waiting + running.map(\.order) { answer(order, .refused(words)) }
+        waiting = []
+        running = []
     }
 
     private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome) {

@@ -15,7 +15,8 @@ public final class Turn {
     }
 
     public let partition: Int32
-    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time.
+    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time. For rows of
+    /// a table that come before the first event 0.
     public internal(set) var clock = Int64.min
     /// What outputs get: that of the record, or the due time of the timer.
     public internal(set) var timestamp: Int64 = 0
@@ -122,7 +123,7 @@ public final class Turn {
     func run(clock: Int64, timestamp: Int64, _ body: () throws(ProcessFailure) -> Void) throws(StoreFault)
         -> ProcessFailure?
     {
-        self.clock = clock
+        self.clock = max(clock, 0)
         self.timestamp = timestamp
         number += 1
         journal.removeAll(keepingCapacity: true)
@@ -131,7 +132,12 @@ public final class Turn {
         let emittedBefore = emitted
         var failure: ProcessFailure?
         do throws(ProcessFailure) { try body() } catch { failure = error }
-        if let fault = storeFault.take() { throw fault }
+        if let fault = storeFault.take() {
+            takeBack()
+            emitted = emittedBefore
+            isTooLarge = false
+            throw fault
+        }
         if isTooLarge, failure == nil {
             failure = ProcessFailure("too_large", "an output or a state is larger than \(Self.limitBytes) bytes")
         }
@@ -183,6 +189,7 @@ public final class Turn {
 
     fileprivate func setTimer(_ kind: UInt8, due: Int64?, in entry: Entry) {
         precondition(entry.value != nil, "a timer belongs to a value: put that first")
+        precondition(kind < .max, "kinds of timers are 0 to 254")
         let due = due.map { max($0, clock == .max ? .max : clock + 1) }
         guard entry.due(kind) != due else { return }
         willChange(entry)

@@ -37,6 +37,7 @@ public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
 package final class Worker {
     /// Records of one look; what a processor does with them is appended before the next.
     private static let recordsPerPoll = 250
+    private static let rewindLimit = 20
     private static let idleWait: Duration = .milliseconds(100)
     private static let answerLimit: Duration = .seconds(60)
 
@@ -81,9 +82,13 @@ package final class Worker {
     private let batch = RecordBatch()
     private let outputs = OutputBatch()
     private let replies = Mailbox<RestoreReply>(capacity: .max)
+    /// Taken from `replies` and not dealt with yet.
+    private var unheard: [RestoreReply] = []
     private var tokens: UInt64 = 0
     private var fencedAt: [Duration] = []
     private var failures = 0
+    /// Without a commit between them.
+    private var rewinds = 0
     private var nextOpening: Duration = .zero
     private var openingRetry: Duration = .zero
     private var nextSizes: Duration = .zero
@@ -298,6 +303,7 @@ package final class Worker {
         metrics.commitSeconds.observe(environment.elapsed() - begin)
         metrics.cycleRecords.observe(Double(cycleRecords))
         failures = 0
+        rewinds = 0
         endCycle()
     }
 
@@ -318,13 +324,24 @@ package final class Worker {
         case .rebuild:
             say(.warning, "the session has ended; opening another", fault.words)
             try rebuild(after: fault.cause == .fenced ? .fenced : .other)
-        case .stop: throw WorkerEnd(fault.words)
+        case .stop:
+            rollBack()
+            throw WorkerEnd(fault.words)
         }
     }
 
     /// An everyday path: the group has moved on, or a record was not delivered.
     private func rewind(_ fault: LogFault) throws(WorkerEnd) {
         guard let session else { return }
+        rewinds += 1
+        if rewinds > Self.rewindLimit {
+            say(.warning, "cycles are taken back again and again; opening another session", fault.words)
+            try rebuild(after: .delivery, pause: .seconds(5))
+            sessionTrouble = "cycles are taken back again and again: \(fault.words)"
+            return
+        }
+        // The first time at once: that is a rebalance. Then a little later each time.
+        if rewinds > 1 { environment.pause(min(.milliseconds(500), .milliseconds(5 << min(rewinds, 8)))) }
         metrics.abort(fault.cause == .generation ? .generation : .delivery)
         say(.info, "a cycle was taken back; reading it again", fault.words)
         do throws(LogFault) {
@@ -350,8 +367,9 @@ package final class Worker {
     private func rebuild(after cause: WorkerMetrics.AbortCause, pause: Duration = .zero) throws(WorkerEnd) {
         metrics.abort(cause)
         rollBack()
-        session?.close(by: Deadline(after: .seconds(10)))
+        let isGone = session?.close(by: Deadline(after: .seconds(10))) ?? true
         session = nil
+        if !isGone { throw WorkerEnd("the client of Kafka does not end; a new process has to take its place") }
         sessionTrouble = "its session has ended; a new one is being opened"
         endSlots()
         let now = environment.elapsed()
@@ -373,8 +391,8 @@ package final class Worker {
         fencedAt = fencedAt.filter { now - $0 < window } + [now]
         if fencedAt.count < 2 { return }
         throw WorkerEnd(
-            "another process works as \(options.identity): it has taken over twice within \(window.wholeMilliseconds / 1000) s. "
-                + "Give every replica a worker.slot of its own; this one ends")
+            "another process works as \(options.identity), or Kafka has taken this one for dead: it was fenced twice within "
+                + "\(window.wholeMilliseconds / 1000) s. Give every replica a worker.slot of its own; this one ends")
     }
 
     // MARK: Sessions
@@ -484,7 +502,13 @@ package final class Worker {
         case .open: try openStore(slot, number)
         case .restore: restore(slot, number)
         case .cancelRestore: restorer.cancel(slot.token)
-        case .resume: try resume(slot, number)
+        case .resume:
+            do {
+                try resume(slot, number)
+            } catch let fault as LogFault {
+                // To read the cycle again would leave the partition paused for ever.
+                throw LogFault(fault.remedy == .stop ? .stop : .rebuild, fault.cause, fault.words)
+            }
         case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
         case .rollBack: slot.task?.rollBack()
         case .closeStore: try closeStore(slot)
@@ -522,7 +546,7 @@ package final class Worker {
                 )
                 try closeStore(slot)
                 try tell(slot, number, useless(slot, error.words))
-            case .system:
+            case .system, .format:
                 slot.trouble = error.words
                 try tell(slot, number, .refuse)
             }
@@ -574,7 +598,10 @@ package final class Worker {
     }
 
     private func takeReplies(_ session: any LogSession, _ now: Duration) throws {
-        for reply in replies.take(waiting: .zero) {
+        unheard += replies.take(waiting: .zero)
+        // One by one: what follows from a reply may throw, and the others are heard at the next look.
+        while !unheard.isEmpty {
+            let reply = unheard.removeFirst()
             let number = reply.order.partition
             guard let slot = slots[number], slot.token == reply.order.token else {
                 preconditionFailure("the restorer answers each order once")
@@ -602,7 +629,9 @@ package final class Worker {
 
     /// Without a session there is nobody to work for: stores that come home are closed.
     private func collectReplies() {
-        for reply in replies.take(waiting: .zero) {
+        unheard += replies.take(waiting: .zero)
+        while !unheard.isEmpty {
+            let reply = unheard.removeFirst()
             guard let slot = slots[reply.order.partition] else { continue }
             slot.store = reply.order.store
             do {
@@ -627,6 +656,8 @@ package final class Worker {
                 crashes: options.crashNotes?.notes(number))
         }
         slot.task = task
+        // All partitions share what the setting gives.
+        for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)
         let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
         try session.seek(to: task.positions)
@@ -639,7 +670,7 @@ package final class Worker {
         _ slot: Slot, _ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession
     ) throws {
         switch reason {
-        case .newerSchema(let words), .tooManyLetters(let words): slot.trouble = words
+        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words): slot.trouble = words
         }
         try tell(slot, number, .pause)
     }

@@ -177,6 +177,9 @@ public final class WorkerService: ServicePart {
             }
         } catch {
             failed(error)
+            // Nobody has said yet by when to be gone.
+            _ = worker.stop(by: Deadline(after: .seconds(10)))
+            return
         }
         let deadline = stopDeadline.withLock { $0 }
         if !worker.stop(by: deadline) { isClean.store(false, ordering: .relaxed) }

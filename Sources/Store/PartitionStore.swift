@@ -7,6 +7,8 @@ public struct StoreFault: Error, Equatable, CustomStringConvertible {
         case locked
         /// The bytes on disk make no sense: wiping and restoring helps.
         case corrupt
+        /// A value is in a format that this build does not read: a person has to start another build.
+        case format
         /// Disk full, no right, or whatever else the system says.
         case system
     }

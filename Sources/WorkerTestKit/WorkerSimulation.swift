@@ -118,11 +118,13 @@ public final class WorkerSimulation {
     }
 
     /// One look for records by the worker and one by its restorer. A process that the log's faults have killed is gone afterwards.
-    public func step(_ process: Process) {
+    /// They are threads of their own in a real process: `restorerFirst` lets the other one go ahead.
+    public func step(_ process: Process, restorerFirst: Bool = false) {
         guard let worker = process.worker, let restorer = process.restorer else { return }
         do throws(WorkerEnd) {
+            if restorerFirst { restorer.step(wait: .zero) }
             try worker.step()
-            restorer.step(wait: .zero)
+            if !restorerFirst { restorer.step(wait: .zero) }
         } catch {
             process.end = error
             crash(process)

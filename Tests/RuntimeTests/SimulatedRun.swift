@@ -65,7 +65,9 @@ struct SimulatedRun {
     private mutating func play(_ round: Int) throws {
         try feed()
         for process in simulation.processes where frozenUntil[process.slot, default: 0] <= round {
-            for _ in 0..<Int.random(in: 0...6, using: &dice) { simulation.step(process) }
+            for _ in 0..<Int.random(in: 0...6, using: &dice) {
+                simulation.step(process, restorerFirst: Bool.random(using: &dice))
+            }
         }
         simulation.clock.advance(by: .milliseconds(Int.random(in: 0...60, using: &dice)))
         let process = simulation.processes[Int.random(in: 0..<3, using: &dice)]
