@@ -98,6 +98,9 @@ let testSupport: [Target] = [
         name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
     .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
+    .executableTarget(
+        name: "replay-probe", dependencies: ["Ledger", "Log", "MemoryLog", "Runtime", "WorkerTestKit"],
+        path: "Tests/Programs/replay-probe"),
     .executableTarget(name: "store-probe", dependencies: ["Platform", "Store"], path: "Tests/Programs/store-probe"),
     .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
 ]
@@ -107,7 +110,10 @@ let tests: [Target] = [
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(
         name: "RuntimeTests",
-        dependencies: ["Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Store", "WorkerTestKit"]),
+        dependencies: [
+            "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Service", "Store", "Telemetry",
+            "TestTraits", "WorkerTestKit", "replay-probe",
+        ]),
     .testTarget(
         name: "LogTests",
         dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),

@@ -164,10 +164,9 @@ final class EntryCache {
     /// Drops what was not read since the hand last came by, down to nine tenths of the limit.
     private func drop() {
         let goal = limitBytes / 10 * 9
-        var looked = 0
+        var steps = 0
         // Twice round: the first time may only find that everything was read lately.
-        while bytes > goal, looked < table.count * 2 {
-            looked += 1
+        while bytes > goal, steps < table.count * 2 {
             if let entry = table[hand], !entry.isDirty {
                 if !entry.isRecent {
                     // What stood behind it may have moved here: the hand stays.
@@ -177,6 +176,7 @@ final class EntryCache {
                 entry.isRecent = false
             }
             hand = (hand + 1) & (table.count - 1)
+            steps += 1
         }
     }
 

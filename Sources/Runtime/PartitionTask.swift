@@ -54,6 +54,7 @@ final class PartitionTask {
     private var clock: Int64
     private var emitted: UInt32
     private var breakers: [Breaker]
+    private var committedBreakers: [Breaker]
     /// Something has to be committed.
     private(set) var isTouched = false
     private var firedInCycle = 0
@@ -82,6 +83,7 @@ final class PartitionTask {
         clock = note.clock
         emitted = note.emitted
         breakers = inputs.map { _ in Breaker() }
+        committedBreakers = breakers
         cache = EntryCache(store: store, limitBytes: cacheBytes)
         turn = Turn(
             definition, partition: partition, outputs: outputs, cache: cache, timers: TimerQueue(store: store))
@@ -105,6 +107,7 @@ final class PartitionTask {
             emitted = turn.emitted
             return .commitFirst
         }
+        crashes?.working(topic: 0, offset: record.offset)
         clock = moment
         let outcome = try process(record, 0, meaning)
         if outcome == .done { emitted = 0 } else { emitted = turn.emitted }
@@ -133,7 +136,7 @@ final class PartitionTask {
         switch meaning {
         case .known:
             if crashes?.isPoison(topic: input, offset: record.offset, limit: Self.trapLimit) ?? false {
-                failure = ProcessFailure("crash", "the process ended \(Self.trapLimit) times while it dealt with it")
+                failure = Self.crash
             } else {
                 // A ~Escapable value cannot be captured by a closure that may be kept; this one is not.
                 failure = try turn.run(clock: clock, timestamp: record.timestamp) { () throws(ProcessFailure) in
@@ -187,17 +190,28 @@ final class PartitionTask {
             }
             turn.removeFired(timer.kind, of: entry)
             isTouched = true
-            let name = TimerName(key: timer.key, kind: timer.kind)
-            let failure = try turn.run(clock: timer.due, timestamp: timer.due) { () throws(ProcessFailure) in
-                try processor.fire(name, turn)
-            }
-            if let failure { addLetter(of: timer, failure) }
+            if let failure = try fire(timer, of: entry) { addLetter(of: timer, failure) }
             counts.fired(due: timer.due, by: moment)
             firedInCycle += 1
             if firedInCycle >= Self.timersPerCycle { return false }
         }
         return true
     }
+
+    private func fire(_ timer: TimerEntry, of entry: Entry) throws(StoreFault) -> ProcessFailure? {
+        // A place of its own in the crash notes: what a timer traps at is no fault of the record that moved the clock, and would
+        // not go away with it.
+        let topic = inputs.count + Int(timer.kind)
+        let place = timer.due ^ Int64(bitPattern: entry.hash)
+        if crashes?.isPoison(topic: topic, offset: place, limit: Self.trapLimit) ?? false { return Self.crash }
+        crashes?.working(topic: topic, offset: place)
+        let name = TimerName(key: timer.key, kind: timer.kind)
+        return try turn.run(clock: timer.due, timestamp: timer.due) { () throws(ProcessFailure) in
+            try processor.fire(name, turn)
+        }
+    }
+
+    private static let crash = ProcessFailure("crash", "the process ended \(trapLimit) times while it dealt with it")
 
     // MARK: What is not for the processor's outputs
 
@@ -296,6 +310,7 @@ final class PartitionTask {
         try store.write(changes, .process)
         note = pendingNote
         committedNext = next
+        committedBreakers = breakers
         staleTimers.removeAll(keepingCapacity: true)
         cache.committed()
         turn.timers.committed()
@@ -315,6 +330,8 @@ final class PartitionTask {
         turn.timers.rolledBack()
         staleTimers.removeAll(keepingCapacity: true)
         next = committedNext
+        // A letter that is read again is one letter.
+        breakers = committedBreakers
         clock = note.clock
         emitted = note.emitted
         isTouched = false

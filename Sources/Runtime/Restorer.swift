@@ -145,8 +145,11 @@ private struct RestoreWork: ~Copyable {
             // What is not written is read again by whoever has the store next.
             answer(running.remove(at: index).order, .withdrawn)
             dropReader()
+            tellRemaining()
         }
     }
+
+    private func tellRemaining() { remaining(running.reduce(0) { $0 + max(0, $1.end.value - $1.position.value) }) }
 
     mutating func close(by deadline: Deadline) {
         for order in waiting + running.map(\.order) { answer(order, .withdrawn) }
@@ -167,7 +170,7 @@ private struct RestoreWork: ~Copyable {
             try take(reader)
             batch.removeAll()
             finish(reader)
-            remaining(running.reduce(0) { $0 + max(0, $1.end.value - $1.position.value) })
+            tellRemaining()
         } catch {
             fail(error)
         }

@@ -54,6 +54,8 @@ package final class Worker {
         /// What the restore has found, by the index of the input.
         var next: [NextOffset] = []
         var restoredRecords = 0
+        /// Wiped, and not restored since: what is damaged now is not mended by wiping.
+        var isWiped = false
         /// Of the restore under way.
         var token: UInt64 = 0
         /// Why it is paused or refused.
@@ -179,6 +181,7 @@ package final class Worker {
         switch event {
         case .nothing:
             if cycleStart != nil { try commit(session) }
+            showPositions(session)
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
@@ -223,6 +226,18 @@ package final class Worker {
                 guard let position = session.position(of: TopicPartition(input.topic, number)) else { continue }
                 task.skip(to: position, of: index)
             }
+        }
+    }
+
+    /// An input may end with what is no record: nothing has to be committed for that, and nobody is behind.
+    private func showPositions(_ session: any LogSession) {
+        for (number, slot) in slots where slot.stage.reads {
+            guard let task = slot.task else { continue }
+            let next = definition.inputs.indices.map { index in
+                let position = session.position(of: TopicPartition(definition.inputs[index].topic, number))
+                return max(task.next[index], position ?? task.next[index])
+            }
+            if next != task.next { board.set(.init(next: next, clock: task.note.clock), of: number) }
         }
     }
 
@@ -466,6 +481,7 @@ package final class Worker {
         case .closeStore: try closeStore(slot)
         case .wipe:
             try stores.wipe(number)
+            slot.isWiped = true
             metrics.wipes.add()
         case .tell: say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
         }
@@ -496,12 +512,19 @@ package final class Worker {
                     .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
                 )
                 try closeStore(slot)
-                try tell(slot, number, .useless)
+                try tell(slot, number, useless(slot, error.words))
             case .system:
                 slot.trouble = error.words
                 try tell(slot, number, .refuse)
             }
         }
+    }
+
+    /// Once: a disk that damages what was just wiped would be wiped for ever.
+    private func useless(_ slot: Slot, _ words: String) -> TaskEvent {
+        guard slot.isWiped else { return .useless }
+        slot.trouble = "the local state is of no use, also after it was wiped: \(words)"
+        return .refuse
     }
 
     /// Events that follow from opening; kept apart so that what they throw is not taken for a fault of the opening.
@@ -532,11 +555,13 @@ package final class Worker {
         tokens += 1
         slot.token = tokens
         slot.lastTask = slot.task.take()
+        // Kept for the case that this restore is called off and another follows.
+        if let task = slot.lastTask { slot.note = task.note }
         let replies = replies
         restorer.restore(
             RestoreOrder(
-                store: store, partition: number, token: slot.token, note: slot.lastTask?.note ?? slot.note,
-                committed: slot.committed, reply: { _ = replies.post($0) }))
+                store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
+                reply: { _ = replies.post($0) }))
     }
 
     private func takeReplies(_ session: any LogSession, _ now: Duration) throws {
@@ -552,10 +577,11 @@ package final class Worker {
                 slot.note = note
                 slot.next = next
                 slot.restoredRecords = records
+                slot.isWiped = false
                 try tell(slot, number, .restored)
             case .useless(let words):
                 say(.warning, "the local state is of no use and restored from the log", words)
-                try tell(slot, number, .useless)
+                try tell(slot, number, useless(slot, words))
             case .refused(let words):
                 slot.trouble = words
                 try tell(slot, number, .refuse)

@@ -118,7 +118,8 @@ final class WorkerCounts {
 
     func fired(due: Int64, by moment: Int64) {
         timersFired += 1
-        metrics.timerLateness.observe(Double(moment - due) / 1000)
+        // In floating point: a timer that was set before the first event may lie as far back as the numbers go.
+        metrics.timerLateness.observe((Double(moment) - Double(due)) / 1000)
     }
 
     func publish() {

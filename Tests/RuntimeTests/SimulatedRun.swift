@@ -19,6 +19,7 @@ struct SimulatedRun {
     private var dice: SplitMix64
     private var frozenUntil: [Int: Int] = [:]
     private(set) var happened: [String] = []
+    private var isCompacted = false
 
     init(seed: UInt64, faultsPerMillion: UInt64 = 4000) throws {
         self.seed = seed
@@ -86,7 +87,9 @@ struct SimulatedRun {
             }
             note(round, "start \(process.slot)")
             simulation.start(process)
-        case 40: simulation.log.compact()
+        case 40:
+            isCompacted = true
+            simulation.log.compact()
         case 41 where !simulation.processes.contains(where: \.isRunning):
             note(round, "the group's offsets are forgotten")
             simulation.clock.advance(by: .seconds(20))
@@ -152,6 +155,22 @@ struct SimulatedRun {
                 value: seen.value,
                 headers: seen.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) })
         }
+    }
+
+    /// Faults by step and kind, and what was done to the processes by its first words.
+    var met: Set<String> {
+        var met = Set(
+            faults.trace.map { line in
+                let words = line.split(separator: " ")
+                return "\(words[1]) \(words[3].prefix { $0 != "(" })"
+            })
+        for line in happened {
+            for word in ["kill", "freeze", "stop", "start", "disk", "offsets"] where line.contains(word) {
+                met.insert(word)
+            }
+        }
+        if isCompacted { met.insert("compact") }
+        return met
     }
 
     /// For the one who looks into a failure.

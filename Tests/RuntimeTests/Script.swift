@@ -1,0 +1,71 @@
+import Log
+import Runtime
+
+/// A processor that does what its records say. Statements of a value are separated by `;`:
+/// - `put KEY VALUE`, `delete KEY`
+/// - `tell TEXT`: emits `TEXT @clock` with the key `told`
+/// - `wake KEY KIND DUE`, `cancel KEY KIND`: timers
+/// - `many COUNT DUE`: that many keys, each with a timer
+/// - `fail REASON`
+///
+/// A timer that fires tells so; a value that begins with `!` is then carried out, with `|` between its statements.
+struct Script: Processor {
+    static let told = 0
+    static let changelog = 1
+    static let deadLetters = 2
+    static let rows = 3
+
+    var definition: WorkerDefinition
+
+    init(partitions: Int32 = 1) {
+        definition = WorkerDefinition(
+            name: "script", group: "script", events: InputTopic("events", kinds: [.init("word", version: 2)]),
+            outputs: [OutputTopic("told", type: "told", schema: "told/1")], changelog: "script.changelog",
+            deadLetters: "script.dead-letters", partitions: partitions, app: "script/1")
+        definition.tables = [InputTopic("rows", kinds: [], withoutHeader: .init("row", version: 1))]
+    }
+
+    func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        try run(String(decoding: record.copyOfValue() ?? [], as: UTF8.self).split(separator: ";"), turn)
+    }
+
+    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
+        let value = String(decoding: try turn.state(timer.key.span).value ?? [], as: UTF8.self)
+        tell("fired \(String(decoding: timer.key, as: UTF8.self)) \(timer.kind)", turn)
+        if value.hasPrefix("!") { try run(value.dropFirst().split(separator: "|"), turn) }
+    }
+
+    private func run(_ statements: [Substring], _ turn: Turn) throws(ProcessFailure) {
+        for statement in statements {
+            let words = statement.split(separator: " ", maxSplits: 2).map(String.init)
+            let rest = words.dropFirst().map(\.self)
+            switch words[0] {
+            case "put": try state(rest[0], turn).put(Array(rest[1].utf8).span)
+            case "delete": try state(rest[0], turn).delete()
+            case "tell": tell(rest.joined(separator: " "), turn)
+            case "wake":
+                let numbers = rest[1].split(separator: " ").map { Int64($0)! }
+                try state(rest[0], turn).setTimer(UInt8(numbers[0]), due: numbers[1])
+            case "cancel": try state(rest[0], turn).setTimer(UInt8(rest[1])!, due: nil)
+            case "many":
+                for number in 0..<Int(rest[0])! {
+                    let place = try state("many-\(number)", turn)
+                    place.put([1].span)
+                    place.setTimer(0, due: Int64(rest[1])!)
+                }
+            case "fail": throw ProcessFailure(rest[0], "on demand")
+            default: throw ProcessFailure("no_statement", words[0])
+            }
+        }
+    }
+
+    private func state(_ key: String, _ turn: Turn) throws(ProcessFailure) -> KeyState {
+        let key = Array(key.utf8)
+        return try turn.state(key.span)
+    }
+
+    private func tell(_ text: String, _ turn: Turn) {
+        let (key, value) = (Array("told".utf8), Array("\(text) @\(turn.clock)".utf8))
+        turn.emit(0, key: key.span, value: value.span)
+    }
+}

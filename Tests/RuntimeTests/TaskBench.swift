@@ -1,0 +1,182 @@
+import Log
+import Store
+import Telemetry
+
+@testable import Runtime
+
+/// A partition's task on the bench: a test hands it records, and sees what a commit of it would make visible.
+final class TaskBench {
+    struct Sent: Equatable {
+        var topic: Int
+        var partition: Int32
+        var timestamp: Int64
+        var key: String?
+        var value: String?
+        var headers: [RecordHeader]
+
+        func header(_ name: String) -> String? {
+            headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+
+    let processor: Script
+    let disk = MemoryDisk()
+    let metrics = Metrics()
+    let crashes: CrashPlan?
+    private(set) var store: any PartitionStore
+    private(set) var task: PartitionTask
+    /// In the order in which they were committed.
+    private(set) var committed: [Sent] = []
+    private(set) var commits = 0
+    let outputs = OutputBatch()
+    private let batch = RecordBatch()
+    private let records = HeldRecords()
+    private let counts: WorkerCounts
+    private var offsets: [Int64] = [0, 0]
+    private var changelogEnd: Int64 = 0
+
+    init(_ processor: Script = Script(), crashes: CrashPlan? = nil) throws {
+        self.processor = processor
+        self.crashes = crashes
+        counts = WorkerCounts(WorkerMetrics(metrics, worker: "script"))
+        store = try MemoryStores(disk: disk).open(0)
+        task = Self.makeTask(processor, store, outputs, counts, crashes)
+    }
+
+    private static func makeTask(
+        _ processor: Script, _ store: any PartitionStore, _ outputs: OutputBatch, _ counts: WorkerCounts,
+        _ crashes: CrashPlan?
+    ) -> PartitionTask {
+        let note = (try? store.note()).flatMap { $0 }.flatMap { Note(decoding: $0) } ?? Note(format: 1)
+        let next = processor.definition.inputs.map { note.positions[$0.topic] ?? NextOffset(0) }
+        return PartitionTask(
+            processor, partition: 0, store: store, note: note, next: next, outputs: outputs,
+            inner: InnerOutputs(
+                changelog: Script.changelog, deadLetters: Script.deadLetters, tables: [-1, Script.rows]),
+            cacheBytes: 1000, counts: counts, crashes: crashes)
+    }
+
+    // MARK: Records
+
+    /// The next record of the events, or of the rows.
+    func handle(
+        _ value: String?, topic: Int = 0, key: String? = "k", at timestamp: Int64,
+        headers: [RecordHeader]? = nil
+    ) throws -> PartitionTask.Outcome {
+        offsets[topic] += 1
+        return try handle(
+            HeldRecords.Record(
+                topic: topic, offset: offsets[topic] - 1, timestamp: timestamp, key: key.map { Array($0.utf8) },
+                value: value.map { Array($0.utf8) },
+                headers: headers ?? (topic == 0 ? [RecordHeader("type", "word")] : [])))
+    }
+
+    func handle(_ record: HeldRecords.Record) throws -> PartitionTask.Outcome {
+        records.lend(record, into: batch)
+        return try again()
+    }
+
+    /// The same record again.
+    func again() throws -> PartitionTask.Outcome {
+        let (task, batch) = (task, batch)
+        return try task.handle(batch[0])
+    }
+
+    /// The record, with commits wherever the task wants one; then a commit.
+    func run(_ value: String?, topic: Int = 0, key: String? = "k", at timestamp: Int64) throws {
+        var outcome = try handle(value, topic: topic, key: key, at: timestamp)
+        while outcome == .commitFirst {
+            try commit()
+            outcome = try again()
+        }
+        try commit()
+    }
+
+    // MARK: Cycles
+
+    func commit() throws {
+        task.addChangelog(timestamp: 0)
+        let sent = pending
+        changelogEnd += Int64(sent.count { $0.topic == Script.changelog }) + 1
+        committed += sent
+        outputs.removeAll()
+        try task.committed(changelogEnd: NextOffset(changelogEnd), at: 0)
+        counts.publish()
+        commits += 1
+    }
+
+    /// Appended, and not committed.
+    var pending: [Sent] {
+        outputs.records.indices.map { index in
+            let record = outputs.records[index]
+            let (key, value) = outputs.withRecord(index) { key, value in
+                (
+                    key.baseAddress.map { _ in String(decoding: key, as: UTF8.self) },
+                    value.baseAddress.map { _ in String(decoding: value, as: UTF8.self) }
+                )
+            }
+            return Sent(
+                topic: Int(record.topic), partition: record.partition, timestamp: record.timestamp, key: key,
+                value: value, headers: outputs.headers(of: index))
+        }
+    }
+
+    func rollBack() {
+        outputs.removeAll()
+        task.rollBack()
+    }
+
+    /// The process ends, and another goes on with the store.
+    func restart() throws {
+        outputs.removeAll()
+        disk.crash()
+        store = try MemoryStores(disk: disk).open(0)
+        task = Self.makeTask(processor, store, outputs, counts, crashes)
+        offsets = task.next.map(\.value)
+    }
+
+    // MARK: What there is
+
+    var told: [String] { committed.filter { $0.topic == Script.told }.compactMap(\.value) }
+    var ids: [String] { committed.filter { $0.topic == Script.told }.compactMap { $0.header("id") } }
+    var letters: [Sent] { committed.filter { $0.topic == Script.deadLetters } }
+
+    func value(_ key: String) throws -> String? {
+        let key = Array(key.utf8)
+        return try task.turn.cache.entry(key.span).value.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func timer(_ key: String, _ kind: UInt8 = 1) throws -> Int64? {
+        let key = Array(key.utf8)
+        return try task.turn.cache.entry(key.span).due(kind)
+    }
+
+    func storedTimers() throws -> [TimerEntry] { try store.timers(after: nil, dueBy: .max, limit: .max) }
+
+    func metric(_ line: String) -> String? { reading(line, of: metrics) }
+}
+
+/// The value of the series whose name and labels these are.
+func reading(_ series: String, of metrics: Metrics) -> String? {
+    let lines = String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+    return lines.first { $0.hasPrefix(series + " ") }.map { String($0.dropFirst(series.count + 1)) }
+}
+
+/// Crash notes that say what a test wants.
+final class CrashPlan: CrashNoting {
+    /// At how many traps which place stands; the place is the one last worked on when `traps` was set.
+    var traps = 0
+    private(set) var place: (topic: Int, offset: Int64)?
+    private(set) var isIdle = true
+    var poison: (topic: Int, offset: Int64)?
+
+    func working(topic: Int, offset: Int64) {
+        place = (topic, offset)
+        isIdle = false
+    }
+    func idle() { isIdle = true }
+    func isPoison(topic: Int, offset: Int64, limit: Int) -> Bool {
+        guard let poison else { return false }
+        return poison == (topic, offset) && traps >= limit
+    }
+}
