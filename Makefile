@@ -3,7 +3,7 @@
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
 strict := --explicit-target-dependency-import-check error
 
-.PHONY: help setup build release test lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release test simulate lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -22,6 +22,9 @@ test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java
 	@Tests/Interop/setup.sh
 	@Tests/run.sh
 
+simulate: setup ## runs the workers under everything that can go wrong; SEED=n repeats one run, SEEDS=10000 runs more than 300
+	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
+
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
@@ -38,7 +41,7 @@ fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGE
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests mutants fuzz bench)
+readonly parts=(tests simulation mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the ordinary run: a race that shows once in some hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -20,6 +20,7 @@ fail() {
 figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
+figures_of_simulation() { sed -n 's/^simulate: //p'; }
 # "    ratio 0.93, at least 0.88: met" comes after a line that begins with what was measured and a colon.
 figures_of_bench() {
     awk '$1 == "ratio" { gsub(/[,:]/, ""); figures = figures separator what " " $2 " of " $3 " " $4 " " $5; separator = ", " }
@@ -50,12 +51,13 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000
 failed=0
 for part in ${PART:-${parts[@]}}; do
     printf '\n== %s\n' "$part"
     SECONDS=0
     target=${part/tests/test}
+    target=${target/simulation/simulate}
     if make --no-print-directory "$target" 2>&1 | tee "$logs/$part.log"; then
         note "$part" passed "$("figures_of_$part" <"$logs/$part.log"), $SECONDS s"
     else
