@@ -17,7 +17,9 @@ run() {
 }
 
 run --filter "^($computing)\."
-run --skip "^($computing|BrokerTests)\."
+# Some hundred simulated runs beside services that run by the clock: apart, so that neither keeps the others waiting.
+run --filter '^RuntimeTests\.'
+run --skip "^($computing|RuntimeTests|BrokerTests)\."
 # They measure time: they run alone, one after the other. Each says so when there is no Kafka and it is skipped.
 run --filter '^BrokerTests\.' --no-parallel
 [ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \

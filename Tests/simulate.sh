@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 export PERENNIAL_TESTS=RuntimeTests
 build=(--scratch-path .build/simulate -c release -Xswiftc -enable-testing)
-swift build "${build[@]}" --build-tests
+swift build "${build[@]}" --product perennialPackageTests
 if [ -n "${SEED:-}" ]; then
     export PERENNIAL_TEST_SEED=$SEED
 else

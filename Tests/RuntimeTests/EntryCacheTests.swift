@@ -20,7 +20,7 @@ import Testing
         cache.committed()
     }
 
-    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func `say what a dictionary says, through commits, roll-backs and drops`(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let store = try MemoryStores().open(0)

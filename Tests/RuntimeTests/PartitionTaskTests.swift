@@ -264,7 +264,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         let bench = try TaskBench()
         try bench.run("put a 1;wake a 1 \(Int64.min)", topic: 1, at: 5)
         try bench.run("tell x", at: 1_700_000_000_000)
-        #expect(bench.told == ["fired a 1 @\(Int64.min + 1)", "x @1700000000000"])
+        #expect(bench.told == ["fired a 1 @1", "x @1700000000000"])
     }
 
     @Test func `that a restore has left over in the store are not fired, and go with the next commit`() throws {
@@ -283,7 +283,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
     @Test(arguments: [false, true])
     func `of a mass are committed in between, and their ids are those of one cycle`(restarts: Bool) throws {
         let bench = try TaskBench()
-        try bench.run("many 12000 200", at: 100)
+        try bench.run("many 10100 200", at: 100)
         #expect(bench.commits == 1)
         var outcome = try bench.handle("tell x", at: 300)
         while outcome == .commitFirst {
@@ -298,7 +298,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         }
         try bench.commit()
         #expect(bench.commits == 4)
-        #expect(bench.ids == (0...12_000).map { "0-1-\($0)" })
+        #expect(bench.ids == (0...10_100).map { "0-1-\($0)" })
         #expect(bench.told.last == "x @300")
         try bench.run("tell y", at: 300)
         #expect(bench.ids.last == "0-2-0")

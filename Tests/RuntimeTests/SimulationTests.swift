@@ -32,10 +32,10 @@ private let expected: Set<String> = {
             var run = try SimulatedRun(seed: seed)
             let wrong = try run.run()
             met.withLock { $0.events.formUnion(run.met) }
+            if seeds.count == 1 { print(run.trace.joined(separator: "\n")) }
             if wrong.isEmpty { continue }
             Issue.record(
                 "seed \(seed): \(wrong.prefix(3).joined(separator: "; ")). Repeat with: make simulate SEED=\(seed)")
-            if seeds.count == 1 { print(run.trace.joined(separator: "\n")) }
         }
         // Whoever is last knows what all have met.
         let missing = met.withLock { met in

@@ -1,0 +1,227 @@
+import Log
+import MemoryLog
+import Platform
+import Store
+import Synchronization
+import Telemetry
+import Testing
+import WorkerTestKit
+
+@testable import Runtime
+
+/// Faults at certain times a step is reached.
+private final class Plan: LogFaults {
+    private let left: Mutex<[(step: LogStep, kind: InjectedFault.Kind)]>
+
+    init() { left = Mutex([]) }
+
+    /// The next time that the step is reached.
+    func add(_ step: LogStep, _ kind: InjectedFault.Kind) { left.withLock { $0.append((step, kind)) } }
+
+    func fault(at step: LogStep, of identity: String) -> InjectedFault? {
+        left.withLock { left in
+            guard let place = left.firstIndex(where: { $0.step == step }) else { return nil }
+            return InjectedFault(left.remove(at: place).kind)
+        }
+    }
+}
+
+/// Workers of scripts whose cycles end when a test wants it.
+private struct WorkerBench {
+    let plan = Plan()
+    let simulation: WorkerSimulation
+
+    init(processes: Int = 1, partitions: Int32 = 1) throws {
+        simulation = try WorkerSimulation(Script(partitions: partitions), processes: processes, faults: plan)
+        simulation.commitInterval = .seconds(3600)
+        for process in simulation.processes { simulation.start(process) }
+        for _ in 0..<20 {
+            for process in simulation.processes { simulation.step(process) }
+        }
+        precondition(simulation.processes.allSatisfy { $0.troubles.isEmpty }, "the partitions run")
+    }
+
+    var first: WorkerSimulation.Process { simulation.processes[0] }
+
+    /// Enough that a poll does not bring all of it, and the cycle stays open.
+    func feed(_ count: Int = 700) throws {
+        for number in 0..<count { try feed("put n \(number);tell \(number)") }
+    }
+
+    func feed(_ text: String) throws {
+        try simulation.feed(
+            partition: 0, key: Array("k".utf8), value: Array(text.utf8), headers: [RecordHeader("type", "word")])
+    }
+
+    var committed: Int64? { simulation.log.committed(group: "script")[TopicPartition("events", 0)]?.value }
+
+    func told() throws -> [String] {
+        try simulation.read("told").map { seen in
+            String(seen.valueText.split(separator: " ").dropLast().joined(separator: " "))
+        }
+    }
+}
+
+@Suite struct `A worker` {
+    private let all = (0..<700).map { "\($0)" }
+
+    @Test func `shows nothing of a cycle before its commit, and all of it then`() throws {
+        let bench = try WorkerBench()
+        try bench.feed()
+        bench.simulation.step(bench.first)
+        #expect(try bench.told() == [])
+        #expect(bench.committed == nil)
+        bench.simulation.step(bench.first)
+        #expect(try bench.told() == all)
+    }
+
+    @Test func `commits what is open when its partitions go to others`() throws {
+        let bench = try WorkerBench()
+        try bench.feed()
+        bench.simulation.step(bench.first)
+        bench.plan.add(.poll, .move)
+        bench.simulation.step(bench.first)
+        #expect(bench.committed == 500)
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all)
+    }
+
+    @Test func `drops what is open when its partitions are lost`() throws {
+        let bench = try WorkerBench()
+        try bench.feed()
+        bench.simulation.step(bench.first)
+        bench.plan.add(.poll, .lose)
+        bench.simulation.step(bench.first)
+        #expect(bench.committed == nil)
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all)
+    }
+
+    @Test(arguments: [LogStep.append, .beforeCommit])
+    func `reads again what the log has refused, and writes it once`(step: LogStep) throws {
+        let bench = try WorkerBench()
+        bench.plan.add(step, .refuse)
+        try bench.feed()
+        try bench.feed("put a 1;wake a 1 1")
+        try bench.feed("tell last")
+        #expect(try bench.simulation.runToEnd())
+        try bench.simulation.tick()
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all + ["last", "fired a 1"])
+    }
+
+    @Test(arguments: [InjectedFault.Kind.outcomeUnknownDone, .outcomeUnknownNotDone])
+    func `finds out what became of a commit without an answer`(kind: InjectedFault.Kind) throws {
+        let bench = try WorkerBench()
+        bench.plan.add(.commit, kind)
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all)
+        #expect(bench.first.isRunning)
+    }
+
+    @Test func `goes on when it was fenced once, and ends with words for a person the second time`() throws {
+        let bench = try WorkerBench()
+        bench.plan.add(.poll, .fence)
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all)
+        bench.plan.add(.poll, .fence)
+        bench.simulation.step(bench.first)
+        #expect(bench.first.end?.description.contains("another process works as script.0-0") == true)
+        #expect(!bench.first.isRunning)
+    }
+
+    @Test func `that is fenced seldom goes on for ever`() throws {
+        let bench = try WorkerBench()
+        for _ in 0..<4 {
+            bench.plan.add(.poll, .fence)
+            bench.simulation.step(bench.first)
+            bench.simulation.clock.advance(by: .seconds(60))
+            #expect(try bench.simulation.runToEnd())
+        }
+        #expect(bench.first.isRunning)
+    }
+
+    @Test func `does without a disk that damages whatever it is given, and says so`() throws {
+        let bench = try WorkerBench()
+        bench.simulation.crash(bench.first)
+        bench.first.disk.fail { operation, _ in operation == .read ? StoreFault(.corrupt, "damaged") : nil }
+        bench.simulation.start(bench.first)
+        for _ in 0..<20 { bench.simulation.step(bench.first) }
+        #expect(bench.first.troubles.contains { $0.contains("also after it was wiped: damaged") })
+        #expect(bench.first.isRunning)
+    }
+
+    @Test func `restores what was damaged once`() throws {
+        let bench = try WorkerBench()
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        bench.simulation.crash(bench.first)
+        let isDamaged = Mutex(true)
+        bench.first.disk.fail { operation, _ in
+            guard operation == .read else { return nil }
+            return isDamaged.withLock { $0.take() } ? StoreFault(.corrupt, "damaged") : nil
+        }
+        bench.simulation.start(bench.first)
+        try bench.feed("tell after")
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all + ["after"])
+    }
+
+    @Test func `leaves nothing behind when it ends cleanly, and opens its store again`() throws {
+        let bench = try WorkerBench()
+        try bench.feed()
+        bench.simulation.step(bench.first)
+        #expect(bench.simulation.stop(bench.first))
+        #expect(bench.committed == 500)
+        bench.simulation.start(bench.first)
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all)
+    }
+
+    @Test func `is not behind when its input ends with what is no record`() throws {
+        let clock = MemoryLog.Clock.manual(startingAt: 5000)
+        let log = MemoryLog(clock: clock)
+        let definition = Script().definition
+        let deadline = Deadline(after: .seconds(1))
+        try log.create(
+            ["events", "rows", "told", "script.dead-letters"].map { NewTopic($0, partitions: 1) }
+                + [NewTopic("script.changelog", partitions: 1, isCompacted: true)], by: deadline)
+        let restorer = Restorer(definition, log: log, name: "r", wallClock: { clock.now }, remaining: { _ in })
+        let board = PositionBoard()
+        let metrics = Metrics()
+        let worker = Worker(
+            Script(), log: log, stores: MemoryStores(), options: WorkerOptions(identity: "script.0-0"),
+            restorer: restorer,
+            environment: WorkerEnvironment(
+                elapsed: { .milliseconds(clock.now) }, wallClock: { clock.now }, pause: { clock.advance(by: $0) },
+                jitter: { 0 }), logger: Logger(level: .error) { _ in },
+            metrics: WorkerMetrics(metrics, worker: "script"), board: board)
+        let session = try log.openSession(
+            SessionOptions(group: "other", identity: "other", inputs: [], outputs: ["events"]), by: deadline)
+        let batch = OutputBatch()
+        batch.append(topic: 0, partition: 0, timestamp: 1, key: nil, value: [])
+        try session.append(batch)
+        for _ in 0..<10 {
+            try worker.step()
+            restorer.step(wait: .zero)
+        }
+        #expect(worker.troubles == [])
+        try session.abort()
+        for _ in 0..<3 { try worker.step() }
+        var watch = LagWatch(definition, log: log, board: board, metrics: metrics)
+        watch.look(elapsed: .zero, wallClock: 6000)
+        let series = "perennial_lag_records{worker=\"script\",topic=\"events\",partition=\"0\"}"
+        #expect(reading(series, of: metrics) == "0")
+        #expect(worker.stop(by: deadline))
+    }
+}
+
+extension Bool {
+    /// The value, and false from now on.
+    fileprivate mutating func take() -> Bool {
+        defer { self = false }
+        return self
+    }
+}
