@@ -132,22 +132,17 @@ public final class Turn {
         let emittedBefore = emitted
         var failure: ProcessFailure?
         do throws(ProcessFailure) { try body() } catch { failure = error }
-        if let fault = storeFault.take() {
-            takeBack()
-            emitted = emittedBefore
-            isTooLarge = false
-            throw fault
-        }
         if isTooLarge, failure == nil {
             failure = ProcessFailure("too_large", "an output or a state is larger than \(Self.limitBytes) bytes")
         }
         isTooLarge = false
-        if failure == nil {
+        if failure == nil, storeFault == nil {
             for timer in timersSet { timers.set(timer) }
         } else {
             takeBack()
             emitted = emittedBefore
         }
+        if let fault = storeFault.take() { throw fault }
         return failure
     }
 
