@@ -124,6 +124,12 @@ final class KafkaSession: LogSession {
         try calling { () throws(KafkaFault) in try consumer.committed(partitions, by: deadline) }
     }
 
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try calling { () throws(KafkaFault) in try consumer.beginnings(of: partitions, by: deadline) }
+    }
+
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         guard case .assigned(let partitions) = consumer.unanswered else {
             throw misuse("partitions are taken over when the group has assigned them, and once")

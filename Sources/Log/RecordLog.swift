@@ -106,8 +106,12 @@ public protocol LogSession: AnyObject {
     func committed(_ partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
 
+    /// The first record there is of each: the start where the group has no position.
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+
     /// Answers `assigned`: reading starts there. Every partition that was assigned has a start; `paused` ones give no records
-    /// until `resume`; one that starts at `NextOffset.end` is paused, and sought before it is resumed.
+    /// until `resume`.
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault)
     /// Answers `revoked` and `lost`.
     func giveBack() throws(LogFault)

@@ -25,10 +25,6 @@ public struct NextOffset: Sendable, Hashable, Comparable, CustomStringConvertibl
         self.value = value
     }
 
-    /// Behind everything, wherever that is: the start of a paused partition whose true start is not known yet. Nothing can be
-    /// fetched there before the pause is in force.
-    public static let end = NextOffset(-1)
-
     /// The position of a reader that has dealt with the record at `offset`.
     public init(after offset: Int64) {
         value = offset + 1

@@ -107,6 +107,17 @@ final class MemorySession: LogSession {
         return found
     }
 
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try core.locked { state throws(LogFault) in
+            try enter(state)
+            var found: [TopicPartition: NextOffset] = [:]
+            for partition in partitions { found[partition] = NextOffset(try state.partition(partition).beginning) }
+            return found
+        }
+    }
+
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         try core.changing { state throws(LogFault) in
             try enter(state)

@@ -421,14 +421,21 @@ package final class Worker {
     private func assigned(_ partitions: [TopicPartition], _ session: any LogSession) throws {
         metrics.rebalance("assigned")
         let committed: [TopicPartition: NextOffset]
+        var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
             committed = try session.committed(partitions, by: Deadline(after: Self.answerLimit))
+            // Where the group has no position the changelog may know one, which is sought before anything is read. A true offset all
+            // the same: of one that has to be looked up, like the end, the library might hear when it reads elsewhere already.
+            let unknown = partitions.filter { committed[$0] == nil }
+            starts = try session.beginnings(of: unknown, by: Deadline(after: .seconds(10)))
+            for partition in unknown where starts[partition] == nil {
+                throw LogFault(.rebuild, .timedOut, "the beginning of \(partition) is not known")
+            }
+            starts.merge(committed) { $1 }
         } catch {
             // There is no cycle to take back, and an assignment that is not answered would never come again.
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
-        // Where the group has no position the store or the changelog knows one: that is seen before anything is read.
-        let starts = Dictionary(uniqueKeysWithValues: partitions.map { ($0, committed[$0] ?? .end) })
         try session.take(starts, paused: Set(partitions))
         let numbers = Set(partitions.filter { $0.topic == definition.events.topic }.map(\.partition))
         sessionTrouble = nil

@@ -42,6 +42,7 @@ extension RealBroker {
                 #expect(try await loser.wait() == .exited(code: 3))
                 try await Task.sleep(for: .seconds(3))
                 #expect(winner.isRunning, "\(winner.standardError.suffix(2000))")
+                print("loser: \(loser.standardError.suffix(8000))")
                 return [winner]
             }
         }
@@ -160,6 +161,7 @@ private func withLedger(
         #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
     }
     let wrong = try await group.judge()
+    if !wrong.isEmpty { for worker in workers { print(worker.standardError.suffix(12000)) } }
     #expect(wrong.isEmpty, "\(wrong.prefix(3).joined(separator: "\n"))")
 }
 

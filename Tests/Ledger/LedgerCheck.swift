@@ -34,6 +34,10 @@ public struct LedgerCheck {
         let place =
             zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
             ?? min(found.count, expected.count)
+        let byID = Dictionary(found.map { ($0.id, $0) }) { first, _ in first }
+        let missing = expected.filter { byID[$0.id] == nil }
+        let other = expected.filter { byID[$0.id] != nil && byID[$0.id] != $0 }
+        wrong.append("missing \(missing.map(\.id)), different \(other.count), seen twice \(found.count - byID.count)")
         wrong.append(
             "\(what): \(found.count) outputs, expected \(expected.count); the first difference is at \(place): "
                 + "\(place < found.count ? "\(found[place])" : "nothing") instead of "

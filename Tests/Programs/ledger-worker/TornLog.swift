@@ -42,6 +42,11 @@ private final class TornSession: LogSession {
     {
         try session.committed(partitions, by: deadline)
     }
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try session.beginnings(of: partitions, by: deadline)
+    }
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         try session.take(starts, paused: paused)
     }
