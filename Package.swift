@@ -202,7 +202,9 @@ let package = Package(
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
-        .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "WorkerTestKit"]),
+        .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
+        // Measured by Tests/Benchmarks.
+        .library(name: "RenewalsExample", targets: ["RenewalsExample"]),
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),

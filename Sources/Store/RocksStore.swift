@@ -25,6 +25,7 @@ final class RocksStore: PartitionStore {
 
     private var floor = TimerFloor()
     private var hasUnloggedWrites = false
+    private var places: [ChangePlace] = []
 
     init(_ database: OpaquePointer, path: String, cache: StoreCache) {
         self.database = database
@@ -150,10 +151,17 @@ final class RocksStore: PartitionStore {
         if durability == .none { hasUnloggedWrites = true }
     }
 
+    /// In the order of the keys: RocksDB goes on from where it has put the key before, and a search from the beginning for each
+    /// of a thousand keys costs twice as much.
     private func collect(_ changes: StoreChanges) {
         changes.bytes.withUnsafeBytes { bytes in
-            for change in changes.changes {
-                switch change {
+            places.removeAll(keepingCapacity: true)
+            for (index, change) in changes.changes.enumerated() {
+                places.append(ChangePlace(of: change, at: index, in: bytes))
+            }
+            places.sort(by: <)
+            for place in places {
+                switch changes.changes[place.index] {
                 case .put(let key, let value):
                     keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
                     put(UnsafeRawBufferPointer(rebasing: bytes[value]))

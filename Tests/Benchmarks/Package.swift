@@ -27,6 +27,8 @@ let package = Package(
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
                 .product(name: "Store", package: "perennial"),
+                .product(name: "Worker", package: "perennial"),
+                .product(name: "RenewalsExample", package: "perennial"),
                 // Not linked: built beside it, to be started.
                 .product(name: "perennial", package: "perennial"),
             ],

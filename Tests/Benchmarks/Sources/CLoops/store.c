@@ -17,6 +17,8 @@ static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
     rocksdb_block_based_options_set_block_cache(tables, cache);
     rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(options, tables);
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.02);
+    rocksdb_options_set_memtable_whole_key_filtering(options, 1);
     rocksdb_options_set_max_open_files(options, 256);
     rocksdb_options_set_compression(options, rocksdb_no_compression);
     rocksdb_options_set_max_background_jobs(options, 2);

@@ -19,6 +19,31 @@ struct Row: Sendable {
             name: "log", summary: "a worker's loop over the log's interface against the same over its clients",
             measure: measureLog),
         Row(
+            name: "worker-memory", summary: "a worker on one core, its log and its state in memory",
+            measure: measureWorkerInMemory),
+        Row(
+            name: "worker-kafka", summary: "a worker on Kafka, exactly once, against the same bytes from a loop in C",
+            measure: measureWorkerOnKafka),
+        Row(
+            name: "worker-count", summary: "the same worker against a consumer in C that only counts",
+            measure: measureWorkerCount),
+        Row(
+            name: "worker-replay", summary: "a backlog on Kafka in large cycles, records per second of a core",
+            measure: measureWorkerReplay),
+        Row(
+            name: "worker-rebuild", summary: "a worker's lost disk, rebuilt from Kafka", measure: measureWorkerRebuild),
+        Row(
+            name: "worker-size", summary: "a worker with many subscriptions on disk: memory, few keys, all keys",
+            measure: measureWorkerSize),
+        Row(
+            name: "worker-restart", summary: "from the start after a crash to the first commit",
+            measure: measureWorkerRestart),
+        Row(
+            name: "worker-handover", summary: "partitions on their way to another process with a copy of their state",
+            measure: measureWorkerHandover),
+        Row(
+            name: "worker-latency", summary: "from publishing to the committed output", measure: measureWorkerLatency),
+        Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(
@@ -46,11 +71,16 @@ func choose(_ names: [String]) -> [Row] {
 /// One run in a process of its own: prints the CPU microseconds it took.
 func runOne(_ arguments: [String]) -> Never {
     do {
+        if let name = arguments.first, name.hasPrefix("worker-"), name != "worker-count-c" {
+            printData(try runWorker(arguments).line)
+            exitProcess(0)
+        }
         let spent: Int64 =
             switch arguments.first {
             case "verify", "verify-and-encode": try verifyLoop(arguments)
             case "store-put-c", "store-put-swift", "store-get-c", "store-get-swift": try storeLoop(arguments)
             case "log-interface", "log-clients": try logLoop(arguments)
+            case "worker-count-c": try countLoop(arguments)
             default: try kafkaLoop(arguments)
             }
         guard spent > 0 else {

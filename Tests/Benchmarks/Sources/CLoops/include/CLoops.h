@@ -24,3 +24,21 @@ int64_t bench_store_put(const char *path, int64_t cache_bytes, int64_t keys, int
 /// Reads every key that `bench_store_put` has put, once, in another order. The CPU time of the loop in microseconds; -1 when one
 /// is not as it was put.
 int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int64_t value_bytes);
+
+/// What a worker writes, as byte counts, and where.
+typedef struct {
+    const char *bootstrap;
+    /// A new one: reading begins at the beginning.
+    const char *group;
+    const char *input;
+    const char *output;
+    const char *changelog;
+    int32_t partitions;
+    int64_t records;
+    int64_t records_per_transaction;
+    int64_t output_key, output_value, changelog_key, changelog_value, note;
+} bench_worker_work;
+
+/// Exactly once, from a group's input to an output with headers and a changelog with a note per partition and commit: all that
+/// a worker asks of Kafka, and no computing. The CPU time from the first poll to the last commit in microseconds; -1 on failure.
+int64_t bench_worker(const bench_worker_work *work, int64_t *transactions);

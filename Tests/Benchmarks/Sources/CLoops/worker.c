@@ -1,0 +1,199 @@
+#include <librdkafka/rdkafka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CLoops.h"
+
+// What a worker does on Kafka and nothing of what it computes: the settings are those of Sources/Kafka, the calls those of a
+// cycle in Sources/Runtime/Worker.swift.
+
+static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
+    char error[256];
+    if (rd_kafka_conf_set(conf, name, value, error, sizeof error) != RD_KAFKA_CONF_OK) {
+        fprintf(stderr, "bench: %s\n", error);
+        abort();
+    }
+}
+
+static void count_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque) {
+    (void)rk;
+    if (message->err) ++*(int64_t *)opaque;
+}
+
+static int complain(rd_kafka_error_t *error) {
+    if (!error) return 0;
+    fprintf(stderr, "bench: %s\n", rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return 1;
+}
+
+static rd_kafka_t *make_producer(const bench_worker_work *work, int64_t *failed) {
+    char error[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", work->bootstrap);
+    set(conf, "client.id", work->group);
+    set(conf, "socket.nagle.disable", "true");
+    set(conf, "linger.ms", "0");
+    set(conf, "retry.backoff.ms", "100");
+    set(conf, "queue.buffering.max.messages", "100000");
+    set(conf, "queue.buffering.max.kbytes", "131072");
+    set(conf, "transactional.id", work->group);
+    set(conf, "transaction.timeout.ms", "10000");
+    set(conf, "message.timeout.ms", "10000");
+    rd_kafka_conf_set_dr_msg_cb(conf, count_delivery);
+    rd_kafka_conf_set_opaque(conf, failed);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, error, sizeof error);
+    return complain(rd_kafka_init_transactions(rk, 30000)) ? NULL : rk;
+}
+
+static rd_kafka_t *make_consumer(const bench_worker_work *work) {
+    char error[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", work->bootstrap);
+    set(conf, "client.id", work->group);
+    set(conf, "socket.nagle.disable", "true");
+    set(conf, "session.timeout.ms", "30000");
+    set(conf, "max.poll.interval.ms", "120000");
+    set(conf, "fetch.wait.max.ms", "50");
+    set(conf, "queued.min.messages", "10000");
+    set(conf, "queued.max.messages.kbytes", "16384");
+    set(conf, "group.id", work->group);
+    set(conf, "group.instance.id", work->group);
+    set(conf, "enable.auto.commit", "false");
+    set(conf, "enable.auto.offset.store", "false");
+    set(conf, "isolation.level", "read_committed");
+    set(conf, "auto.offset.reset", "earliest");
+    set(conf, "enable.partition.eof", "true");
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error);
+    rd_kafka_poll_set_consumer(rk);
+    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(topics, work->input, RD_KAFKA_PARTITION_UA);
+    rd_kafka_subscribe(rk, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return rk;
+}
+
+struct sender {
+    const bench_worker_work *work;
+    rd_kafka_t *producer;
+    rd_kafka_topic_t *output;
+    rd_kafka_topic_t *changelog;
+    char *bytes;
+};
+
+static int send_bytes(
+    struct sender *sender, rd_kafka_topic_t *topic, int32_t partition, int64_t timestamp, int64_t key, int64_t value,
+    rd_kafka_headers_t *headers) {
+    for (;;) {
+        rd_kafka_vu_t parts[7] = {
+            {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = topic},
+            {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
+            {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+            {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {sender->bytes, (size_t)key}},
+            {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {sender->bytes, (size_t)value}},
+            {.vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = timestamp},
+            {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+        };
+        rd_kafka_error_t *error = rd_kafka_produceva(sender->producer, parts, headers ? 7 : 6);
+        if (!error) return 0;
+        if (rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR__QUEUE_FULL) return complain(error);
+        rd_kafka_error_destroy(error);
+        rd_kafka_poll(sender->producer, 10);
+    }
+}
+
+/// The output and the changelog record that one input causes.
+static int send_both(struct sender *sender, const rd_kafka_message_t *message) {
+    const bench_worker_work *work = sender->work;
+    char id[48], source[160];
+    int id_count = snprintf(id, sizeof id, "%d-%lld-0", (int)message->partition, (long long)message->offset);
+    int source_count = snprintf(
+        source, sizeof source, "%s:%d:%lld", work->input, (int)message->partition, (long long)message->offset);
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
+    rd_kafka_header_add(headers, "id", 2, id, id_count);
+    rd_kafka_header_add(headers, "type", 4, "renewals", 8);
+    rd_kafka_header_add(headers, "schema", 6, "renewals/1", 10);
+    rd_kafka_header_add(headers, "app", 3, "renewals/1", 10);
+    rd_kafka_header_add(headers, "source", 6, source, source_count);
+    rd_kafka_timestamp_type_t type;
+    int64_t timestamp = rd_kafka_message_timestamp(message, &type);
+    if (send_bytes(
+            sender, sender->output, message->partition, timestamp, work->output_key, work->output_value, headers))
+        return 1;
+    return send_bytes(
+        sender, sender->changelog, message->partition, timestamp, work->changelog_key, work->changelog_value, NULL);
+}
+
+/// A note for each partition that was worked for, the positions, and the commit.
+static int commit(struct sender *sender, rd_kafka_t *consumer, const int64_t *next, char *touched) {
+    const bench_worker_work *work = sender->work;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(work->partitions);
+    for (int32_t p = 0; p < work->partitions; p++) {
+        if (!touched[p]) continue;
+        touched[p] = 0;
+        if (send_bytes(sender, sender->changelog, p, 0, 1, work->note, NULL)) return 1;
+        rd_kafka_topic_partition_list_add(list, work->input, p)->offset = next[p];
+    }
+    rd_kafka_flush(sender->producer, 10000);
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(consumer);
+    int failed = complain(rd_kafka_send_offsets_to_transaction(sender->producer, list, group, 10000)) ||
+                 complain(rd_kafka_commit_transaction(sender->producer, 10000));
+    rd_kafka_consumer_group_metadata_destroy(group);
+    rd_kafka_topic_partition_list_destroy(list);
+    return failed;
+}
+
+int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
+    int64_t failed = 0;
+    struct sender sender = {.work = work, .producer = make_producer(work, &failed)};
+    if (!sender.producer) return -1;
+    sender.output = rd_kafka_topic_new(sender.producer, work->output, NULL);
+    sender.changelog = rd_kafka_topic_new(sender.producer, work->changelog, NULL);
+    sender.bytes = calloc(1, 1024);
+    rd_kafka_t *consumer = make_consumer(work);
+    int64_t *next = calloc((size_t)work->partitions, sizeof *next);
+    char *touched = calloc((size_t)work->partitions, 1);
+
+    int64_t seen = 0, in_transaction = 0, start = 0;
+    int broken = 0;
+    *transactions = 0;
+    while (seen < work->records && !broken) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
+        if (start == 0) start = bench_cpu_microseconds();
+        int polled = 0;
+        while (message) {
+            if (!message->err) {
+                if (in_transaction == 0) broken |= complain(rd_kafka_begin_transaction(sender.producer));
+                broken |= send_both(&sender, message);
+                next[message->partition] = message->offset + 1;
+                touched[message->partition] = 1;
+                seen++;
+                in_transaction++;
+                polled++;
+            }
+            rd_kafka_message_destroy(message);
+            // As many as a worker takes at a time; then the delivery reports, as there.
+            message = in_transaction < work->records_per_transaction && polled < 500 ? rd_kafka_consumer_poll(consumer, 0)
+                                                                                     : NULL;
+        }
+        if (in_transaction > 0) rd_kafka_poll(sender.producer, 0);
+        if (in_transaction >= work->records_per_transaction || (seen == work->records && in_transaction > 0)) {
+            broken |= commit(&sender, consumer, next, touched);
+            in_transaction = 0;
+            ++*transactions;
+        }
+    }
+    int64_t spent = bench_cpu_microseconds() - start;
+    int64_t end = 0;
+    for (int32_t p = 0; p < work->partitions; p++) end += next[p];
+    rd_kafka_topic_destroy(sender.output);
+    rd_kafka_topic_destroy(sender.changelog);
+    rd_kafka_consumer_close(consumer);
+    rd_kafka_destroy(consumer);
+    rd_kafka_destroy(sender.producer);
+    free(sender.bytes);
+    free(next);
+    free(touched);
+    return !broken && failed == 0 && end == work->records ? spent : -1;
+}

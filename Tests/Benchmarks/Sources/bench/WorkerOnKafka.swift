@@ -1,0 +1,210 @@
+// The worker on a real Kafka, exactly once, beside C loops over librdkafka.
+
+import CLoops
+import Glibc
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Runtime
+
+private let records = 150_000
+private let subscriptions = 1_000_000
+/// Alternating runs of each side; the median counts.
+private let rounds = 5
+/// C divided by the worker, in CPU time for the same bytes in the same transactions.
+private let reach = 0.6
+/// The worker divided by a consumer that counts.
+private let multiple = 10.0
+/// Records per second of one core.
+private let replayFloor = 60_000.0
+
+/// An input on the broker of this run, and what goes with it.
+struct WorkerInput: Sendable {
+    let bootstrap: String
+    let prefix: String
+
+    init(_ name: String) async throws {
+        bootstrap = try await requireKafka()
+        prefix = "bench-\(name)-\(getpid())"
+    }
+
+    func processor(_ run: String) -> Rerun { Rerun(prefix: prefix, run: run) }
+
+    /// The topics of one run; those that all runs share are made with the first.
+    func create(run: String) async throws {
+        let wanted = processor(run).topics
+        try await administrate { admin in
+            let topics = wanted.map { topic in
+                Admin.NewTopic(
+                    name: topic.name, partitions: topic.shape.partitions, replicationFactor: 1,
+                    settings: topic.shape.isCompacted
+                        ? [("cleanup.policy", "compact")]
+                        // The records' timestamps lie in the past: without this the broker would delete them at once.
+                        : [("retention.ms", "-1")])
+            }
+            for fault in try admin.create(topics, by: Deadline(after: .seconds(20))).values {
+                if let fault, fault.code != .topicAlreadyExists { throw fault }
+            }
+            // The answer comes before every partition has a leader.
+            let deadline = Deadline(after: .seconds(20))
+            while !deadline.hasPassed {
+                let known = try admin.cluster(by: deadline).topics
+                let isReady = wanted.allSatisfy { topic in
+                    known.contains { $0.name == topic.name && $0.partitions.allSatisfy { $0.leader != nil } }
+                }
+                if isReady { return }
+                pause(for: .milliseconds(20))
+            }
+        }
+    }
+
+    func delete(runs: [String]) async throws {
+        let names = Set(runs.flatMap { processor($0).topics.map(\.name) })
+        try await administrate { admin in
+            _ = try admin.delete(topics: names.sorted(), by: Deadline(after: .seconds(20)))
+        }
+    }
+
+    private func administrate(_ body: @escaping @Sendable (Admin) throws -> Void) async throws {
+        let bootstrap = bootstrap
+        try await onThread {
+            let admin = try Admin(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
+            defer { admin.close(by: Deadline(after: .seconds(5))) }
+            try body(admin)
+        }
+    }
+
+    /// Appends records that `make` adds, in thousands.
+    func fill(_ topic: String, count: Int, _ make: @escaping @Sendable () -> (Int, OutputBatch) -> Void) async throws {
+        let log = KafkaLog(ClientProperties(bootstrapServers: bootstrap))
+        try await onThread {
+            let writer = try log.openWriter(WriterOptions(name: "bench", topics: [topic]))
+            defer { writer.close(by: Deadline(after: .seconds(5))) }
+            let outputs = OutputBatch()
+            let add = make()
+            for n in 0..<count {
+                add(n, outputs)
+                if outputs.count == 10_000 || n == count - 1 {
+                    _ = try writer.append(outputs, by: Deadline(after: .seconds(60)))
+                    outputs.removeAll()
+                }
+            }
+        }
+    }
+
+    /// - Parameter subscriptions: one after the other, far apart.
+    func fillWithNotifications(_ count: Int, about subscriptions: Int) async throws {
+        try await fill(processor("").definition.events.topic, count: count) {
+            var notifications = Notifications()
+            return { n, outputs in
+                notifications.make(n, of: scattered(n, of: subscriptions))
+                outputs.begin(
+                    topic: 0, partition: notifications.partition(of: workerPartitions),
+                    timestamp: notifications.timestamp)
+                outputs.headers(Notifications.headers)
+                outputs.end(key: notifications.key.span, value: notifications.value.span)
+            }
+        }
+    }
+
+    /// Of a worker that has seen every subscription once.
+    func fillChangelog(run: String, subscriptions: Int, valueBytes: Int = 0) async throws {
+        try await fill(processor(run).definition.changelog, count: subscriptions) {
+            var changelog = Changelog(valueBytes: valueBytes)
+            return { n, outputs in
+                changelog.make(n)
+                outputs.begin(
+                    topic: 0, partition: changelog.partition(of: workerPartitions), timestamp: WallClock.milliseconds())
+                outputs.end(key: changelog.key.span, value: changelog.value.span)
+            }
+        }
+    }
+}
+
+/// CPU microseconds per record of runs on one input.
+private struct Costs {
+    var worker: [Double] = []
+    var other: [Double] = []
+    var recordsPerCommit: [Double] = []
+    var peak = 0.0
+    var workerWall: [Double] = []
+}
+
+private func measureOnKafka(
+    _ name: String, isReplay: Bool = false,
+    beside other: (WorkerInput, _ round: Int, _ recordsPerCommit: Int) async throws -> Double
+) async throws -> Costs {
+    let input = try await WorkerInput(name)
+    try await input.create(run: "fill")
+    printMessage("filling the input with \(records) notifications")
+    try await input.fillWithNotifications(records, about: subscriptions)
+    var costs = Costs()
+    var runs = ["fill"]
+    // The first round warms the broker's caches.
+    for round in 0...rounds {
+        runs += ["w\(round)", "c\(round)"]
+        try await input.create(run: "w\(round)")
+        let figures = try await measureRun(
+            ["worker-on-kafka", input.bootstrap, input.prefix, "w\(round)", "\(records)"] + (isReplay ? ["replay"] : [])
+        )
+        let perCommit = Double(records) / figures["commits"]
+        let besides = try await other(input, round, Int(perCommit.rounded()))
+        if round > 0 {
+            costs.worker.append(figures["cpu"] / Double(records))
+            costs.workerWall.append(Double(records) / figures["wall"] * 1e6)
+            costs.recordsPerCommit.append(perCommit)
+            costs.peak = max(costs.peak, figures["peak"])
+            costs.other.append(besides)
+        }
+        printMessage("\(name) \(round)/\(rounds)")
+    }
+    try await input.delete(runs: runs)
+    return costs
+}
+
+private func countInC(_ input: WorkerInput) async throws -> Double {
+    try await measureLoop(
+        ["worker-count-c", input.bootstrap, input.processor("").definition.events.topic, "\(records)"])
+        / Double(records)
+}
+
+private func conditions(_ costs: Costs) -> String {
+    "CPU microseconds per record (getrusage of the process), median [min-max] of \(rounds) alternating runs; "
+        + "records of 2.2 KB, \(Int(median(costs.recordsPerCommit))) a transaction, state on disk; "
+        + "resident at most \(mebibytes(costs.peak))"
+}
+
+/// The same bytes in transactions of as many records.
+func measureWorkerOnKafka(_ report: inout Report) async throws {
+    let costs = try await measureOnKafka("worker-kafka") { input, round, recordsPerCommit in
+        try await input.create(run: "c\(round)")
+        return try await measureRun(
+            ["worker-in-c", input.bootstrap, input.prefix, "c\(round)", "\(records)", "\(recordsPerCommit)"])["cpu"]
+            / Double(records)
+    }
+    report.note(conditions(costs))
+    report.judge(
+        "worker-kafka", "C \(figures(costs.other)), worker \(figures(costs.worker))",
+        ratio: median(costs.other) / median(costs.worker), .atLeast(reach))
+}
+
+func measureWorkerCount(_ report: inout Report) async throws {
+    let costs = try await measureOnKafka("worker-count") { input, _, _ in try await countInC(input) }
+    report.note(conditions(costs))
+    report.judge(
+        "worker-count", "C \(figures(costs.other)), worker \(figures(costs.worker))",
+        ratio: median(costs.worker) / median(costs.other), .atMost(multiple))
+}
+
+/// Cycles of a second, and queues that do not run dry.
+func measureWorkerReplay(_ report: inout Report) async throws {
+    let costs = try await measureOnKafka("worker-replay", isReplay: true) { input, _, _ in try await countInC(input) }
+    report.note(conditions(costs))
+    report.judge(
+        "worker-replay",
+        "counting in C \(figures(costs.other)), worker \(figures(costs.worker)), "
+            + "\(decimals(1e6 / median(costs.worker))) records/s a core (\(decimals(median(costs.workerWall)))/s by the clock); "
+            + "against \(decimals(replayFloor))/s",
+        ratio: 1e6 / median(costs.worker) / replayFloor, .atLeast(1))
+}

@@ -1,0 +1,72 @@
+// A worker with many subscriptions on disk: what is resident, and how fast it is with keys that are used much and little.
+
+import KafkaTestKit
+import Log
+import Platform
+import Runtime
+import Store
+
+/// `PERENNIAL_BENCH_FULL=1`: as many as are promised; else a tenth, in two minutes less.
+private var subscriptions: Int { isFull ? 5_000_000 : 500_000 }
+private let records = 300_000
+/// Resident, with the default cache.
+private let ceilingBytes = 1_073_741_824.0
+/// Records per second of one core.
+private let hotFloor = 100_000.0
+private let coldFloor = 30_000.0
+
+/// Everything in its promised size.
+var isFull: Bool { environmentVariables().contains { $0.name == "PERENNIAL_BENCH_FULL" && $0.value == "1" } }
+
+func measureWorkerSize(_ report: inout Report) async throws {
+    let figures = try await measureRun(["worker-size", "\(subscriptions)"])
+    report.note(
+        "\(subscriptions) subscriptions in RocksDB, filled from the changelog at \(decimals(figures["restored"])) records/s; "
+            + "cache of 256 MiB; CPU time of the process")
+    report.judge(
+        "worker-size", "resident at most \(mebibytes(figures["peak"])), of \(mebibytes(ceilingBytes))",
+        ratio: figures["peak"] / ceilingBytes, .atMost(1))
+    for (name, rate, floor, what) in [
+        ("worker-hot", figures["hot"], hotFloor, "one key in a hundred"),
+        ("worker-cold", figures["cold"], coldFloor, "all keys alike"),
+    ] {
+        report.judge(
+            name, "\(what): \(decimals(rate)) records/s a core, against \(decimals(floor))/s", ratio: rate / floor,
+            .atLeast(1))
+    }
+}
+
+/// Restores, then works on few keys, then on all.
+func runSize(subscriptions: Int) throws -> RunFigures {
+    let scratch = try ScratchDirectory("bench-worker")
+    defer { withExtendedLifetime(scratch) {} }
+    let choice = MadeLog.Choice(subscriptions / 100)
+    let log = MadeLog(subscriptions: subscriptions, choice: choice)
+    let (restoring, hot, cold) = (Meter(), Meter(), Meter())
+    let restore = restoring.hooks(restoring: 1)
+    let hooks = SessionHooks(
+        polled: restore.polled,
+        resumed: restore.resumed,
+        committed: { positions in
+            let next = positions.values.first?.value ?? 0
+            // Each stretch ends at a commit, and the next begins there; the first only fills the caches.
+            if next >= records { hot.start() }
+            if next >= 2 * records {
+                hot.stop()
+                choice.value = subscriptions
+                cold.start()
+            }
+            if next >= 3 * records { cold.stop() }
+        })
+    let worker = try RunningWorker(prefix: "bench", run: "size", log, try openStores(scratch.path), hooks)
+    let last = try requireSpending(cold, within: .seconds(600))
+    let restored = try requireSpending(restoring, within: .zero)
+    var figures = RunFigures(last)
+    figures["restored"] = Double(subscriptions) / restored.wallMicroseconds * 1e6
+    // A stretch is a little longer than it says: by a cycle at most, of thirty.
+    figures["hot"] = Double(records) / (try requireSpending(hot, within: .zero)).cpuMicroseconds * 1e6
+    figures["cold"] = Double(records) / last.cpuMicroseconds * 1e6
+    figures["resident"] = RunFigures.residentBytes
+    try worker.stop()
+    return figures
+}

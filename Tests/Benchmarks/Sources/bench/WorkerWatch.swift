@@ -1,0 +1,155 @@
+// A log that tells what a worker's session does, call by call: what a process can be measured by without looking into it.
+
+import CLoops
+import Log
+import Platform
+import Synchronization
+
+/// Called on the worker's thread.
+struct SessionHooks: Sendable {
+    var polled: @Sendable (SessionEvent) -> Void = { _ in }
+    var resumed: @Sendable ([TopicPartition]) -> Void = { _ in }
+    var committed: @Sendable ([TopicPartition: NextOffset]) -> Void = { _ in }
+}
+
+struct WatchedLog: RecordLog {
+    private let log: any RecordLog
+    private let hooks: SessionHooks
+
+    init(_ log: any RecordLog, _ hooks: SessionHooks) {
+        self.log = log
+        self.hooks = hooks
+    }
+
+    func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
+        try log.topics(names, by: deadline)
+    }
+    func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
+        try log.create(topics, by: deadline)
+    }
+    func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { try log.openReader(options) }
+    func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { try log.openWriter(options) }
+
+    func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
+        WatchedSession(try log.openSession(options, by: deadline), hooks)
+    }
+}
+
+private final class WatchedSession: LogSession {
+    private let session: any LogSession
+    private let hooks: SessionHooks
+
+    init(_ session: any LogSession, _ hooks: SessionHooks) {
+        self.session = session
+        self.hooks = hooks
+    }
+
+    func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
+        let event = try session.poll(into: batch, limit: limit, wait: wait)
+        hooks.polled(event)
+        return event
+    }
+    func committed(_ partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try session.committed(partitions, by: deadline)
+    }
+    func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
+        try session.take(starts, paused: paused)
+    }
+    func giveBack() throws(LogFault) { try session.giveBack() }
+    func pause(_ partitions: [TopicPartition]) throws(LogFault) { try session.pause(partitions) }
+    func resume(_ partitions: [TopicPartition]) throws(LogFault) {
+        try session.resume(partitions)
+        hooks.resumed(partitions)
+    }
+    func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault) { try session.seek(to: positions) }
+    func position(of partition: TopicPartition) -> NextOffset? { session.position(of: partition) }
+    func append(_ outputs: OutputBatch) throws(LogFault) { try session.append(outputs) }
+    func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        try session.commit(positions)
+        hooks.committed(positions)
+    }
+    func abort() throws(LogFault) { try session.abort() }
+    func appendedEnd(topic: Int, partition: Int32) -> NextOffset? {
+        session.appendedEnd(topic: topic, partition: partition)
+    }
+    func close(by deadline: Deadline) -> Bool { session.close(by: deadline) }
+}
+
+// MARK: Meters
+
+/// What a stretch of work has taken.
+struct Spending: Sendable {
+    var cpuMicroseconds: Double = 0
+    var wallMicroseconds: Double = 0
+    var commits: Double = 0
+}
+
+/// Measures from one moment to another, on any threads. The CPU time is that of the whole process.
+final class Meter: Sendable {
+    private struct State {
+        var cpu: Int64?
+        var wall: ContinuousClock.Instant?
+        var commits = 0
+        var positions: [TopicPartition: NextOffset] = [:]
+        var resumed: Set<TopicPartition> = []
+        var spending: Spending?
+    }
+
+    private let state = Mutex(State())
+    let done = Latch()
+
+    /// The second call changes nothing.
+    func start() {
+        state.withLock { state in
+            guard state.cpu == nil else { return }
+            state.cpu = bench_cpu_microseconds()
+            state.wall = .now
+        }
+    }
+
+    func stop() {
+        state.withLock { state in
+            guard state.spending == nil, let cpu = state.cpu, let wall = state.wall else { return }
+            let taken = wall.duration(to: .now)
+            state.spending = Spending(
+                cpuMicroseconds: Double(bench_cpu_microseconds() - cpu),
+                wallMicroseconds: taken.fractionalSeconds * 1e6, commits: Double(state.commits))
+        }
+        done.open()
+    }
+
+    /// nil: it has not come to the end.
+    func spending(within limit: Duration) -> Spending? {
+        done.wait(for: limit)
+        return state.withLock { $0.spending }
+    }
+
+    /// From the first records to the commit of the last of `records`.
+    func hooks(records: Int) -> SessionHooks {
+        SessionHooks(
+            polled: { event in if event == .records { self.start() } },
+            committed: { positions in
+                let total = self.state.withLock { state in
+                    state.commits += 1
+                    state.positions.merge(positions) { $1 }
+                    return state.positions.values.reduce(0) { $0 + $1.value }
+                }
+                if total >= records { self.stop() }
+            })
+    }
+
+    /// From the assignment until all partitions are read.
+    func hooks(restoring partitions: Int32) -> SessionHooks {
+        SessionHooks(
+            polled: { event in if case .assigned = event { self.start() } },
+            resumed: { resumed in
+                let count = self.state.withLock { state in
+                    state.resumed.formUnion(resumed)
+                    return state.resumed.count
+                }
+                if count == Int(partitions) { self.stop() }
+            })
+    }
+}
