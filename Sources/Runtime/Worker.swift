@@ -36,7 +36,7 @@ public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
 /// Reads, processes and commits. Everything happens in `step`, on the thread that calls it, so that a test can drive it.
 package final class Worker {
     /// Records of one look; what a processor does with them is appended before the next.
-    private static let recordsPerPoll = 250
+    static let recordsPerPoll = 250
     private static let rewindLimit = 20
     private static let idleWait: Duration = .milliseconds(100)
     private static let answerLimit: Duration = .seconds(60)

@@ -63,7 +63,7 @@ private struct WorkerBench {
 }
 
 @Suite struct `A worker` {
-    private let all = (0..<700).map { "\($0)" }
+    private let all = (0..<(Worker.recordsPerPoll + 200)).map { "\($0)" }
 
     @Test func `shows nothing of a cycle before its commit, and all of it then`() throws {
         let bench = try WorkerBench()
@@ -81,7 +81,7 @@ private struct WorkerBench {
         bench.simulation.step(bench.first)
         bench.plan.add(.poll, .move)
         bench.simulation.step(bench.first)
-        #expect(bench.committed == 500)
+        #expect(bench.committed == Int64(Worker.recordsPerPoll))
         #expect(try bench.simulation.runToEnd())
         #expect(try bench.told() == all)
     }
@@ -174,7 +174,7 @@ private struct WorkerBench {
         try bench.feed()
         bench.simulation.step(bench.first)
         #expect(bench.simulation.stop(bench.first))
-        #expect(bench.committed == 500)
+        #expect(bench.committed == Int64(Worker.recordsPerPoll))
         bench.simulation.start(bench.first)
         #expect(try bench.simulation.runToEnd())
         #expect(try bench.told() == all)
