@@ -44,7 +44,7 @@ private struct WorkerBench {
     var first: WorkerSimulation.Process { simulation.processes[0] }
 
     /// Enough that a poll does not bring all of it, and the cycle stays open.
-    func feed(_ count: Int = 700) throws {
+    func feed(_ count: Int = Worker.recordsPerPoll + 200) throws {
         for number in 0..<count { try feed("put n \(number);tell \(number)") }
     }
 
