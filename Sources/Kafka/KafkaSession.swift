@@ -216,8 +216,8 @@ final class KafkaSession: LogSession {
             if !positions.isEmpty {
                 guard let membership else {
                     throw KafkaFault(
-                        .abortTransaction, .illegalGeneration, operation: "commit positions",
-                        detail: "the group has given this member no partitions")
+                        .rebuildClient, .invalidConfiguration, operation: "commit positions",
+                        detail: "partitions are owned, and nothing is known of the group")
                 }
                 try producer.sendOffsets(positions, of: membership.metadata)
             }
