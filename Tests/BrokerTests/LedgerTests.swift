@@ -80,9 +80,14 @@ extension RealBroker {
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0))
                 // A member that was there a moment ago still counts as one.
                 try await waitUntil("the group is deleted", within: .seconds(30)) {
-                    let output = try? await cluster.tool(
-                        "kafka-consumer-groups.sh", ["--delete", "--group", group.ledger.definition.group])
-                    return output?.contains("was successful") == true
+                    do {
+                        let output = try await cluster.tool(
+                            "kafka-consumer-groups.sh", ["--delete", "--group", group.ledger.definition.group])
+                        return output.contains("was successful")
+                    } catch {
+                        print("the group is not deleted yet: \(error)")
+                        return false
+                    }
                 }
                 let again = try group.start(0)
                 try await again.waitUntilLogged("runs")
@@ -294,8 +299,12 @@ private struct Ordeal {
             if hold.request != nil {
                 let wait = dice.withLock { $0.number(below: 9000) }
                 try await Task.sleep(for: .milliseconds(Int(wait)))
-                // Its broker may have died in the meantime.
-                _ = try? await hold.release(within: .seconds(5))
+                do {
+                    try await hold.release(within: .seconds(5))
+                } catch {
+                    // Its broker may have died in the meantime.
+                    print("a request that was held back is lost: \(error)")
+                }
             }
             hold.discard()
         }
