@@ -1,9 +1,11 @@
-// The entries of one partition in memory: what the open cycle has changed, and what was read lately.
+// The entries of one partition in memory: what the open cycle has changed, what the store does not have yet, and what was read
+// lately.
 
 internal import Log
 internal import Store
 
-/// Entries by key. Changed ones stay until they are committed or taken back; others may be dropped, the store has them.
+/// Entries by key. Changed ones stay until they are committed or taken back, and committed ones until the store has them;
+/// others may be dropped.
 ///
 /// Looked up once per record by bytes that lie in a fetch buffer, so it is a table of its own: no array is made to look one up.
 final class EntryCache {
@@ -14,12 +16,15 @@ final class EntryCache {
     /// In the order in which they were first changed: what reaches a log must not depend on hashes.
     private(set) var dirty: [Entry] = []
     private(set) var dirtyBytes = 0
+    /// Committed, and not in the store yet.
+    private(set) var unstored: [Entry] = []
+    private(set) var unstoredBytes = 0
     private var hand = 0
     private var buffer: [UInt8] = []
 
     private let store: any PartitionStore
     private let formats: ClosedRange<UInt8>
-    /// Of what is not changed; beyond it some is dropped.
+    /// Beyond it some of what the store has is dropped.
     var limitBytes: Int
 
     /// - Parameter formats: of values that this build reads.
@@ -48,18 +53,18 @@ final class EntryCache {
     private func load(_ key: Span<UInt8>, _ hash: UInt64) throws(StoreFault) -> Entry {
         let bytes = copy(key)
         guard try store.read(key, into: &buffer) else {
-            return Entry(key: bytes, hash: hash, value: nil, format: 0, timers: [])
+            return Entry(key: bytes, hash: hash, content: .init(value: nil, format: 0, timers: []))
         }
-        guard let (value, format, timers) = EntryCoding.decode(buffer) else {
+        guard let content = EntryCoding.decode(buffer.span) else {
             throw StoreFault(.corrupt, "an entry of the state cannot be read: wipe this partition's state")
         }
-        guard formats.contains(format) else {
+        guard formats.contains(content.format) else {
             throw StoreFault(
                 .format,
-                "a value in the state has the format \(format), and this build reads \(formats.lowerBound) to "
+                "a value in the state has the format \(content.format), and this build reads \(formats.lowerBound) to "
                     + "\(formats.upperBound): start the build that wrote it, or rebuild the state from the beginning")
         }
-        return Entry(key: bytes, hash: hash, value: value, format: format, timers: timers)
+        return Entry(key: bytes, hash: hash, content: content)
     }
 
     private func insert(_ entry: Entry) -> Entry {
@@ -117,56 +122,85 @@ final class EntryCache {
 
     // MARK: Changing
 
-    /// After every change of an entry.
-    func changed(_ entry: Entry) {
-        if !entry.isDirty {
-            entry.isDirty = true
-            dirty.append(entry)
-            dirtyBytes += entry.countedBytes
-        }
-        countBytes(of: entry)
+    /// Before every change of an entry, which `changed` follows.
+    func willChange(_ entry: Entry) {
+        guard !entry.isDirty else { return }
+        entry.isDirty = true
+        if entry.isUnstored { entry.committed = entry.content }
+        dirty.append(entry)
+        dirtyBytes += entry.countedBytes
     }
 
-    /// A step that failed is taken back: the entry is as the store has it again.
+    func changed(_ entry: Entry) { countBytes(of: entry) }
+
+    /// A step that failed is taken back: the entry is as of the last commit again.
     func unchanged(_ entry: Entry) {
         guard entry.isDirty else { return }
         entry.isDirty = false
+        entry.committed = nil
         dirtyBytes -= entry.countedBytes
         dirty.removeAll { $0 === entry }
         countBytes(of: entry)
     }
 
+    /// A timer stands elsewhere in the store than in the entry now. The log does not know places.
+    func hasMovedTimer(_ entry: Entry) { if !entry.isDirty { keepForStore(entry) } }
+
+    private func keepForStore(_ entry: Entry) {
+        guard !entry.isUnstored else { return }
+        entry.isUnstored = true
+        unstored.append(entry)
+        unstoredBytes += entry.countedBytes
+    }
+
     private func countBytes(of entry: Entry) {
         let now = entry.bytes
-        bytes += now - entry.countedBytes
-        if entry.isDirty { dirtyBytes += now - entry.countedBytes }
+        let more = now - entry.countedBytes
+        bytes += more
+        if entry.isDirty { dirtyBytes += more }
+        if entry.isUnstored { unstoredBytes += more }
         entry.countedBytes = now
     }
 
-    /// The changed entries are in the store now.
+    /// The log has the changes.
     func committed() {
         for entry in dirty {
             entry.isDirty = false
-            entry.isStored = entry.value != nil
-            entry.storedTimers = entry.timers
+            entry.committed = nil
+            entry.isLogged = entry.value != nil
+            keepForStore(entry)
         }
         dirty.removeAll(keepingCapacity: true)
         dirtyBytes = 0
         if bytes > limitBytes { drop() }
     }
 
-    /// Takes back everything since the last commit: the old contents are in the store only.
-    func rollBack() {
-        for entry in dirty { remove(entry) }
-        dirty.removeAll(keepingCapacity: true)
-        dirtyBytes = 0
+    /// The store has what is committed. Not in the middle of a cycle.
+    func stored() {
+        for entry in unstored {
+            entry.isUnstored = false
+            entry.isStored = entry.value != nil
+            entry.storedTimers = entry.timers
+        }
+        unstored.removeAll(keepingCapacity: true)
+        unstoredBytes = 0
+        if bytes > limitBytes { drop() }
     }
 
-    /// Forgets everything: somebody else has written to the store.
-    func removeAll() {
-        table = Array(repeating: nil, count: 64)
-        (count, bytes, dirtyBytes, hand) = (0, 0, 0, 0)
-        dirty = []
+    /// Takes back everything since the last commit.
+    func rollBack() {
+        for entry in dirty {
+            entry.isDirty = false
+            if let committed = entry.committed.take() {
+                entry.content = committed
+                countBytes(of: entry)
+            } else {
+                // The store has it as it was.
+                remove(entry)
+            }
+        }
+        dirty.removeAll(keepingCapacity: true)
+        dirtyBytes = 0
     }
 
     // MARK: Dropping
@@ -177,7 +211,7 @@ final class EntryCache {
         var steps = 0
         // Twice round: the first time may only find that everything was read lately.
         while bytes > goal, steps < table.count * 2 {
-            if let entry = table[hand], !entry.isDirty {
+            if let entry = table[hand], !entry.isDirty, !entry.isUnstored {
                 if !entry.isRecent {
                     // What stood behind it may have moved here: the hand stays.
                     remove(entry)

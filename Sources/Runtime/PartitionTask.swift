@@ -64,7 +64,10 @@ final class PartitionTask {
     private var firedInCycle = 0
     /// Found in the store's index, which a restore fills without looking, and no timer of their key any more.
     private var staleTimers: [TimerEntry] = []
+    /// Since when something is committed that is not in the store; nil: nothing.
+    private(set) var unstoredSince: Duration?
     private var changelogBytes: [UInt8] = []
+    private var entryBytes: [UInt8] = []
     private let changes = StoreChanges()
 
     init(
@@ -201,17 +204,24 @@ final class PartitionTask {
     private func fireTimers(dueBy moment: Int64) throws(StoreFault) -> Bool {
         while let timer = try turn.timers.take(dueBy: moment) {
             let entry = try cache.entry(timer.key.span)
-            // It was moved or cancelled meanwhile.
-            guard entry.due(timer.kind) == timer.due else {
+            // Those that do not fire count as well: after a restore there may be very many.
+            firedInCycle += 1
+            isTouched = true
+            guard let set = entry.timer(timer.kind), set.place == timer.due else {
+                // It was moved to an earlier time, or cancelled.
                 staleTimers.append(timer)
-                // After a restore there may be very many.
-                isTouched = true
-                firedInCycle += 1
+                if firedInCycle >= Self.timersPerCycle { return false }
+                continue
+            }
+            guard set.due == timer.due else {
+                // It was moved to a later time.
+                entry.settleTimer(timer.kind)
+                cache.hasMovedTimer(entry)
+                turn.timers.set(TimerEntry(due: set.due, key: timer.key, kind: timer.kind))
                 if firedInCycle >= Self.timersPerCycle { return false }
                 continue
             }
             turn.removeFired(timer.kind, of: entry)
-            isTouched = true
             let failure: ProcessFailure?
             do throws(StoreFault) {
                 failure = try fire(timer, of: entry)
@@ -223,7 +233,6 @@ final class PartitionTask {
             if let failure { addLetter(of: timer, failure) }
             let isPoison = failure == Self.crash
             counts.fired(due: timer.due, by: moment)
-            firedInCycle += 1
             if firedInCycle >= Self.timersPerCycle || isPoison { return false }
         }
         return true
@@ -338,12 +347,12 @@ final class PartitionTask {
             changelogBytes.append(ChangelogKey.entry)
             changelogBytes.append(contentsOf: entry.key)
             let keyCount = changelogBytes.count
-            if let value = entry.value {
-                EntryCoding.encode(value, format: entry.format, timers: entry.timers, into: &changelogBytes)
+            if entry.value != nil {
+                EntryCoding.encode(entry.content, withPlaces: false, into: &changelogBytes)
                 addToChangelog(
                     timestamp, changelogBytes.span.extracting(first: keyCount),
                     changelogBytes.span.extracting(droppingFirst: keyCount))
-            } else if entry.isStored {
+            } else if entry.isLogged {
                 addToChangelog(timestamp, changelogBytes.span, nil)
             }
         }
@@ -356,35 +365,52 @@ final class PartitionTask {
         outputs.end(key: key, value: value)
     }
 
-    /// The log has it: now the store. What fails here is healed by the changelog.
-    func committed(changelogEnd: NextOffset, at now: Int64) throws(StoreFault) {
+    /// The log has it.
+    /// - Parameter elapsed: from which on it waits for the store.
+    func committed(changelogEnd: NextOffset, at now: Int64, elapsed: Duration) {
         pendingNote.changelog = max(changelogEnd, note.changelog)
         pendingNote.writtenAt = now
-        changes.removeAll()
-        for timer in staleTimers { try removeStale(timer) }
-        for entry in cache.dirty { changes.add(entry) }
-        changes.note = pendingNote.encoded
-        try store.write(changes, .process)
         note = pendingNote
+        unstoredSince = unstoredSince ?? elapsed
         committedNext = next
         committedBreakers = breakers
-        staleTimers.removeAll(keepingCapacity: true)
         cache.committed()
-        turn.timers.committed()
         isTouched = false
         firedInCycle = 0
     }
 
+    // MARK: Store
+
+    /// What waits for the store in memory, about.
+    var unstoredBytes: Int { cache.unstoredBytes + (staleTimers.count + turn.timers.freshCount) * 64 }
+
+    /// Everything that is committed goes to the store, in one step and seldom: a key that has changed many times is written once,
+    /// and RocksDB takes many changes for much less than few at a time. The changelog has them until then. Not in the middle of a
+    /// cycle.
+    func writeStore() throws(StoreFault) {
+        guard unstoredSince != nil else { return }
+        precondition(!isTouched, "what is not committed must not reach the store")
+        changes.removeAll()
+        for timer in staleTimers { try removeStale(timer) }
+        for entry in cache.unstored { changes.add(entry, &entryBytes) }
+        changes.note = note.encoded
+        try store.write(changes, .process)
+        unstoredSince = nil
+        staleTimers.removeAll(keepingCapacity: true)
+        cache.stored()
+        turn.timers.stored()
+    }
+
     /// The key may have got a timer of the same time again since it was found.
     private func removeStale(_ timer: TimerEntry) throws(StoreFault) {
-        guard try cache.entry(timer.key.span).due(timer.kind) != timer.due else { return }
+        guard try cache.entry(timer.key.span).timer(timer.kind)?.place != timer.due else { return }
         changes.removeTimer(due: timer.due, key: timer.key.span, kind: timer.kind)
     }
 
     /// The log took nothing: everything as after the last commit.
     func rollBack() {
         cache.rollBack()
-        turn.timers.rolledBack()
+        turn.timers.rolledBack(to: cache.unstored.flatMap(\.timersToStore))
         staleTimers.removeAll(keepingCapacity: true)
         next = committedNext
         // A letter that is read again is one letter.
@@ -396,20 +422,27 @@ final class PartitionTask {
     }
 }
 
+extension Entry {
+    /// Those that the store does not have at their places.
+    fileprivate var timersToStore: [TimerEntry] {
+        timers.filter { timer in !storedTimers.contains { $0.isAtPlace(of: timer) } }
+            .map { TimerEntry(due: $0.place, key: key, kind: $0.kind) }
+    }
+}
+
 extension StoreChanges {
     /// An entry as it is now, in the place of what the store has.
-    func add(_ entry: Entry) {
+    func add(_ entry: Entry, _ bytes: inout [UInt8]) {
         let key = entry.key
-        for timer in entry.storedTimers where !entry.timers.contains(timer) {
-            removeTimer(due: timer.due, key: key.span, kind: timer.kind)
+        for timer in entry.storedTimers where !entry.timers.contains(where: { $0.isAtPlace(of: timer) }) {
+            removeTimer(due: timer.place, key: key.span, kind: timer.kind)
         }
-        for timer in entry.timers where !entry.storedTimers.contains(timer) {
-            addTimer(due: timer.due, key: key.span, kind: timer.kind)
+        for timer in entry.timers where !entry.storedTimers.contains(where: { $0.isAtPlace(of: timer) }) {
+            addTimer(due: timer.place, key: key.span, kind: timer.kind)
         }
-        if let value = entry.value {
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(value.count + 2 + 9 * entry.timers.count)
-            EntryCoding.encode(value, format: entry.format, timers: entry.timers, into: &bytes)
+        if entry.value != nil {
+            bytes.removeAll(keepingCapacity: true)
+            EntryCoding.encode(entry.content, withPlaces: true, into: &bytes)
             put(key.span, bytes.span)
         } else if entry.isStored {
             delete(key.span)

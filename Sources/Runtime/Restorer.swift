@@ -312,16 +312,16 @@ private struct RestoreWork: ~Copyable {
         }
         let name = key.extracting(droppingFirst: 1)
         restore.changed += 1
-        guard let bytes = record.copyOfValue() else {
+        guard let bytes = record.value else {
             restore.changes.delete(name)
             return nil
         }
-        guard let entry = EntryCoding.decode(bytes) else {
+        guard let (timers, _) = EntryCoding.timers(of: bytes) else {
             return "\(definition.changelog) holds no state of this worker"
         }
-        restore.changes.put(name, bytes.span)
+        restore.changes.put(name, bytes)
         // Timers that the key had before are not looked up: whoever takes one out of the index asks its key.
-        for timer in entry.timers { restore.changes.addTimer(due: timer.due, key: name, kind: timer.kind) }
+        for timer in timers { restore.changes.addTimer(due: timer.place, key: name, kind: timer.kind) }
         return nil
     }
 

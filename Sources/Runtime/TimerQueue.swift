@@ -2,19 +2,19 @@
 
 internal import Store
 
-/// Merges the timers that the store has with those that the open cycle has set.
+/// Merges the timers that the store has with those that were set since it was last written.
 ///
-/// It may give a timer that was moved or cancelled meanwhile: the entry of its key knows better, and is asked by whoever takes
-/// it out.
+/// It knows places of timers, and may give one that was moved, cancelled, or given before: the entry of its key knows better, and
+/// is asked by whoever takes it out.
 struct TimerQueue {
     private static let scanLimit = 256
 
     private let store: any PartitionStore
-    /// Set since the last commit; a heap, the first is the earliest.
+    /// Set since the store was written; a heap, the first is the earliest.
     private var fresh: [TimerEntry] = []
     /// Read from the store and not given yet; the last is the earliest.
     private var scanned: [TimerEntry] = []
-    /// The last one that was read from the store since the last commit. What was given stays in the store until the commit.
+    /// The last one that was read from the store since it was written. What was given stays in there until the next write.
     private var cursor: TimerEntry?
     /// No timer in the store behind `scanned` is due before.
     private var storeBound = Int64.min
@@ -26,7 +26,10 @@ struct TimerQueue {
         min(fresh.first?.due ?? .max, scanned.last?.due ?? storeBound)
     }
 
-    /// The earliest that is due by then; it is not given again before `rolledBack`.
+    /// How many are kept for the store.
+    var freshCount: Int { fresh.count }
+
+    /// The earliest that is due by then.
     mutating func take(dueBy moment: Int64) throws(StoreFault) -> TimerEntry? {
         guard bound <= moment else { return nil }
         if scanned.isEmpty, storeBound <= moment { try scan(dueBy: moment) }
@@ -71,19 +74,21 @@ struct TimerQueue {
     }
 
     /// What was set is in the store now, and what has fired is not any more.
-    mutating func committed() {
+    mutating func stored() {
         storeBound = min(storeBound, bound)
-        forget()
+        start(with: [])
     }
 
-    /// The store is as it was, or somebody else has written to it.
-    mutating func rolledBack() {
+    /// A cycle is taken back.
+    /// - Parameter unstored: all timers that the last commit has and the store does not.
+    mutating func rolledBack(to unstored: [TimerEntry]) {
         storeBound = .min
-        forget()
+        start(with: unstored)
     }
 
-    private mutating func forget() {
-        fresh.removeAll(keepingCapacity: true)
+    private mutating func start(with timers: [TimerEntry]) {
+        // What is sorted is a heap.
+        fresh = timers.sorted()
         scanned.removeAll(keepingCapacity: true)
         cursor = nil
     }

@@ -8,9 +8,7 @@ public final class Turn {
     /// Changes of entries, to be taken back when the turn fails.
     private struct Before {
         let entry: Entry
-        let value: [UInt8]?
-        let format: UInt8
-        let timers: [EntryTimer]
+        let content: Entry.Content
         let wasDirty: Bool
     }
 
@@ -149,9 +147,7 @@ public final class Turn {
     private func takeBack() {
         outputs.rollBack(to: outputsBefore)
         for before in journal.reversed() {
-            before.entry.value = before.value
-            before.entry.format = before.format
-            before.entry.timers = before.timers
+            before.entry.content = before.content
             if before.wasDirty { cache.changed(before.entry) } else { cache.unchanged(before.entry) }
         }
     }
@@ -161,40 +157,41 @@ public final class Turn {
     fileprivate func willChange(_ entry: Entry) {
         guard entry.changedInTurn != number else { return }
         entry.changedInTurn = number
-        journal.append(
-            Before(
-                entry: entry, value: entry.value, format: entry.format, timers: entry.timers, wasDirty: entry.isDirty))
+        journal.append(Before(entry: entry, content: entry.content, wasDirty: entry.isDirty))
+        cache.willChange(entry)
     }
 
     fileprivate func put(_ value: Span<UInt8>, in entry: Entry) {
         willChange(entry)
         if value.count + entry.key.count > Self.limitBytes { isTooLarge = true }
-        value.withUnsafeBytes { entry.value = [UInt8]($0) }
-        entry.format = definition.stateFormat
+        value.withUnsafeBytes { entry.content.value = [UInt8]($0) }
+        entry.content.format = definition.stateFormat
         cache.changed(entry)
     }
 
     fileprivate func delete(_ entry: Entry) {
         guard entry.value != nil else { return }
         willChange(entry)
-        entry.value = nil
-        entry.timers = []
+        entry.content.value = nil
+        entry.content.timers = []
         cache.changed(entry)
     }
 
     fileprivate func setTimer(_ kind: UInt8, due: Int64?, in entry: Entry) {
         precondition(entry.value != nil, "a timer belongs to a value: put that first")
-        precondition(kind < .max, "kinds of timers are 0 to 254")
+        precondition(kind <= EntryCoding.greatestKind, "kinds of timers are 0 to \(EntryCoding.greatestKind)")
         let due = due.map { max($0, clock == .max ? .max : clock + 1) }
-        guard entry.due(kind) != due else { return }
+        guard entry.timer(kind)?.due != due else { return }
         willChange(entry)
-        entry.setTimer(kind, due: due)
+        if entry.setTimer(kind, due: due), let due {
+            timersSet.append(TimerEntry(due: due, key: entry.key, kind: kind))
+        }
         cache.changed(entry)
-        if let due { timersSet.append(TimerEntry(due: due, key: entry.key, kind: kind)) }
     }
 
     /// The timer has fired: it is gone, whatever the processor does.
     func removeFired(_ kind: UInt8, of entry: Entry) {
+        cache.willChange(entry)
         entry.setTimer(kind, due: nil)
         cache.changed(entry)
     }
@@ -209,14 +206,14 @@ public struct KeyState {
     /// nil: there is none.
     public var value: [UInt8]? { entry.value }
     /// In which of the worker's formats the value was written.
-    public var format: UInt8 { entry.format }
+    public var format: UInt8 { entry.content.format }
 
     public func put(_ value: Span<UInt8>) { turn.put(value, in: entry) }
     /// Timers go with the value.
     public func delete() { turn.delete(entry) }
 
     /// When the timer of this kind is due; nil when none is set.
-    public func timer(_ kind: UInt8) -> Int64? { entry.due(kind) }
+    public func timer(_ kind: UInt8) -> Int64? { entry.timer(kind)?.due }
     /// Sets or moves the timer of this kind; nil cancels it. A time that is not after the turn's clock is taken as the next
     /// millisecond. Only a key with a value has timers.
     public func setTimer(_ kind: UInt8, due: Int64?) { turn.setTimer(kind, due: due, in: entry) }

@@ -16,6 +16,9 @@ public struct WorkerOptions: Sendable {
     public var recordsPerCycle = 10_000
     /// ...or this much changed state or output.
     public var bytesPerCycle = 32 << 20
+    /// What is committed is in the stores after so long, or when it takes a quarter of the cache. Whoever is killed restores it
+    /// from the changelog.
+    public var storeInterval: Duration = .seconds(2)
     /// Of all partitions of this thread together.
     public var cacheBytes = 128 << 20
     public var sessionTimeout: Duration = .seconds(30)
@@ -188,6 +191,7 @@ package final class Worker {
         case .nothing:
             if cycleStart != nil { try commit(session) }
             showPositions(session)
+            try writeStores()
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
@@ -271,7 +275,7 @@ package final class Worker {
         outputs.removeAll()
     }
 
-    /// Outputs, changelog and positions become visible in one step; then the stores follow.
+    /// Outputs, changelog and positions become visible in one step; the stores follow later.
     private func commit(_ session: any LogSession) throws {
         let touched = tasks.filter(\.isTouched)
         defer { counts.publish() }
@@ -296,7 +300,7 @@ package final class Worker {
         for task in touched {
             // A broker that was asked twice may not say where the records stand: a restore from the older place only reads more.
             let end = session.appendedEnd(topic: inner.changelog, partition: task.partition) ?? task.note.changelog
-            try task.committed(changelogEnd: end, at: written)
+            task.committed(changelogEnd: end, at: written, elapsed: now)
             board.set(.init(next: task.next, clock: task.note.clock), of: task.partition)
         }
         metrics.commits.add()
@@ -305,6 +309,20 @@ package final class Worker {
         failures = 0
         rewinds = 0
         endCycle()
+        try writeStores()
+    }
+
+    /// One that has waited for its time after each cycle, so that they do not hold up the same one; and those that are full.
+    private func writeStores() throws(StoreFault) {
+        let due = environment.elapsed() - options.storeInterval
+        var oldest: PartitionTask?
+        for task in tasks {
+            if task.unstoredBytes > task.cacheLimit / 4 { try task.writeStore() }
+            guard let since = task.unstoredSince, since <= due else { continue }
+            if let other = oldest?.unstoredSince, other <= since { continue }
+            oldest = task
+        }
+        try oldest?.writeStore()
     }
 
     private func endCycle() {
@@ -507,7 +525,7 @@ package final class Worker {
     private func perform(_ action: TaskAction, _ slot: Slot, _ number: Int32) throws {
         switch action {
         case .open: try openStore(slot, number)
-        case .restore: restore(slot, number)
+        case .restore: try restore(slot, number)
         case .cancelRestore: restorer.cancel(slot.token)
         case .resume:
             do {
@@ -584,13 +602,21 @@ package final class Worker {
     }
 
     private func closeStore(_ slot: Slot) throws(StoreFault) {
-        slot.task = nil
+        let task = slot.task.take()
         slot.lastTask = nil
         guard let store = slot.store.take() else { return }
+        do throws(StoreFault) {
+            try task?.writeStore()
+        } catch {
+            // The lock goes all the same; what is not written is in the changelog.
+            try? store.close()
+            throw error
+        }
         try store.close()
     }
 
-    private func restore(_ slot: Slot, _ number: Int32) {
+    private func restore(_ slot: Slot, _ number: Int32) throws(StoreFault) {
+        try slot.task?.writeStore()
         guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
         tokens += 1
         slot.token = tokens

@@ -33,6 +33,7 @@ public final class WorkerSimulation {
     public var commitInterval: Duration = .milliseconds(20)
     /// Short, so that a simulated process has to read its state again and again.
     public var cacheBytes = 4096
+    public var storeInterval: Duration = .milliseconds(200)
     public var sessionTimeout: Duration = .seconds(6)
     private let definition: WorkerDefinition
     private let jitter: any RandomNumberGenerator & Sendable
@@ -100,6 +101,7 @@ public final class WorkerSimulation {
             definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
         var options = WorkerOptions(identity: identity)
         options.commitInterval = commitInterval
+        options.storeInterval = storeInterval
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout
         let start = clock.now

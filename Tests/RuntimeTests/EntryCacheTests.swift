@@ -12,16 +12,24 @@ import Testing
         }
     }()
 
-    /// Writes what has changed, as a commit does.
-    private func commit(_ cache: EntryCache, _ store: any PartitionStore) throws {
+    private func put(_ value: [UInt8]?, _ key: [UInt8], _ cache: EntryCache) throws {
+        let entry = try cache.entry(key.span)
+        cache.willChange(entry)
+        entry.content.value = value
+        cache.changed(entry)
+    }
+
+    /// Writes what is committed.
+    private func write(_ cache: EntryCache, _ store: any PartitionStore) throws {
         let changes = StoreChanges()
-        for entry in cache.dirty { changes.add(entry) }
+        var bytes: [UInt8] = []
+        for entry in cache.unstored { changes.add(entry, &bytes) }
         try store.write(changes, .process)
-        cache.committed()
+        cache.stored()
     }
 
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
-    func `say what a dictionary says, through commits, roll-backs and drops`(seed: UInt64) throws {
+    func `say what a dictionary says, through commits, writes, roll-backs and drops`(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let store = try MemoryStores().open(0)
         let cache = EntryCache(store: store, limitBytes: 5000)
@@ -36,40 +44,49 @@ import Testing
             }
             switch Int.random(in: 0..<100, using: &dice) {
             case 0..<40:
-                let value = [UInt8](repeating: UInt8(truncatingIfNeeded: dice.next()), count: Int(dice.next() % 50))
-                now[key] = value
-                entry.value = value
-                cache.changed(entry)
+                now[key] = [UInt8](repeating: UInt8(truncatingIfNeeded: dice.next()), count: Int(dice.next() % 50))
+                try put(now[key], key, cache)
             case 40..<50:
                 now[key] = nil
-                entry.value = nil
-                cache.changed(entry)
+                try put(nil, key, cache)
             case 50..<54:
-                try commit(cache, store)
+                cache.committed()
                 committed = now
-                #expect(cache.bytes <= 5000)
                 #expect(cache.dirtyBytes == 0)
             case 54..<56:
                 cache.rollBack()
                 now = committed
                 #expect(cache.dirty.isEmpty)
+            case 56..<57:
+                cache.committed()
+                committed = now
+                try write(cache, store)
+                #expect(cache.bytes <= 5000)
+                #expect(cache.unstoredBytes == 0)
+                // The store has what is committed, and nothing else.
+                for key in Self.keys {
+                    var bytes: [UInt8] = []
+                    let isThere = try store.read(key.span, into: &bytes)
+                    let value = EntryCoding.decode(bytes.span)?.value
+                    #expect(isThere == (committed[key] != nil) && value == committed[key])
+                }
             default: break
             }
         }
     }
 
-    @Test func `that have changed are never dropped before the commit`() throws {
+    @Test func `that have changed are never dropped before the store has them`() throws {
         let store = try MemoryStores().open(0)
         let cache = EntryCache(store: store, limitBytes: 1000)
-        for number in 0..<100 as Range<UInt8> {
-            let entry = try cache.entry([number].span)
-            entry.value = [number]
-            cache.changed(entry)
-        }
+        for number in 0..<100 as Range<UInt8> { try put([number], [number], cache) }
         #expect(cache.dirty.count == 100)
         #expect(cache.bytes > 20_000)
         #expect(cache.dirtyBytes == cache.bytes)
-        try commit(cache, store)
+        cache.committed()
+        #expect(cache.dirtyBytes == 0)
+        #expect(cache.unstoredBytes == cache.bytes)
+        #expect(cache.bytes > 20_000)
+        try write(cache, store)
         #expect(cache.bytes <= 1000)
         for number in 0..<100 as Range<UInt8> { #expect(try cache.entry([number].span).value == [number]) }
     }
@@ -78,9 +95,7 @@ import Testing
         let cache = EntryCache(store: try MemoryStores().open(0), limitBytes: 1000)
         let order: [UInt8] = [9, 3, 200, 1, 77, 3, 9]
         for number in order {
-            let entry = try cache.entry([number].span)
-            entry.value = [1]
-            cache.changed(entry)
+            try put([1], [number], cache)
         }
         #expect(cache.dirty.map(\.key) == [[9], [3], [200], [1], [77]])
     }

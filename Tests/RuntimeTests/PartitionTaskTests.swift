@@ -134,8 +134,10 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         #expect(bench.task.next == [NextOffset(5), NextOffset(0)])
     }
 
-    @Test func `is after a roll-back as after the last commit`() throws {
+    @Test(arguments: [true, false])
+    func `is after a roll-back as after the last commit`(hasStoreIt: Bool) throws {
         let bench = try TaskBench()
+        bench.writesStoreAtCommit = hasStoreIt
         try bench.run("put a 1;wake a 1 200", at: 100)
         let before = bench.task.next
         func cycle() throws {
@@ -156,17 +158,22 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         #expect(bench.pending == first)
         #expect(first.map(\.value) == ["fired a 1 @200", "x @300"])
         try bench.commit()
+        try bench.task.writeStore()
         #expect(try bench.storedTimers().map(\.due) == [301])
     }
 
-    @Test func `writes the changes, tombstones and its position to the changelog`() throws {
+    @Test(arguments: [true, false])
+    func `writes the changes, tombstones and its position to the changelog`(writesStore: Bool) throws {
         let bench = try TaskBench()
+        bench.writesStoreAtCommit = writesStore
         try bench.run("put a 1;put b 2;put c 3;delete c", at: 100)
         try bench.run("delete b", at: 100)
         let changelog = bench.committed.filter { $0.topic == Script.changelog }
         #expect(changelog.map { $0.key } == ["\u{1}a", "\u{1}b", "\0", "\u{1}b", "\0"])
         #expect(changelog.map { $0.value == nil } == [false, false, false, true, false])
-        // Its position is the store's, too.
+        // Its position is the store's, too, as soon as the store has the changes.
+        if !writesStore { #expect(try bench.store.note() == nil) }
+        try bench.task.writeStore()
         let note = try #require(try bench.store.note().flatMap { Note(decoding: $0) })
         #expect(note.positions == ["events": NextOffset(2), "rows": NextOffset(0)])
         #expect(note.clock == 100)
@@ -228,13 +235,54 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         let bench = try TaskBench()
         try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 200;put c 1;wake c 1 200", at: 100)
         try bench.run("wake a 1 400;cancel b 1;wake c 1 150", at: 101)
-        #expect(try bench.storedTimers().map(\.due) == [150, 400])
+        // One that moves later stays in its place until that is reached.
+        #expect(try bench.storedTimers().map(\.due) == [150, 200])
         try bench.run("tell x", at: 300)
+        #expect(try bench.storedTimers().map(\.due) == [400])
         // In one cycle, too.
         _ = try bench.handle("put d 1;wake d 1 500;wake d 1 600;cancel d 1", at: 301)
         _ = try bench.handle("tell y", at: 700)
         try bench.commit()
         #expect(bench.told == ["fired c 1 @150", "x @300", "fired a 1 @400", "y @700"])
+        #expect(try bench.storedTimers() == [])
+    }
+
+    @Test(arguments: [true, false])
+    func `that move later again and again are touched in the store once, and fire once`(restarts: Bool) throws {
+        let bench = try TaskBench()
+        for moment in 1...50 as ClosedRange<Int64> {
+            try bench.run("put a 1;wake a 1 \(moment + 100)", at: moment)
+            #expect(try bench.storedTimers().map(\.due) == [101])
+        }
+        if restarts { try bench.restart() }
+        try bench.run("tell x", at: 120)
+        #expect(try bench.storedTimers().map(\.due) == [150])
+        if restarts { try bench.restart() }
+        // Earlier than its place again, and later.
+        try bench.run("wake a 1 130;wake a 1 140", at: 121)
+        #expect(try bench.storedTimers().map(\.due) == [130])
+        if restarts { try bench.restart() }
+        try bench.run("tell y", at: 139)
+        try bench.run("tell z", at: 500)
+        #expect(bench.told == ["x @120", "y @139", "fired a 1 @140", "z @500"])
+        #expect(try bench.storedTimers() == [])
+    }
+
+    @Test func `that fired before a commit do not fire again after a roll-back, and those after it do`() throws {
+        let bench = try TaskBench()
+        bench.writesStoreAtCommit = false
+        try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 300;put c 1;wake c 1 400", at: 100)
+        try bench.run("tell x", at: 200)
+        // One that was put where it belongs in the cycle that is taken back.
+        try bench.run("wake c 1 450", at: 201)
+        _ = try bench.handle("tell y", at: 420)
+        bench.rollBack()
+        _ = try bench.handle(
+            .init(offset: 3, timestamp: 460, value: Array("tell y".utf8), headers: [RecordHeader("type", "word")]))
+        try bench.commit()
+        #expect(bench.told == ["fired a 1 @200", "x @200", "fired b 1 @300", "fired c 1 @450", "y @460"])
+        #expect(try bench.store.note() == nil)
+        try bench.task.writeStore()
         #expect(try bench.storedTimers() == [])
     }
 

@@ -50,7 +50,8 @@ private final class RestoreBench {
             var bytes: [UInt8]?
             if let value {
                 bytes = []
-                EntryCoding.encode(Array(value.utf8), format: format, timers: [], into: &bytes!)
+                EntryCoding.encode(
+                    .init(value: Array(value.utf8), format: format, timers: []), withPlaces: false, into: &bytes!)
             }
             batch.append(topic: 2, partition: 0, timestamp: clock.now, key: [1] + Array(key.utf8), value: bytes)
         }
@@ -104,7 +105,7 @@ private final class RestoreBench {
         for key in ["a", "b", "c", "d"] {
             var value: [UInt8] = []
             if try reply.order.store.read(Array(key.utf8).span, into: &value) {
-                values[key] = EntryCoding.decode(value).map { String(decoding: $0.value, as: UTF8.self) }
+                values[key] = EntryCoding.decode(value.span)?.value.map { String(decoding: $0, as: UTF8.self) }
             } else {
                 values[key] = nil
             }
@@ -267,7 +268,7 @@ private func next(_ outcome: RestoreReply.Outcome?) -> [Int64]? {
         let session = try bench.log.openSession(options, by: Deadline(after: .seconds(1)))
         let batch = OutputBatch()
         var bytes: [UInt8] = []
-        EntryCoding.encode(Array("2".utf8), format: 3, timers: [], into: &bytes)
+        EntryCoding.encode(.init(value: Array("2".utf8), format: 3, timers: []), withPlaces: false, into: &bytes)
         batch.append(topic: 0, partition: 0, timestamp: 0, key: [1] + Array("a".utf8), value: bytes)
         batch.append(
             topic: 0, partition: 0, timestamp: 0, key: ChangelogKey.note,

@@ -28,6 +28,8 @@ final class TaskBench {
     /// In the order in which they were committed.
     private(set) var committed: [Sent] = []
     private(set) var commits = 0
+    /// Else a test writes the store when it wants to.
+    var writesStoreAtCommit = true
     let outputs = OutputBatch()
     private let batch = RecordBatch()
     private let records = HeldRecords()
@@ -100,7 +102,8 @@ final class TaskBench {
         changelogEnd += Int64(sent.count { $0.topic == Script.changelog }) + 1
         committed += sent
         outputs.removeAll()
-        try task.committed(changelogEnd: NextOffset(changelogEnd), at: 0)
+        task.committed(changelogEnd: NextOffset(changelogEnd), at: 0, elapsed: .zero)
+        if writesStoreAtCommit { try task.writeStore() }
         counts.publish()
         commits += 1
     }
@@ -148,7 +151,7 @@ final class TaskBench {
 
     func timer(_ key: String, _ kind: UInt8 = 1) throws -> Int64? {
         let key = Array(key.utf8)
-        return try task.turn.cache.entry(key.span).due(kind)
+        return try task.turn.cache.entry(key.span).timer(kind)?.due
     }
 
     func storedTimers() throws -> [TimerEntry] { try store.timers(after: nil, dueBy: .max, limit: .max) }
