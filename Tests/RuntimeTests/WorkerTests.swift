@@ -31,9 +31,12 @@ private struct WorkerBench {
     let plan = Plan()
     let simulation: WorkerSimulation
 
-    init(processes: Int = 1, partitions: Int32 = 1) throws {
+    /// - Parameter storeInterval: what is committed is in the store at once, unless a test wants something else.
+    init(processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero) throws {
         simulation = try WorkerSimulation(Script(partitions: partitions), processes: processes, faults: plan)
         simulation.commitInterval = .seconds(3600)
+        simulation.storeInterval = storeInterval
+        simulation.cacheBytes = 1 << 20
         for process in simulation.processes { simulation.start(process) }
         for _ in 0..<20 {
             for process in simulation.processes { simulation.step(process) }
@@ -55,6 +58,17 @@ private struct WorkerBench {
 
     var committed: Int64? { simulation.log.committed(group: "script")[TopicPartition("events", 0)]?.value }
 
+    /// Of the events in the first partition, as whoever opens the store would find it; nil: nothing was written.
+    func stored() throws -> (next: NextOffset?, value: String?)? {
+        let store = try MemoryStores(disk: first.disk.copy()).open(0)
+        guard let note = try store.note().flatMap({ Note(decoding: $0) }) else { return nil }
+        var bytes: [UInt8] = []
+        let key = Array("n".utf8)
+        _ = try store.read(key.span, into: &bytes)
+        let value = EntryCoding.decode(bytes.span)?.value
+        return (note.positions["events"], value.map { String(decoding: $0, as: UTF8.self) })
+    }
+
     func told() throws -> [String] {
         try simulation.read("told").map { seen in
             String(seen.valueText.split(separator: " ").dropLast().joined(separator: " "))
@@ -73,6 +87,50 @@ private struct WorkerBench {
         #expect(bench.committed == nil)
         bench.simulation.step(bench.first)
         #expect(try bench.told() == all)
+    }
+
+    @Test func `writes its stores a while after the commit, also when nothing comes any more`() throws {
+        let bench = try WorkerBench(storeInterval: .seconds(2))
+        try bench.feed("put n 1;tell x")
+        #expect(try bench.simulation.runToEnd())
+        #expect(bench.committed == 1)
+        #expect(try bench.stored()?.next == nil)
+        bench.simulation.clock.advance(by: .seconds(2))
+        bench.simulation.step(bench.first)
+        #expect(try bench.stored()?.next == NextOffset(1))
+        #expect(try bench.stored()?.value == "1")
+    }
+
+    @Test func `restores what it had not written when it was killed`() throws {
+        let bench = try WorkerBench(storeInterval: .seconds(3600))
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.stored()?.next == nil)
+        bench.simulation.crash(bench.first)
+        bench.simulation.start(bench.first)
+        try bench.feed("tell after")
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all + ["after"])
+        #expect(try bench.stored()?.value == all.last)
+    }
+
+    @Test func `has everything in the store when it has stopped`() throws {
+        let bench = try WorkerBench(storeInterval: .seconds(3600))
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        #expect(bench.simulation.stop(bench.first))
+        #expect(try bench.stored()?.next?.value == bench.committed)
+        #expect(try bench.stored()?.value == all.last)
+    }
+
+    @Test func `has in the store what it has committed when the restorer gets it`() throws {
+        let bench = try WorkerBench(storeInterval: .seconds(3600))
+        try bench.feed()
+        #expect(try bench.simulation.runToEnd())
+        bench.plan.add(.poll, .move)
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.stored()?.next?.value == bench.committed)
+        #expect(try bench.stored()?.value == all.last)
     }
 
     @Test func `commits what is open when its partitions go to others`() throws {

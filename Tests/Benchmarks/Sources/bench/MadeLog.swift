@@ -166,6 +166,11 @@ private final class MadeSession: LogSession {
     {
         [:]
     }
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        Dictionary(uniqueKeysWithValues: partitions.map { ($0, NextOffset(0)) })
+    }
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {}
     func giveBack() throws(LogFault) {}
     func pause(_ partitions: [TopicPartition]) throws(LogFault) { isPaused = true }

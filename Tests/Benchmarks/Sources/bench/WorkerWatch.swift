@@ -54,6 +54,11 @@ private final class WatchedSession: LogSession {
     {
         try session.committed(partitions, by: deadline)
     }
+    func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
+        -> [TopicPartition: NextOffset]
+    {
+        try session.beginnings(of: partitions, by: deadline)
+    }
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         try session.take(starts, paused: paused)
     }
