@@ -44,56 +44,26 @@ package final class Worker {
     private static let idleWait: Duration = .milliseconds(100)
     private static let answerLimit: Duration = .seconds(60)
 
-    /// A partition and what there is of it.
-    private final class Slot {
-        var stage = TaskStage.gone
-        /// While the worker has it, and not the restorer.
-        var store: (any PartitionStore)?
-        var note: Note?
-        var task: PartitionTask?
-        /// Of before the restore under way; good again when nobody else has written meanwhile.
-        var lastTask: PartitionTask?
-        /// The group's positions by topic, as of the assignment.
-        var committed: [String: NextOffset] = [:]
-        /// What the restore has found, by the index of the input.
-        var next: [NextOffset] = []
-        var restoredRecords = 0
-        /// Wiped, and not restored since: what is damaged now is not mended by wiping.
-        var isWiped = false
-        /// Of the restore under way.
-        var token: UInt64 = 0
-        /// Why it is paused or refused.
-        var trouble: String?
-        var assignedAt: Duration = .zero
-    }
-
     let processor: any Processor
     private let definition: WorkerDefinition
     private let log: any RecordLog
-    private let stores: any PartitionStores
     private let options: WorkerOptions
-    private let restorer: Restorer
     private let environment: WorkerEnvironment
     private let logger: Logger
     private let metrics: WorkerMetrics
     private let counts: WorkerCounts
     private let inner: InnerOutputs
     private let board: PositionBoard
+    private let partitions: WorkerPartitions
 
     private var session: (any LogSession)?
-    private var slots: [Int32: Slot] = [:]
     private let batch = RecordBatch()
     private let outputs = OutputBatch()
-    private let replies = Mailbox<RestoreReply>(capacity: .max)
-    /// Taken from `replies` and not dealt with yet.
-    private var unheard: [RestoreReply] = []
-    private var tokens: UInt64 = 0
     private var fencedAt: [Duration] = []
     private var failures = 0
     /// Without a commit between them.
     private var rewinds = 0
     private var nextOpening: Duration = .zero
-    private var openingRetry: Duration = .zero
     private var nextSizes: Duration = .zero
 
     // The open cycle.
@@ -109,9 +79,7 @@ package final class Worker {
         self.processor = processor
         definition = processor.definition
         self.log = log
-        self.stores = stores
         self.options = options
-        self.restorer = restorer
         self.environment = environment
         self.logger = logger
         self.metrics = metrics
@@ -120,22 +88,16 @@ package final class Worker {
         let named = definition.outputs.count
         inner = InnerOutputs(
             changelog: named, deadLetters: named + 1, tables: [-1] + definition.tables.indices.map { named + 2 + $0 })
+        partitions = WorkerPartitions(
+            processor, stores: stores, options: options, restorer: restorer, environment: environment, logger: logger,
+            metrics: metrics, counts: counts, board: board, outputs: outputs, inner: inner)
     }
 
     // MARK: Outside
 
     /// What keeps this worker from working; empty when all is well.
     package var troubles: [String] {
-        var troubles: [String] = []
-        if let sessionTrouble { troubles.append(sessionTrouble) }
-        for (partition, slot) in slots.sorted(by: { $0.key < $1.key }) {
-            switch slot.stage {
-            case .running, .gone: continue
-            case .paused, .refused: troubles.append("partition \(partition): \(slot.trouble ?? "")")
-            default: troubles.append("partition \(partition) is being opened")
-            }
-        }
-        return troubles
+        (sessionTrouble.map { [$0] } ?? []) + partitions.troubles
     }
 
     private(set) var sessionTrouble: String? = "no partitions were given to it yet"
@@ -170,20 +132,19 @@ package final class Worker {
             if !session.close(by: deadline) { isClean = false }
         }
         session = nil
-        endSlots()
+        partitions.end()
         // Stores that the restorer has come home and are closed.
-        while !slots.isEmpty, !deadline.hasPassed {
-            collectReplies()
-            if !slots.isEmpty { environment.pause(.milliseconds(2)) }
+        while !partitions.isEmpty, !deadline.hasPassed {
+            partitions.comeHome()
+            if !partitions.isEmpty { environment.pause(.milliseconds(2)) }
         }
-        return isClean && slots.isEmpty
+        return isClean && partitions.isEmpty
     }
 
     // MARK: The cycle
 
     private func cycle(_ session: any LogSession, _ now: Duration) throws {
-        try takeReplies(session, now)
-        try openLocked(now)
+        try partitions.goOn(session, now)
         let event = try session.poll(
             into: batch, limit: Self.recordsPerPoll, wait: cycleStart == nil ? Self.idleWait : .zero)
         defer { batch.removeAll() }
@@ -202,9 +163,9 @@ package final class Worker {
             } else if isFull {
                 try commit(session)
             }
-        case .assigned(let partitions): try assigned(partitions, session)
-        case .revoked(let partitions): try revoked(partitions, session)
-        case .lost(let partitions): try lost(partitions, session)
+        case .assigned(let given): try assigned(given, session)
+        case .revoked: try revoked(session)
+        case .lost(let gone): try lost(gone.count, session)
         }
     }
 
@@ -212,13 +173,13 @@ package final class Worker {
         let batch = batch
         for index in 0..<batch.count {
             let record = batch[index]
-            guard let slot = slots[record.partition], slot.stage.reads, let task = slot.task else { continue }
+            guard let task = partitions.task(reading: record.partition) else { continue }
             cycleRecords += 1
             while true {
                 let outcome = try task.handle(record)
                 if outcome == .done { break }
                 if case .pause(let reason) = outcome {
-                    try pause(slot, record.partition, reason, session)
+                    try partitions.pause(record.partition, reason, session)
                     break
                 }
                 try append(session)
@@ -231,10 +192,9 @@ package final class Worker {
 
     /// Everything that was given is dealt with: what lies between there and the session's position takes offsets, but is no record.
     private func skipMarkers(_ session: any LogSession) {
-        for (number, slot) in slots where slot.stage.reads {
-            guard let task = slot.task, task.isTouched else { continue }
+        for task in partitions.reading where task.isTouched {
             for (index, input) in definition.inputs.enumerated() {
-                guard let position = session.position(of: TopicPartition(input.topic, number)) else { continue }
+                guard let position = session.position(of: TopicPartition(input.topic, task.partition)) else { continue }
                 task.skip(to: position, of: index)
             }
         }
@@ -242,13 +202,12 @@ package final class Worker {
 
     /// An input may end with what is no record: nothing has to be committed for that, and nobody is behind.
     private func showPositions(_ session: any LogSession) {
-        for (number, slot) in slots where slot.stage.reads {
-            guard let task = slot.task else { continue }
+        for task in partitions.reading {
             let next = definition.inputs.indices.map { index in
-                let position = session.position(of: TopicPartition(definition.inputs[index].topic, number))
+                let position = session.position(of: TopicPartition(definition.inputs[index].topic, task.partition))
                 return max(task.next[index], position ?? task.next[index])
             }
-            if next != task.next { board.set(.init(next: next, clock: task.note.clock), of: number) }
+            if next != task.next { board.set(.init(next: next, clock: task.note.clock), of: task.partition) }
         }
     }
 
@@ -257,14 +216,8 @@ package final class Worker {
         if cycleRecords >= options.recordsPerCycle || environment.elapsed() - cycleStart >= options.commitInterval {
             return true
         }
-        let changed = tasks.reduce(appendedBytes) { $0 + $1.uncommittedBytes }
+        let changed = partitions.tasks.reduce(appendedBytes) { $0 + $1.uncommittedBytes }
         return changed >= options.bytesPerCycle
-    }
-
-    private var tasks: [PartitionTask] {
-        slots.sorted { $0.key < $1.key }.compactMap {
-            $0.value.stage == .running || $0.value.stage == .paused ? $0.value.task : nil
-        }
     }
 
     private func append(_ session: any LogSession) throws(LogFault) {
@@ -277,7 +230,7 @@ package final class Worker {
 
     /// Outputs, changelog and positions become visible in one step; the stores follow later.
     private func commit(_ session: any LogSession) throws {
-        let touched = tasks.filter(\.isTouched)
+        let touched = partitions.tasks.filter(\.isTouched)
         defer { counts.publish() }
         guard !touched.isEmpty else { return endCycle() }
         let begin = environment.elapsed()
@@ -291,9 +244,9 @@ package final class Worker {
         if now >= nextSizes {
             nextSizes = now + .seconds(5)
             metrics.sizes(
-                options.thread, stores: tasks.reduce(0) { $0 + ($1.store.approximateBytes ?? 0) },
+                options.thread, stores: partitions.tasks.reduce(0) { $0 + ($1.store.approximateBytes ?? 0) },
                 uncommitted: touched.reduce(0) { $0 + $1.uncommittedBytes },
-                cached: tasks.reduce(0) { $0 + $1.cachedBytes })
+                cached: partitions.tasks.reduce(0) { $0 + $1.cachedBytes })
         }
         try append(session)
         try session.commit(positions)
@@ -316,7 +269,7 @@ package final class Worker {
     private func writeStores() throws(StoreFault) {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
-        for task in tasks {
+        for task in partitions.tasks {
             if task.unstoredBytes > task.cacheLimit / 4 { try task.writeStore() }
             guard let since = task.unstoredSince, since <= due else { continue }
             if let other = oldest?.unstoredSince, other <= since { continue }
@@ -366,7 +319,7 @@ package final class Worker {
             try session.abort()
             rollBack()
             var positions: [TopicPartition: NextOffset] = [:]
-            for task in tasks { positions.merge(task.positions) { $1 } }
+            for task in partitions.tasks { positions.merge(task.positions) { $1 } }
             try session.seek(to: positions)
         } catch {
             say(.warning, "the session has ended; opening another", error.words)
@@ -377,7 +330,7 @@ package final class Worker {
     private func rollBack() {
         batch.removeAll()
         outputs.removeAll()
-        for task in tasks { task.rollBack() }
+        for task in partitions.tasks { task.rollBack() }
         endCycle()
     }
 
@@ -389,7 +342,7 @@ package final class Worker {
         session = nil
         if !isGone { throw WorkerEnd("the client of Kafka does not end; a new process has to take its place") }
         sessionTrouble = "its session has ended; a new one is being opened"
-        endSlots()
+        partitions.end()
         let now = environment.elapsed()
         failures += 1
         // The first time at once, later after up to half a minute.
@@ -416,7 +369,7 @@ package final class Worker {
     // MARK: Sessions
 
     private func open(_ now: Duration) throws(WorkerEnd) {
-        collectReplies()
+        partitions.comeHome()
         guard now >= nextOpening else { return environment.pause(.milliseconds(20)) }
         var sessionOptions = SessionOptions(
             group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
@@ -436,15 +389,15 @@ package final class Worker {
         }
     }
 
-    private func assigned(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+    private func assigned(_ given: [TopicPartition], _ session: any LogSession) throws {
         metrics.rebalance("assigned")
         let committed: [TopicPartition: NextOffset]
         var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
-            committed = try session.committed(partitions, by: Deadline(after: Self.answerLimit))
+            committed = try session.committed(given, by: Deadline(after: Self.answerLimit))
             // Where the group has no position the changelog may know one, which is sought before anything is read. A true offset all
             // the same: of one that has to be looked up, like the end, the library might hear when it reads elsewhere already.
-            let unknown = partitions.filter { committed[$0] == nil }
+            let unknown = given.filter { committed[$0] == nil }
             starts = try session.beginnings(of: unknown, by: Deadline(after: .seconds(10)))
             for partition in unknown where starts[partition] == nil {
                 throw LogFault(.rebuild, .timedOut, "the beginning of \(partition) is not known")
@@ -454,27 +407,14 @@ package final class Worker {
             // There is no cycle to take back, and an assignment that is not answered would never come again.
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
-        try session.take(starts, paused: Set(partitions))
-        let numbers = Set(partitions.filter { $0.topic == definition.events.topic }.map(\.partition))
+        try session.take(starts, paused: Set(given))
+        let numbers = Set(given.filter { $0.topic == definition.events.topic }.map(\.partition))
         sessionTrouble = nil
         say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
-        for number in numbers where slots[number] == nil { slots[number] = Slot() }
-        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
-            if numbers.contains(number) {
-                slot.assignedAt = environment.elapsed()
-                slot.committed = [:]
-                for input in definition.inputs {
-                    slot.committed[input.topic] = committed[TopicPartition(input.topic, number)]
-                }
-                try tell(slot, number, .assigned)
-            } else {
-                try tell(slot, number, .notAssigned)
-            }
-        }
-        forgetGone()
+        try partitions.assigned(numbers, committed, session)
     }
 
-    private func revoked(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+    private func revoked(_ session: any LogSession) throws {
         metrics.rebalance("revoked")
         let begin = environment.elapsed()
         do {
@@ -486,243 +426,23 @@ package final class Worker {
             try session.abort()
             rollBack()
         }
-        try leave(.revoked)
-        try session.giveBack()
+        try leave(.revoked, session)
         metrics.revokeSeconds.observe(environment.elapsed() - begin)
     }
 
-    private func lost(_ partitions: [TopicPartition], _ session: any LogSession) throws {
+    private func lost(_ count: Int, _ session: any LogSession) throws {
         metrics.rebalance("lost")
         metrics.abort(.lost)
-        say(.warning, "partitions lost: the group took this member for dead", "\(partitions.count)")
+        say(.warning, "partitions lost: the group took this member for dead", "\(count)")
         try session.abort()
         rollBack()
-        try leave(.lost)
-        try session.giveBack()
+        try leave(.lost, session)
     }
 
-    private func leave(_ event: TaskEvent) throws {
+    private func leave(_ event: TaskEvent, _ session: any LogSession) throws {
         sessionTrouble = "its partitions are being shared out"
-        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage != .gone {
-            // Those that were given back already wait for the next assignment.
-            if slot.stage.after(event) != nil { try tell(slot, number, event) }
-        }
-    }
-
-    // MARK: Partitions
-
-    private func tell(_ slot: Slot, _ number: Int32, _ event: TaskEvent) throws {
-        guard let (stage, actions) = slot.stage.after(event) else {
-            preconditionFailure("partition \(number) is \(slot.stage) and cannot be told \(event)")
-        }
-        slot.stage = stage
-        for action in actions { try perform(action, slot, number) }
-        for stage in TaskStage.allCases where stage != .gone {
-            metrics.partitions(options.thread, in: stage, slots.values.count { $0.stage == stage })
-        }
-    }
-
-    private func perform(_ action: TaskAction, _ slot: Slot, _ number: Int32) throws {
-        switch action {
-        case .open: try openStore(slot, number)
-        case .restore: try restore(slot, number)
-        case .cancelRestore: restorer.cancel(slot.token)
-        case .resume:
-            do {
-                try resume(slot, number)
-            } catch let fault as LogFault {
-                // To read the cycle again would leave the partition paused for ever.
-                throw LogFault(fault.remedy == .stop ? .stop : .rebuild, fault.cause, fault.words)
-            }
-        case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
-        case .rollBack: slot.task?.rollBack()
-        case .closeStore: try closeStore(slot)
-        case .wipe:
-            try stores.wipe(number)
-            slot.isWiped = true
-            metrics.wipes.add()
-        case .tell: say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
-        }
-    }
-
-    private func openStore(_ slot: Slot, _ number: Int32) throws {
-        do throws(StoreFault) {
-            let store = try stores.open(number)
-            slot.store = store
-            guard let bytes = try store.note() else {
-                slot.note = nil
-                return try tellStore(slot, number, .opened)
-            }
-            slot.note = Note(decoding: bytes)
-            if slot.note == nil {
-                try closeStore(slot)
-                slot.trouble =
-                    "the local state was written by a build that this one does not know: start the later build again, or "
-                    + "remove the directory to restore what this build can read"
-                return try tellStore(slot, number, .refuse)
-            }
-            try tellStore(slot, number, .opened)
-        } catch {
-            switch error.cause {
-            case .locked: try tell(slot, number, .locked)
-            case .corrupt:
-                say(
-                    .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
-                )
-                try closeStore(slot)
-                try tell(slot, number, useless(slot, error.words))
-            case .system, .format:
-                slot.trouble = error.words
-                try tell(slot, number, .refuse)
-            }
-        }
-    }
-
-    /// Once: a disk that damages what was just wiped would be wiped for ever.
-    private func useless(_ slot: Slot, _ words: String) -> TaskEvent {
-        guard slot.isWiped else { return .useless }
-        slot.trouble = "the local state is of no use, also after it was wiped: \(words)"
-        return .refuse
-    }
-
-    /// Events that follow from opening; kept apart so that what they throw is not taken for a fault of the opening.
-    private func tellStore(_ slot: Slot, _ number: Int32, _ event: TaskEvent) throws(StoreFault) {
-        do { try tell(slot, number, event) } catch let fault as StoreFault { throw fault } catch {
-            preconditionFailure("opening a store asks the log nothing: \(error)")
-        }
-    }
-
-    /// Stores that an earlier owner in this process had not closed yet.
-    private func openLocked(_ now: Duration) throws {
-        guard now >= openingRetry else { return }
-        openingRetry = now + .milliseconds(100)
-        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .opening {
-            try openStore(slot, number)
-        }
-    }
-
-    private func closeStore(_ slot: Slot) throws(StoreFault) {
-        let task = slot.task.take()
-        slot.lastTask = nil
-        guard let store = slot.store.take() else { return }
-        do throws(StoreFault) {
-            try task?.writeStore()
-        } catch {
-            // The lock goes all the same; what is not written is in the changelog.
-            try? store.close()
-            throw error
-        }
-        try store.close()
-    }
-
-    private func restore(_ slot: Slot, _ number: Int32) throws(StoreFault) {
-        try slot.task?.writeStore()
-        guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
-        tokens += 1
-        slot.token = tokens
-        slot.lastTask = slot.task.take()
-        // Kept for the case that this restore is called off and another follows.
-        if let task = slot.lastTask { slot.note = task.note }
-        let replies = replies
-        restorer.restore(
-            RestoreOrder(
-                store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
-                reply: { _ = replies.post($0) }))
-    }
-
-    private func takeReplies(_ session: any LogSession, _ now: Duration) throws {
-        unheard += replies.take(waiting: .zero)
-        // One by one: what follows from a reply may throw, and the others are heard at the next look.
-        while !unheard.isEmpty {
-            let reply = unheard.removeFirst()
-            let number = reply.order.partition
-            guard let slot = slots[number], slot.token == reply.order.token else {
-                preconditionFailure("the restorer answers each order once")
-            }
-            slot.store = reply.order.store
-            switch reply.outcome {
-            case .restored(let note, let next, let records):
-                metrics.restoredRecords.add(UInt64(records))
-                slot.note = note
-                slot.next = next
-                slot.restoredRecords = records
-                slot.isWiped = false
-                try tell(slot, number, .restored)
-            case .useless(let words):
-                say(.warning, "the local state is of no use and restored from the log", words)
-                try tell(slot, number, useless(slot, words))
-            case .refused(let words):
-                slot.trouble = words
-                try tell(slot, number, .refuse)
-            case .withdrawn: try tell(slot, number, .withdrawn)
-            }
-        }
-        forgetGone()
-    }
-
-    /// Without a session there is nobody to work for: stores that come home are closed.
-    private func collectReplies() {
-        unheard += replies.take(waiting: .zero)
-        while !unheard.isEmpty {
-            let reply = unheard.removeFirst()
-            guard let slot = slots[reply.order.partition] else { continue }
-            slot.store = reply.order.store
-            do {
-                try tell(slot, reply.order.partition, .withdrawn)
-            } catch {
-                say(.warning, "a local store was not closed cleanly", "\(error)")
-            }
-        }
-        forgetGone()
-    }
-
-    private func resume(_ slot: Slot, _ number: Int32) throws {
-        guard let session, let store = slot.store, let note = slot.note else { return }
-        let task: PartitionTask
-        if let last = slot.lastTask.take(), slot.restoredRecords == 0, last.isAt(note, slot.next) {
-            // Nobody else has written: what is in memory is still good.
-            task = last
-        } else {
-            task = PartitionTask(
-                processor, partition: number, store: store, note: note, next: slot.next, outputs: outputs, inner: inner,
-                cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
-                crashes: options.crashNotes?.notes(number))
-        }
-        slot.task = task
-        // All partitions share what the setting gives.
-        for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
-        board.set(.init(next: task.next, clock: task.note.clock), of: number)
-        let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
-        try session.seek(to: task.positions)
-        try session.resume(partitions)
-        metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
-        say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
-    }
-
-    private func pause(
-        _ slot: Slot, _ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession
-    ) throws {
-        switch reason {
-        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words): slot.trouble = words
-        }
-        try tell(slot, number, .pause)
-    }
-
-    /// Closes what is open; what the restorer has comes home later.
-    private func endSlots() {
-        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
-            do {
-                try tell(slot, number, .sessionEnded)
-            } catch {
-                say(.warning, "a local store was not closed cleanly", "\(error)")
-            }
-        }
-        forgetGone()
-    }
-
-    private func forgetGone() {
-        for (number, slot) in slots where slot.stage == .gone { board.remove(number) }
-        slots = slots.filter { $0.value.stage != .gone }
+        try partitions.leave(event, session)
+        try session.giveBack()
     }
 
     private func say(_ level: LogLevel, _ words: String, _ detail: String) {

@@ -1,0 +1,358 @@
+// The partitions of one thread of a worker, from their assignment to their end.
+
+internal import Log
+internal import Platform
+internal import Store
+internal import Telemetry
+
+/// Does what `TaskStage` says, with stores, the restorer and the session. On the worker's thread.
+final class WorkerPartitions {
+    /// A partition and what there is of it.
+    private final class Slot {
+        var stage = TaskStage.gone
+        /// While the worker has it, and not the restorer.
+        var store: (any PartitionStore)?
+        var note: Note?
+        var task: PartitionTask?
+        /// Of before the restore under way; good again when nobody else has written meanwhile.
+        var lastTask: PartitionTask?
+        /// The group's positions by topic, as of the assignment.
+        var committed: [String: NextOffset] = [:]
+        /// What the restore has found, by the index of the input.
+        var next: [NextOffset] = []
+        var restoredRecords = 0
+        /// Wiped, and not restored since: what is damaged now is not mended by wiping.
+        var isWiped = false
+        /// Of the restore under way.
+        var token: UInt64 = 0
+        /// Why it is paused or refused.
+        var trouble: String?
+        var assignedAt: Duration = .zero
+    }
+
+    private let processor: any Processor
+    private let definition: WorkerDefinition
+    private let stores: any PartitionStores
+    private let options: WorkerOptions
+    private let restorer: Restorer
+    private let environment: WorkerEnvironment
+    private let logger: Logger
+    private let metrics: WorkerMetrics
+    private let counts: WorkerCounts
+    private let board: PositionBoard
+    private let outputs: OutputBatch
+    private let inner: InnerOutputs
+
+    private var slots: [Int32: Slot] = [:]
+    private let replies = Mailbox<RestoreReply>(capacity: .max)
+    /// Taken from `replies` and not dealt with yet.
+    private var unheard: [RestoreReply] = []
+    private var tokens: UInt64 = 0
+    private var openingRetry: Duration = .zero
+
+    init(
+        _ processor: any Processor, stores: any PartitionStores, options: WorkerOptions, restorer: Restorer,
+        environment: WorkerEnvironment, logger: Logger, metrics: WorkerMetrics, counts: WorkerCounts,
+        board: PositionBoard, outputs: OutputBatch, inner: InnerOutputs
+    ) {
+        self.processor = processor
+        definition = processor.definition
+        self.stores = stores
+        self.options = options
+        self.restorer = restorer
+        self.environment = environment
+        self.logger = logger
+        self.metrics = metrics
+        self.counts = counts
+        self.board = board
+        self.outputs = outputs
+        self.inner = inner
+    }
+
+    // MARK: What there is
+
+    var isEmpty: Bool { slots.isEmpty }
+
+    /// In the order of their numbers, so that what reaches a log does not depend on hashes; those that wait for help included.
+    private(set) var tasks: [PartitionTask] = []
+    /// Those whose records may be read.
+    private(set) var reading: [PartitionTask] = []
+
+    func task(reading number: Int32) -> PartitionTask? { reading.first { $0.partition == number } }
+
+    /// After every change of a stage or a task.
+    private func listTasks() {
+        let sorted = slots.sorted { $0.key < $1.key }.map(\.value)
+        tasks = sorted.compactMap { $0.stage == .running || $0.stage == .paused ? $0.task : nil }
+        reading = sorted.compactMap { $0.stage.reads ? $0.task : nil }
+    }
+
+    var troubles: [String] {
+        slots.sorted { $0.key < $1.key }.compactMap { number, slot in
+            switch slot.stage {
+            case .running, .gone: nil
+            case .paused, .refused: "partition \(number): \(slot.trouble ?? "")"
+            default: "partition \(number) is being opened"
+            }
+        }
+    }
+
+    // MARK: What happens
+
+    func assigned(
+        _ numbers: Set<Int32>, _ committed: [TopicPartition: NextOffset], _ session: any LogSession
+    ) throws {
+        for number in numbers where slots[number] == nil { slots[number] = Slot() }
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            guard numbers.contains(number) else {
+                try tell(slot, number, .notAssigned, session)
+                continue
+            }
+            slot.assignedAt = environment.elapsed()
+            slot.committed = [:]
+            for input in definition.inputs {
+                slot.committed[input.topic] = committed[TopicPartition(input.topic, number)]
+            }
+            try tell(slot, number, .assigned, session)
+        }
+        forgetGone()
+    }
+
+    /// All are given back, in peace or not.
+    func leave(_ event: TaskEvent, _ session: any LogSession) throws {
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage != .gone {
+            // Those that were given back already wait for the next assignment.
+            if slot.stage.after(event) != nil { try tell(slot, number, event, session) }
+        }
+    }
+
+    func pause(_ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession) throws {
+        guard let slot = slots[number] else { return }
+        switch reason {
+        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words): slot.trouble = words
+        }
+        try tell(slot, number, .pause, session)
+    }
+
+    /// Hears the restorer, and tries stores again that were locked.
+    func goOn(_ session: any LogSession, _ now: Duration) throws {
+        try takeReplies(session)
+        try openLocked(session, now)
+    }
+
+    // MARK: One of them
+
+    private func tell(_ slot: Slot, _ number: Int32, _ event: TaskEvent, _ session: (any LogSession)?) throws {
+        guard let (stage, actions) = slot.stage.after(event) else {
+            preconditionFailure("partition \(number) is \(slot.stage) and cannot be told \(event)")
+        }
+        slot.stage = stage
+        defer { listTasks() }
+        for action in actions { try perform(action, slot, number, session) }
+        for stage in TaskStage.allCases where stage != .gone {
+            metrics.partitions(options.thread, in: stage, slots.values.count { $0.stage == stage })
+        }
+    }
+
+    private func perform(
+        _ action: TaskAction, _ slot: Slot, _ number: Int32, _ session: (any LogSession)?
+    ) throws {
+        switch action {
+        case .open: try openStore(slot, number, session)
+        case .restore: try restore(slot, number)
+        case .cancelRestore: restorer.cancel(slot.token)
+        case .resume:
+            do {
+                try resume(slot, number, session)
+            } catch let fault as LogFault {
+                // To read the cycle again would leave the partition paused for ever.
+                throw LogFault(fault.remedy == .stop ? .stop : .rebuild, fault.cause, fault.words)
+            }
+        case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
+        case .rollBack: slot.task?.rollBack()
+        case .closeStore: try closeStore(slot)
+        case .wipe:
+            try stores.wipe(number)
+            slot.isWiped = true
+            metrics.wipes.add()
+        case .tell: say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
+        }
+    }
+
+    private func openStore(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
+        do throws(StoreFault) {
+            let store = try stores.open(number)
+            slot.store = store
+            guard let bytes = try store.note() else {
+                slot.note = nil
+                return try tellStore(slot, number, .opened, session)
+            }
+            slot.note = Note(decoding: bytes)
+            if slot.note == nil {
+                try closeStore(slot)
+                slot.trouble =
+                    "the local state was written by a build that this one does not know: start the later build again, or "
+                    + "remove the directory to restore what this build can read"
+                return try tellStore(slot, number, .refuse, session)
+            }
+            try tellStore(slot, number, .opened, session)
+        } catch {
+            switch error.cause {
+            case .locked: try tell(slot, number, .locked, session)
+            case .corrupt:
+                say(
+                    .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
+                )
+                try closeStore(slot)
+                try tell(slot, number, useless(slot, error.words), session)
+            case .system, .format:
+                slot.trouble = error.words
+                try tell(slot, number, .refuse, session)
+            }
+        }
+    }
+
+    /// Once: a disk that damages what was just wiped would be wiped for ever.
+    private func useless(_ slot: Slot, _ words: String) -> TaskEvent {
+        guard slot.isWiped else { return .useless }
+        slot.trouble = "the local state is of no use, also after it was wiped: \(words)"
+        return .refuse
+    }
+
+    /// Events that follow from opening; kept apart so that what they throw is not taken for a fault of the opening.
+    private func tellStore(
+        _ slot: Slot, _ number: Int32, _ event: TaskEvent, _ session: (any LogSession)?
+    ) throws(StoreFault) {
+        do { try tell(slot, number, event, session) } catch let fault as StoreFault { throw fault } catch {
+            preconditionFailure("opening a store asks the log nothing: \(error)")
+        }
+    }
+
+    /// Stores that an earlier owner in this process had not closed yet.
+    private func openLocked(_ session: any LogSession, _ now: Duration) throws {
+        guard now >= openingRetry else { return }
+        openingRetry = now + .milliseconds(100)
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .opening {
+            try openStore(slot, number, session)
+        }
+    }
+
+    private func closeStore(_ slot: Slot) throws(StoreFault) {
+        let task = slot.task.take()
+        slot.lastTask = nil
+        guard let store = slot.store.take() else { return }
+        do throws(StoreFault) {
+            try task?.writeStore()
+        } catch {
+            // The lock goes all the same; what is not written is in the changelog.
+            try? store.close()
+            throw error
+        }
+        try store.close()
+    }
+
+    private func restore(_ slot: Slot, _ number: Int32) throws(StoreFault) {
+        try slot.task?.writeStore()
+        guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
+        tokens += 1
+        slot.token = tokens
+        slot.lastTask = slot.task.take()
+        // Kept for the case that this restore is called off and another follows.
+        if let task = slot.lastTask { slot.note = task.note }
+        let replies = replies
+        restorer.restore(
+            RestoreOrder(
+                store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
+                reply: { _ = replies.post($0) }))
+    }
+
+    private func takeReplies(_ session: any LogSession) throws {
+        unheard += replies.take(waiting: .zero)
+        // One by one: what follows from a reply may throw, and the others are heard at the next look.
+        while !unheard.isEmpty {
+            let reply = unheard.removeFirst()
+            let number = reply.order.partition
+            guard let slot = slots[number], slot.token == reply.order.token else {
+                preconditionFailure("the restorer answers each order once")
+            }
+            slot.store = reply.order.store
+            switch reply.outcome {
+            case .restored(let note, let next, let records):
+                metrics.restoredRecords.add(UInt64(records))
+                slot.note = note
+                slot.next = next
+                slot.restoredRecords = records
+                slot.isWiped = false
+                try tell(slot, number, .restored, session)
+            case .useless(let words):
+                say(.warning, "the local state is of no use and restored from the log", words)
+                try tell(slot, number, useless(slot, words), session)
+            case .refused(let words):
+                slot.trouble = words
+                try tell(slot, number, .refuse, session)
+            case .withdrawn: try tell(slot, number, .withdrawn, session)
+            }
+        }
+        forgetGone()
+    }
+
+    /// Without a session there is nobody to work for: stores that come home are closed.
+    func comeHome() {
+        unheard += replies.take(waiting: .zero)
+        while !unheard.isEmpty {
+            let reply = unheard.removeFirst()
+            guard let slot = slots[reply.order.partition] else { continue }
+            slot.store = reply.order.store
+            do {
+                try tell(slot, reply.order.partition, .withdrawn, nil)
+            } catch {
+                say(.warning, "a local store was not closed cleanly", "\(error)")
+            }
+        }
+        forgetGone()
+    }
+
+    private func resume(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
+        guard let session, let store = slot.store, let note = slot.note else { return }
+        let task: PartitionTask
+        if let last = slot.lastTask.take(), slot.restoredRecords == 0, last.isAt(note, slot.next) {
+            // Nobody else has written: what is in memory is still good.
+            task = last
+        } else {
+            task = PartitionTask(
+                processor, partition: number, store: store, note: note, next: slot.next, outputs: outputs, inner: inner,
+                cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
+                crashes: options.crashNotes?.notes(number))
+        }
+        slot.task = task
+        // All partitions share what the setting gives.
+        for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
+        board.set(.init(next: task.next, clock: task.note.clock), of: number)
+        let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
+        try session.seek(to: task.positions)
+        try session.resume(partitions)
+        metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
+        say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
+    }
+
+    /// The session has ended: closes what is open. What the restorer has comes home later.
+    func end() {
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            do {
+                try tell(slot, number, .sessionEnded, nil)
+            } catch {
+                say(.warning, "a local store was not closed cleanly", "\(error)")
+            }
+        }
+        forgetGone()
+    }
+
+    private func forgetGone() {
+        for (number, slot) in slots where slot.stage == .gone { board.remove(number) }
+        slots = slots.filter { $0.value.stage != .gone }
+    }
+
+    private func say(_ level: LogLevel, _ words: String, _ detail: String) {
+        logger.log(level, words, ["worker": .string(options.identity), "detail": .string(detail)])
+    }
+}
