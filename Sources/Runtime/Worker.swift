@@ -16,8 +16,8 @@ public struct WorkerOptions: Sendable {
     public var recordsPerCycle = 10_000
     /// ...or this much changed state or output.
     public var bytesPerCycle = 32 << 20
-    /// What is committed is in the stores after so long, or when it takes a quarter of the cache. Whoever is killed restores it
-    /// from the changelog.
+    /// What is committed is in the stores after so long, or when it takes a quarter of the cache. Until then only memory and the
+    /// changelog have it.
     public var storeInterval: Duration = .seconds(2)
     /// Of all partitions of this thread together.
     public var cacheBytes = 128 << 20
@@ -245,7 +245,7 @@ package final class Worker {
             nextSizes = now + .seconds(5)
             metrics.sizes(
                 options.thread, stores: partitions.tasks.reduce(0) { $0 + ($1.store.approximateBytes ?? 0) },
-                uncommitted: touched.reduce(0) { $0 + $1.uncommittedBytes },
+                unstored: partitions.tasks.reduce(0) { $0 + $1.uncommittedBytes + $1.unstoredBytes },
                 cached: partitions.tasks.reduce(0) { $0 + $1.cachedBytes })
         }
         try append(session)

@@ -92,13 +92,13 @@ public final class WorkerMetrics: Sendable {
     }
 
     /// Seldom enough to look at every store.
-    func sizes(_ thread: Int, stores: Int, uncommitted: Int, cached: Int) {
+    func sizes(_ thread: Int, stores: Int, unstored: Int, cached: Int) {
         func set(_ name: String, _ help: String, _ bytes: Int) {
             metrics.gauge("perennial_\(name)", help: help, labels: ["worker": worker, "thread": "\(thread)"])
                 .set(Double(bytes))
         }
         set("store_bytes", "Local stores on disk, about.", stores)
-        set("overlay_bytes", "Changed state of the last cycle, in memory until it was committed.", uncommitted)
+        set("overlay_bytes", "Changed state in memory that the local store does not have yet.", unstored)
         set("state_cache_bytes", "Entries of the state in memory.", cached)
     }
 
