@@ -1,6 +1,7 @@
-#include "CSIMDJSON.h"
+#include "RepeatedNames.h"
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <simdjson.h>
 #include <string_view>
@@ -8,18 +9,26 @@
 
 using namespace simdjson;
 
+/// Of simdjson only what scans with vector instructions is used, which it picks at run time for the machine: the index of a
+/// document's tokens, whose making checks UTF-8, quotation marks and control characters, and the unescaping of strings. The
+/// walk is our own: simdjson's readers are templates, so they are built here for the oldest processor, and take four times as
+/// long.
 struct perennial_json_parser {
-    ondemand::parser reader;
+    std::unique_ptr<internal::dom_parser_implementation> simd;
     std::vector<uint8_t> padded;
+    std::vector<uint8_t> unescaped;
+    /// As many as the largest document had, of which the first `token_count` are of this one.
     std::vector<perennial_json_token> tokens;
+    size_t token_count = 0;
     size_t length = 0;
     uint32_t max_depth = 0;
+    bool refuses_repeated_names = false;
     int64_t fault_offset = -1;
 };
 
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The grammar of RFC 8259. simdjson's own number readers refuse what does not fit a machine number; the text is kept here.
@@ -52,190 +61,211 @@ perennial_json_result meaning_of(error_code code) {
     case UTF8_ERROR: return PERENNIAL_JSON_NOT_UTF8;
     case UNCLOSED_STRING: return PERENNIAL_JSON_UNCLOSED_STRING;
     case UNESCAPED_CHARS: return PERENNIAL_JSON_CONTROL_CHARACTER;
-    case STRING_ERROR: return PERENNIAL_JSON_BAD_STRING;
-    case INCOMPLETE_ARRAY_OR_OBJECT: return PERENNIAL_JSON_INCOMPLETE;
-    case TRAILING_CONTENT: return PERENNIAL_JSON_TRAILING;
-    case DEPTH_ERROR: return PERENNIAL_JSON_TOO_DEEP;
     case MEMALLOC: return PERENNIAL_JSON_NO_MEMORY;
     default: return PERENNIAL_JSON_BAD_STRUCTURE;
     }
 }
 
+/// Goes through simdjson's index, which has the place of each bracket, comma and colon and of the first byte of each other
+/// token. Behind its last entry stands the document's length, where the text is 0: no test for the end is needed, as that
+/// fits nowhere. A loop, not a recursion: both places then stay in registers, which saves a quarter of the time.
 class Walk {
   public:
-    Walk(perennial_json_parser &parser, ondemand::document &document) : parser(parser), document(document) {}
+    explicit Walk(perennial_json_parser &parser)
+        : parser(parser), text(parser.padded.data()), entry(parser.simd->structural_indexes.get()),
+          token(parser.tokens.data()), backslash(text), unescaped(parser.unescaped.data()) {}
 
-    perennial_json_result value(ondemand::value value, uint32_t depth) {
-        std::string_view token = value.raw_json_token();
-        while (!token.empty() && is_blank(token.back())) token.remove_suffix(1);
-        if (token.empty()) return fail(PERENNIAL_JSON_BAD_STRUCTURE);
-        auto offset = offset_of(token.data());
-        switch (token.front()) {
-        case '[': return array(value, offset, depth + 1);
-        case '{': return object(value, offset, depth + 1);
-        case '"': {
-            std::string_view text;
-            if (auto code = value.get_string().get(text)) return fail(meaning_of(code), offset);
-            add(PERENNIAL_JSON_STRING, text, offset, offset + token.size());
-            return PERENNIAL_JSON_OK;
+    perennial_json_result document() {
+        for (;;) {
+            // A value, or the bracket that opens it.
+            bool opens = here() == '{' || here() == '[';
+            if (auto fault = opens ? open() : single()) return fault;
+            if (!opens || here() == closing) {
+                while (container && here() == closing) {
+                    if (auto fault = close()) return fault;
+                }
+                if (!container) break;
+                if (here() != ',') return fail(PERENNIAL_JSON_BAD_STRUCTURE);
+                entry++;
+            }
+            if (closing == '}') {
+                if (auto fault = name()) return fault;
+            }
         }
-        default: return scalar(token, offset);
-        }
-    }
-
-    perennial_json_result fail(perennial_json_result result) {
-        const char *location = nullptr;
-        if (document.current_location().get(location)) return fail(result, -1);
-        return fail(result, offset_of(location));
+        if (*entry < parser.length) return fail(PERENNIAL_JSON_TRAILING);
+        parser.token_count = size_t(token - parser.tokens.data());
+        return PERENNIAL_JSON_OK;
     }
 
   private:
     perennial_json_parser &parser;
-    ondemand::document &document;
+    const uint8_t *const text;
+    /// Of the index, the next.
+    const uint32_t *entry;
+    /// Where the next one goes.
+    perennial_json_token *token;
+    /// The innermost that is open, and the bracket that will close it. Until then its `length` leads back to the one around
+    /// it.
+    perennial_json_token *container = nullptr;
+    uint8_t closing = 0;
+    uint32_t depth = 0;
+    /// The first that is not before the string read last.
+    const uint8_t *backslash;
+    uint8_t *unescaped;
 
-    /// The buffer begins with the bracket that `perennial_json_parse` puts around the document.
-    int64_t offset_of(const char *location) const {
-        auto offset = reinterpret_cast<const uint8_t *>(location) - parser.padded.data() - 1;
-        return offset < 0 ? 0 : offset > int64_t(parser.length) ? int64_t(parser.length) : offset;
-    }
+    uint8_t here() const { return text[*entry]; }
 
-    /// What is wrong at the wrapper's own closing bracket, or beyond it, is that the document ended too early.
-    perennial_json_result fail(perennial_json_result result, int64_t offset) {
-        bool at_end = offset < 0 || offset >= int64_t(parser.length);
-        if (at_end && (result == PERENNIAL_JSON_BAD_STRUCTURE || result == PERENNIAL_JSON_BAD_WORD)) {
-            return PERENNIAL_JSON_INCOMPLETE;
-        }
-        parser.fault_offset = offset;
+    /// What is wrong at the end is that the document ended too early.
+    perennial_json_result fail(perennial_json_result result) const {
+        if (*entry >= parser.length) return PERENNIAL_JSON_INCOMPLETE;
+        parser.fault_offset = *entry;
         return result;
     }
 
-    void add(perennial_json_kind kind, std::string_view text, int64_t offset, int64_t end) {
-        parser.tokens.push_back(
-            {reinterpret_cast<const uint8_t *>(text.data()), uint32_t(text.size()), uint32_t(offset), uint32_t(end), kind});
+    void add(perennial_json_kind kind, const uint8_t *bytes, uint32_t length, uint32_t end) {
+        *token++ = {bytes, length, *entry++, end, kind};
     }
 
-    /// Ends the value whose first token is `start`: simdjson has just stepped over its closing bracket, and between that and
-    /// the next token (there is one, if only the wrapper's bracket) are only blanks.
-    perennial_json_result close(size_t start, perennial_json_kind kind) {
-        const char *next = nullptr;
-        if (auto code = document.current_location().get(next)) return fail(meaning_of(code));
-        while (is_blank(next[-1])) next--;
-        add(kind, {}, offset_of(next) - 1, offset_of(next));
-        parser.tokens[start].end = uint32_t(offset_of(next));
-        parser.tokens[start].length = uint32_t(parser.tokens.size() - start);
+    perennial_json_result open() {
+        if (depth == parser.max_depth) return fail(PERENNIAL_JSON_TOO_DEEP);
+        depth++;
+        bool is_object = here() == '{';
+        closing = is_object ? '}' : ']';
+        auto outer = container;
+        container = token;
+        add(is_object ? PERENNIAL_JSON_OBJECT_START : PERENNIAL_JSON_ARRAY_START, nullptr,
+            outer ? uint32_t(container - outer) : 0, 0);
         return PERENNIAL_JSON_OK;
     }
 
-    /// The iterators of simdjson step over a scalar that was only looked at.
-    perennial_json_result scalar(std::string_view token, int64_t offset) {
-        auto end = offset + int64_t(token.size());
-        if (token == "null") add(PERENNIAL_JSON_NULL, token, offset, end);
-        else if (token == "true") add(PERENNIAL_JSON_TRUE, token, offset, end);
-        else if (token == "false") add(PERENNIAL_JSON_FALSE, token, offset, end);
-        else if (is_number(token)) add(PERENNIAL_JSON_NUMBER, token, offset, end);
-        else if (strchr("]},:", token.front())) return fail(PERENNIAL_JSON_BAD_STRUCTURE, offset);
-        else if (token.front() == '-' || is_digit(token.front())) return fail(PERENNIAL_JSON_BAD_NUMBER, offset);
-        else return fail(PERENNIAL_JSON_BAD_WORD, offset);
+    perennial_json_result close() {
+        bool is_object = closing == '}';
+        auto outer = container->length > 0 ? container - container->length : nullptr;
+        container->end = *entry + 1;
+        container->length = uint32_t(token + 1 - container);
+        add(is_object ? PERENNIAL_JSON_OBJECT_END : PERENNIAL_JSON_ARRAY_END, nullptr, 0, container->end);
+        if (is_object && parser.refuses_repeated_names) {
+            if (auto repeated = perennial::repeated_name(container)) {
+                parser.fault_offset = repeated->offset;
+                parser.tokens[0] = *repeated;
+                parser.token_count = 1;
+                return PERENNIAL_JSON_REPEATED_NAME;
+            }
+        }
+        depth--;
+        container = outer;
+        if (outer) closing = outer->kind == PERENNIAL_JSON_OBJECT_START ? '}' : ']';
         return PERENNIAL_JSON_OK;
     }
 
-    perennial_json_result array(ondemand::value value, int64_t offset, uint32_t depth) {
-        if (depth > parser.max_depth) return fail(PERENNIAL_JSON_TOO_DEEP, offset);
-        auto start = parser.tokens.size();
-        add(PERENNIAL_JSON_ARRAY_START, {}, offset, offset);
-        ondemand::array elements;
-        if (auto code = value.get_array().get(elements)) return fail(meaning_of(code));
-        for (auto element : elements) {
-            ondemand::value next;
-            if (auto code = element.get(next)) return fail(meaning_of(code));
-            if (auto result = this->value(next, depth)) return result;
-        }
-        return close(start, PERENNIAL_JSON_ARRAY_END);
+    perennial_json_result name() {
+        if (here() != '"') return fail(PERENNIAL_JSON_BAD_STRUCTURE);
+        if (auto fault = string(PERENNIAL_JSON_NAME)) return fault;
+        if (here() != ':') return fail(PERENNIAL_JSON_BAD_STRUCTURE);
+        entry++;
+        return PERENNIAL_JSON_OK;
     }
 
-    perennial_json_result object(ondemand::value value, int64_t offset, uint32_t depth) {
-        if (depth > parser.max_depth) return fail(PERENNIAL_JSON_TOO_DEEP, offset);
-        auto start = parser.tokens.size();
-        add(PERENNIAL_JSON_OBJECT_START, {}, offset, offset);
-        ondemand::object members;
-        if (auto code = value.get_object().get(members)) return fail(meaning_of(code));
-        for (auto member : members) {
-            ondemand::field field;
-            if (auto code = std::move(member).get(field)) return fail(meaning_of(code));
-            auto at = offset_of(field.key().raw()) - 1;
-            std::string_view name;
-            if (auto code = field.unescaped_key().get(name)) return fail(meaning_of(code), at);
-            add(PERENNIAL_JSON_NAME, name, at, at);
-            if (auto result = this->value(field.value(), depth)) return result;
+    /// A value without others inside.
+    perennial_json_result single() {
+        if (here() == '"') return string(PERENNIAL_JSON_STRING);
+        if (here() == 0) return fail(PERENNIAL_JSON_BAD_WORD);
+        uint32_t end = end_of_token();
+        std::string_view word(reinterpret_cast<const char *>(text + *entry), end - *entry);
+        perennial_json_kind kind;
+        if (is_number(word)) kind = PERENNIAL_JSON_NUMBER;
+        else if (word == "null") kind = PERENNIAL_JSON_NULL;
+        else if (word == "true") kind = PERENNIAL_JSON_TRUE;
+        else if (word == "false") kind = PERENNIAL_JSON_FALSE;
+        else if (strchr("]},:", word.front())) return fail(PERENNIAL_JSON_BAD_STRUCTURE);
+        else if (word.front() == '-' || is_digit(word.front())) return fail(PERENNIAL_JSON_BAD_NUMBER);
+        else return fail(PERENNIAL_JSON_BAD_WORD);
+        add(kind, text + *entry, end - *entry, end);
+        return PERENNIAL_JSON_OK;
+    }
+
+    /// That it ends with a quotation mark, the index has made sure.
+    perennial_json_result string(perennial_json_kind kind) {
+        auto start = text + *entry;
+        uint32_t end = end_of_token();
+        if (backslash < start) backslash = find_backslash(start);
+        if (backslash >= text + end) {
+            add(kind, start + 1, end - *entry - 2, end);
+            return PERENNIAL_JSON_OK;
         }
-        return close(start, PERENNIAL_JSON_OBJECT_END);
+        auto bytes = unescaped;
+        unescaped = parser.simd->parse_string(start + 1, bytes);
+        if (!unescaped) return fail(PERENNIAL_JSON_BAD_STRING);
+        add(kind, bytes, uint32_t(unescaped - bytes), end);
+        return PERENNIAL_JSON_OK;
+    }
+
+    /// Between a token and the next are only blanks.
+    uint32_t end_of_token() const {
+        uint32_t end = entry[1];
+        while (is_blank(text[end - 1])) end--;
+        return end;
+    }
+
+    const uint8_t *find_backslash(const uint8_t *start) const {
+        auto end = text + parser.length;
+        auto found = static_cast<const uint8_t *>(memchr(start, '\\', size_t(end - start)));
+        return found ? found : end;
     }
 };
 
-/// A bracket around the document makes a lone number or string an element like any other: simdjson's readers of lone scalars
-/// have rules of their own.
-void wrap(perennial_json_parser &parser, const uint8_t *bytes, size_t length) {
-    parser.padded.resize(length + 2 + SIMDJSON_PADDING);
-    parser.padded[0] = '[';
-    if (length > 0) memcpy(parser.padded.data() + 1, bytes, length);
-    parser.padded[length + 1] = ']';
-    memset(parser.padded.data() + length + 2, 0, SIMDJSON_PADDING);
-}
-
+/// Room for all that the walk writes, so that it need not ask: a token for each entry of the index, and for strings, which
+/// unescaping never makes longer, as many bytes as the document has.
 perennial_json_result parse(perennial_json_parser &parser, const uint8_t *bytes, size_t length) {
-    wrap(parser, bytes, length);
-    ondemand::document document;
-    if (auto code = parser.reader.iterate(parser.padded.data(), length + 2, parser.padded.size()).get(document)) {
-        return meaning_of(code);
-    }
-    Walk walk(parser, document);
-    ondemand::array wrapper;
-    if (auto code = document.get_array().get(wrapper)) return walk.fail(meaning_of(code));
-    size_t documents = 0;
-    for (auto element : wrapper) {
-        ondemand::value value;
-        if (auto code = element.get(value)) {
-            auto result = walk.fail(meaning_of(code));
-            return documents == 1 && result == PERENNIAL_JSON_BAD_STRUCTURE ? PERENNIAL_JSON_TRAILING : result;
-        }
-        if (documents++ == 1) return walk.fail(PERENNIAL_JSON_TRAILING);
-        if (auto result = walk.value(value, 0)) return result;
-    }
-    // The reader has no location only when every token is used up.
-    if (document.current_location().error() != OUT_OF_BOUNDS) return walk.fail(PERENNIAL_JSON_TRAILING);
-    return documents == 0 ? PERENNIAL_JSON_EMPTY : PERENNIAL_JSON_OK;
+    if (length == 0) return PERENNIAL_JSON_EMPTY;
+    parser.padded.resize(length + SIMDJSON_PADDING);
+    memcpy(parser.padded.data(), bytes, length);
+    memset(parser.padded.data() + length, 0, SIMDJSON_PADDING);
+    if (parser.unescaped.size() < parser.padded.size()) parser.unescaped.resize(parser.padded.size());
+
+    error_code code = SUCCESS;
+    // A depth is for simdjson's readers, of which none is used.
+    if (!parser.simd) code = get_active_implementation()->create_dom_parser_implementation(length, 1, parser.simd);
+    else if (parser.simd->capacity() < length) code = parser.simd->set_capacity(parser.padded.capacity());
+    if (!code) code = parser.simd->stage1(parser.padded.data(), length, stage1_mode::regular);
+    if (code) return meaning_of(code);
+    auto count = parser.simd->n_structural_indexes;
+    parser.simd->structural_indexes[count] = uint32_t(length);
+    if (parser.tokens.size() < count) parser.tokens.resize(count);
+    return Walk(parser).document();
 }
 
 } // namespace
 
-perennial_json_parser *perennial_json_parser_create(uint32_t max_depth) {
+perennial_json_parser *perennial_json_parser_create(uint32_t max_depth, bool refuses_repeated_names) {
     auto parser = new (std::nothrow) perennial_json_parser;
-    if (parser) parser->max_depth = max_depth < 1000 ? max_depth : 1000;
+    if (parser) {
+        parser->max_depth = max_depth < 1000 ? max_depth : 1000;
+        parser->refuses_repeated_names = refuses_repeated_names;
+    }
     return parser;
 }
 
 void perennial_json_parser_destroy(perennial_json_parser *parser) { delete parser; }
 
 perennial_json_result perennial_json_parse(perennial_json_parser *parser, const uint8_t *bytes, size_t length) {
-    parser->tokens.clear();
+    parser->token_count = 0;
     parser->length = length;
     parser->fault_offset = -1;
     // Only memory can run out: every simdjson call above returns its error.
     try {
-        auto result = parse(*parser, bytes, length);
-        if (result != PERENNIAL_JSON_OK) parser->tokens.clear();
-        return result;
+        return parse(*parser, bytes, length);
     } catch (...) {
-        parser->tokens.clear();
+        parser->token_count = 0;
         return PERENNIAL_JSON_NO_MEMORY;
     }
 }
 
 const perennial_json_token *perennial_json_tokens(const perennial_json_parser *parser, size_t *count) {
-    *count = parser->tokens.size();
+    *count = parser->token_count;
     return parser->tokens.data();
 }
 
-const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return parser->padded.data() + 1; }
+const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return parser->padded.data(); }
 
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser) { return parser->fault_offset; }

@@ -29,14 +29,7 @@ public struct JSONDocument: ~Copyable {
     /// After a failure there is no document: asking for one traps.
     public mutating func read(_ document: Span<UInt8>) throws(JSONFault) {
         tokens = UnsafeBufferPointer(start: nil, count: 0)
-        let read = try parser.parse(document)
-        if parser.limits.refusesRepeatedNames, let token = firstRepeatedName(in: read) {
-            let name = UnsafeBufferPointer(start: read[token].bytes, count: min(Int(read[token].length), 60))
-            throw JSONFault(
-                .repeatedName, offset: Int(read[token].offset), in: document,
-                detail: "\"\(String(decoding: name, as: UTF8.self))\"")
-        }
-        tokens = read
+        tokens = try parser.parse(document)
     }
 
     public var root: Value { Value(token: 0) }
@@ -174,65 +167,4 @@ private func lastToken(of token: Int, in tokens: UnsafeBufferPointer<perennial_j
     case PERENNIAL_JSON_ARRAY_START, PERENNIAL_JSON_OBJECT_START: token + Int(tokens[token].length) - 1
     default: token
     }
-}
-
-/// The second of two members with one name in one object, at any level.
-private func firstRepeatedName(in tokens: UnsafeBufferPointer<perennial_json_token>) -> Int? {
-    for token in tokens.indices where tokens[token].kind == PERENNIAL_JSON_OBJECT_START {
-        if let repeated = repeatedName(ofObjectAt: token, in: tokens) { return repeated }
-    }
-    return nil
-}
-
-/// Objects of ordinary size are compared name by name, which needs no memory. Beyond this many members that would take time
-/// in the square of their number, a gift to whoever writes an object with ten thousand.
-private let limitMembersComparedOneByOne = 64
-
-private func repeatedName(
-    ofObjectAt object: Int, in tokens: UnsafeBufferPointer<perennial_json_token>
-) -> Int? {
-    let end = lastToken(of: object, in: tokens)
-    var seen = Set<[UInt8]>()
-    var count = 0
-    var token = object + 1
-    while token < end {
-        let name = UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))
-        if count >= limitMembersComparedOneByOne {
-            if count == limitMembersComparedOneByOne { seen = names(ofObjectAt: object, before: token, in: tokens) }
-            if !seen.insert(Array(name)).inserted { return token }
-        } else if has(name, inObjectAt: object, before: token, tokens) {
-            return token
-        }
-        count += 1
-        token = lastToken(of: token + 1, in: tokens) + 1
-    }
-    return nil
-}
-
-private func has(
-    _ name: UnsafeBufferPointer<UInt8>, inObjectAt object: Int, before end: Int,
-    _ tokens: UnsafeBufferPointer<perennial_json_token>
-) -> Bool {
-    var token = object + 1
-    while token < end {
-        if Int(tokens[token].length) == name.count,
-            UnsafeBufferPointer(start: tokens[token].bytes, count: name.count).elementsEqual(name)
-        {
-            return true
-        }
-        token = lastToken(of: token + 1, in: tokens) + 1
-    }
-    return false
-}
-
-private func names(
-    ofObjectAt object: Int, before end: Int, in tokens: UnsafeBufferPointer<perennial_json_token>
-) -> Set<[UInt8]> {
-    var names = Set<[UInt8]>()
-    var token = object + 1
-    while token < end {
-        names.insert(Array(UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))))
-        token = lastToken(of: token + 1, in: tokens) + 1
-    }
-    return names
 }

@@ -9,7 +9,7 @@ struct JSONParser: ~Copyable {
 
     init(limits: JSONLimits) {
         precondition((1...1000).contains(limits.depth) && limits.bytes < Int(UInt32.max), "limits of the C face")
-        guard let parser = perennial_json_parser_create(UInt32(limits.depth)) else {
+        guard let parser = perennial_json_parser_create(UInt32(limits.depth), limits.refusesRepeatedNames) else {
             // A few hundred bytes; nothing can go on without them.
             fatalError("no memory for a JSON parser")
         }
@@ -24,6 +24,10 @@ struct JSONParser: ~Copyable {
         guard document.count <= limits.bytes else { throw JSONFault(.tooLarge, detail: "limit \(limits.bytes) bytes") }
         let result = document.withUnsafeBufferPointer { perennial_json_parse(parser, $0.baseAddress, $0.count) }
         guard result == PERENNIAL_JSON_OK else { throw fault(result, in: document) }
+        return tokens
+    }
+
+    private var tokens: UnsafeBufferPointer<perennial_json_token> {
         var count = 0
         let tokens = perennial_json_tokens(parser, &count)
         return UnsafeBufferPointer(start: tokens, count: count)
@@ -47,10 +51,16 @@ struct JSONParser: ~Copyable {
         case PERENNIAL_JSON_TRAILING: JSONFault(.trailing, offset: offset, in: document)
         case PERENNIAL_JSON_TOO_DEEP:
             JSONFault(.tooDeep, offset: offset, in: document, detail: "limit \(limits.depth)")
+        case PERENNIAL_JSON_REPEATED_NAME:
+            JSONFault(.repeatedName, offset: offset, in: document, detail: "\"\(beginning(of: tokens[0]))\"")
         case PERENNIAL_JSON_NO_MEMORY: JSONFault(.noMemory)
         default: JSONFault(.badStructure, offset: offset, in: document)
         }
     }
+}
+
+private func beginning(of name: perennial_json_token) -> String {
+    String(decoding: UnsafeBufferPointer(start: name.bytes, count: min(Int(name.length), 60)), as: UTF8.self)
 }
 
 private func firstByteThatIsNotUTF8(_ document: Span<UInt8>) -> Int? {

@@ -7,7 +7,7 @@ public struct JSONLimits: Sendable {
     /// Ten times the largest document read today (librdkafka's statistics of a client with 100 partitions); also at most
     /// what the C face counts in 32 bits.
     public var bytes = 1 << 20
-    /// Statistics nest 5 deep. The reader recurses, on threads with 1 MiB of stack. At most 1000.
+    /// Statistics nest 5 deep. Who builds a tree recurses, on threads with 1 MiB of stack. At most 1000.
     public var depth = 64
     /// Two members of one name: readers disagree on which counts, so they are refused unless the caller wants to see them
     /// (`JSONObject.repeatedNames`).
@@ -23,10 +23,8 @@ public struct JSONReader: ~Copyable {
     public init(limits: JSONLimits = JSONLimits()) { parser = JSONParser(limits: limits) }
 
     public mutating func read(_ document: [UInt8]) throws(JSONFault) -> JSONValue {
-        var builder = TreeBuilder(
-            tokens: try parser.parse(document.span), document: document,
-            refusesRepeatedNames: parser.limits.refusesRepeatedNames)
-        return try builder.value()
+        var builder = TreeBuilder(tokens: try parser.parse(document.span))
+        return builder.value()
     }
 }
 
@@ -41,17 +39,11 @@ extension JSONValue {
 /// Builds the tree from the tokens. They are balanced and their text is valid UTF-8: simdjson has checked both.
 private struct TreeBuilder {
     let tokens: UnsafeBufferPointer<perennial_json_token>
-    let document: [UInt8]
-    let refusesRepeatedNames: Bool
     private var next = 0
 
-    init(tokens: UnsafeBufferPointer<perennial_json_token>, document: [UInt8], refusesRepeatedNames: Bool) {
-        self.tokens = tokens
-        self.document = document
-        self.refusesRepeatedNames = refusesRepeatedNames
-    }
+    init(tokens: UnsafeBufferPointer<perennial_json_token>) { self.tokens = tokens }
 
-    mutating func value() throws(JSONFault) -> JSONValue {
+    mutating func value() -> JSONValue {
         let token = take()
         return switch token.kind {
         case PERENNIAL_JSON_NULL: .null
@@ -59,29 +51,23 @@ private struct TreeBuilder {
         case PERENNIAL_JSON_TRUE: .bool(true)
         case PERENNIAL_JSON_NUMBER: number(text(token))
         case PERENNIAL_JSON_STRING: .string(text(token))
-        case PERENNIAL_JSON_ARRAY_START: .array(try elements())
-        default: .object(try members())
+        case PERENNIAL_JSON_ARRAY_START: .array(elements())
+        default: .object(members())
         }
     }
 
-    private mutating func elements() throws(JSONFault) -> [JSONValue] {
+    private mutating func elements() -> [JSONValue] {
         var elements: [JSONValue] = []
-        while tokens[next].kind != PERENNIAL_JSON_ARRAY_END { elements.append(try value()) }
+        while tokens[next].kind != PERENNIAL_JSON_ARRAY_END { elements.append(value()) }
         _ = take()
         return elements
     }
 
-    private mutating func members() throws(JSONFault) -> JSONObject {
+    private mutating func members() -> JSONObject {
         var members: [JSONObject.Member] = []
-        var names = Set<[UInt8]>()
         while tokens[next].kind != PERENNIAL_JSON_OBJECT_END {
-            let token = take()
-            let name = text(token)
-            if refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted {
-                throw JSONFault(
-                    .repeatedName, offset: Int(token.offset), in: document.span, detail: "\"\(name.prefix(60))\"")
-            }
-            members.append(JSONObject.Member(name: name, value: try value()))
+            let name = text(take())
+            members.append(JSONObject.Member(name: name, value: value()))
         }
         _ = take()
         return JSONObject(members)

@@ -115,6 +115,28 @@ private let nested = #" {"a" : [1, -2.50, "x\u00e9", {"b":{}, "c":[ ]} , true] ,
         #expect(integer == expected)
     }
 
+    /// Any of five strings, short and long, has an escape: before it, behind it or nowhere.
+    @Test func `takes the escapes out of the strings that have some, and leaves the others as they are`() throws {
+        let long = String(repeating: "0123456789", count: 9)
+        let parts = [
+            ("a", "a"), (#"\""#, "\""), (#"\\"#, "\\"), (long, long), (#"\u00e9"# + long + #"\/"#, "é" + long + "/"),
+        ]
+        var document = JSONDocument()
+        for choice in 0..<(5 * 5 * 5 * 5 * 5) {
+            var rest = choice
+            var chosen: [(String, String)] = []
+            for _ in 0..<5 {
+                chosen.append(parts[rest % 5])
+                rest /= 5
+            }
+            let text = "[" + chosen.map { "\"\($0.0)\"" }.joined(separator: ", ") + "]"
+            try document.read(Array(text.utf8).span)
+            let tree = document.tree(document.root)
+            guard tree != .array(chosen.map { .string($0.1) }) else { continue }
+            Issue.record("\(text) was read as \(tree)")
+        }
+    }
+
     @Test func `asks for the kind before it gives a value`() throws {
         let document = try flat("[null, false, \"x\"]")
         var values: [(bool: Bool?, text: String?)] = []
@@ -149,6 +171,34 @@ private let nested = #" {"a" : [1, -2.50, "x\u00e9", {"b":{}, "c":[ ]} , true] ,
                 #expect(cause(object(count, name)) == .repeatedName, "\(name) of \(count)")
             }
         }
+    }
+
+    @Test func `names the second of two members of one name, and the first such`() {
+        func fault(_ text: String) -> JSONFault? {
+            do throws(JSONFault) {
+                var document = JSONDocument()
+                try document.read(Array(text.utf8).span)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        for (count, second, later) in [(3, "1", "2"), (3, "2", "1"), (100, "1", "2"), (100, "2", "1")] {
+            let members = (0..<count).map { "\"m\($0)\":0" }.joined(separator: ",")
+            let found = fault("{\(members),\"m\(second)\":1,\"x\":2,\"\\u006d\(later)\":3}")
+            #expect(found?.offset == members.utf8.count + 2)
+            #expect(found?.detail == "\"m\(second)\"")
+        }
+        #expect(fault("{\"a\":0,\"\\u0061\":1}")?.detail == "\"a\"")
+    }
+
+    @Test(arguments: [2, 9, 64, 65, 90])
+    func `takes names that look alike for what they are`(_ count: Int) {
+        // All of one length, with the same first, middle and last byte.
+        let names = (0..<count).map { "a\(10 + $0)-\(10 + $0)z" }
+        func object(_ names: [String]) -> String { "{" + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}" }
+        #expect(cause(object(names)) == nil)
+        for name in names { #expect(cause(object(names + [name])) == .repeatedName, "\(name) of \(count)") }
     }
 
     @Test func `takes repeated names where that is wanted, the first counting`() throws {

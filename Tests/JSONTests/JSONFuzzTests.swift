@@ -64,6 +64,15 @@ private func mayDiffer(_ bytes: [UInt8]) -> Bool {
     return text.contains(/,\s*[\]}]/) || text.contains(/[eE][+-]?[0-9]{3,}/) || text.contains(/[0-9]{18,}/)
 }
 
+/// Whether an object at any level has two members of one name.
+private func repeatsName(_ value: JSONValue) -> Bool {
+    switch value {
+    case .array(let elements): elements.contains(where: repeatsName)
+    case .object(let object): !object.repeatedNames.isEmpty || object.members.contains { repeatsName($0.value) }
+    default: false
+    }
+}
+
 @Suite struct `The JSON reader under mutation` {
     @Test(arguments: UInt64(1)...8)
     func `accepts and refuses what Foundation does`(_ seed: UInt64) throws {
@@ -116,5 +125,36 @@ private func mayDiffer(_ bytes: [UInt8]) -> Bool {
                 #expect(tree == nil)
             }
         }
+    }
+
+    @Test(arguments: UInt64(1)...4)
+    func `it refuses a name given twice, and nothing else for that`(_ seed: UInt64) throws {
+        var random = Seeded(state: seed)
+        var limits = JSONLimits()
+        limits.refusesRepeatedNames = false
+        var repeating = 0
+        for _ in 0..<1000 {
+            // Small objects of few names, some inside others.
+            var text = "1"
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let names = (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                    ["a", "b", "", #"\u0061"#, "ab", "aab"].randomElement(using: &random)!
+                }
+                text =
+                    "{"
+                    + names.map { "\"\($0)\": \(Bool.random(using: &random) ? text : "[\(text)]")" }
+                    .joined(separator: ",") + "}"
+            }
+            let bytes = Array(text.utf8)
+            let repeats = repeatsName(try JSONValue.read(bytes, limits: limits))
+            if repeats { repeating += 1 }
+            do throws(JSONFault) {
+                _ = try JSONValue.read(bytes)
+                #expect(!repeats, "\(text)")
+            } catch {
+                #expect(repeats && error.cause == .repeatedName, "\(text)")
+            }
+        }
+        #expect((200...800).contains(repeating), "both happen often enough to judge by")
     }
 }

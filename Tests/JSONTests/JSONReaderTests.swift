@@ -81,7 +81,10 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         ("{\"a\":1", .incomplete), ("[1,", .incomplete), ("{\"a\":", .incomplete), ("{\"a\"", .incomplete),
         ("\"abc", .unclosedString), ("[\"\\x\"]", .badString), ("[\"\\ud800\"]", .badString),
         ("[\"a\nb\"]", .controlCharacter), ("1 2", .trailing), ("1,2", .trailing), ("[1] [2]", .trailing),
-        ("{} ]", .trailing), ("1]", .trailing), ("],[", .trailing),
+        ("{} ]", .trailing), ("1]", .trailing), ("],[", .badStructure),
+        ("[}", .badStructure), ("{]", .badStructure), ("[,1]", .badStructure), ("{,}", .badStructure),
+        ("{\"a\":1,}", .badStructure),
+        ("[{]}", .badStructure), ("[1}", .badStructure), ("[1\0]", .badNumber), ("[\0]", .badWord), ("1\0", .badNumber),
     ])
     func `says what is wrong`(_ text: String, _ cause: JSONFault.Cause) {
         #expect(fault(text)?.cause == cause)
@@ -93,6 +96,19 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         #expect(wrong?.offset == 19)
         #expect(wrong?.description == "line 3 (byte 19): expected a value; text stands between quotation marks")
         #expect(fault([0x22, 0x61, 0xff, 0x22])?.offset == 2)
+    }
+
+    @Test(
+        arguments: [
+            ("[1,]", 3), ("{\"a\" 1}", 5), ("{a:1}", 1), ("[1 2]", 3), ("[1, 01]", 4), ("[1,-]", 3),
+            ("[\"\\\"\", nul]", 7),
+            ("{\"a\": \"\\x\"}", 6), ("{\"\\x\": 1}", 1), ("1 2", 2), ("[] \n ,[]", 5), ("{} ]", 3), ("]", 0),
+            ("[1}", 2),
+            ("{\"a\":1,\"b\":{\"c\":1,\"d\":2,\"c\":3}}", 24), ("[1", nil), ("{\"a\":", nil), ("{\"a\": tru", 6),
+        ] as [(String, Int?)])
+    func `says at which byte`(_ text: String, _ offset: Int?) {
+        #expect(fault(text)?.cause != nil)
+        #expect(fault(text)?.offset == offset)
     }
 
     @Test func `refuses what is not UTF-8`() {

@@ -2,6 +2,7 @@
 // C++ type or exception does.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,7 @@ typedef struct {
     uint32_t length;
     /// Where the token starts in the document.
     uint32_t offset;
-    /// Where the value ends that starts here, its closing bracket or quotation mark included; not kept for names.
+    /// Where the name or value ends that starts here, its closing bracket or quotation mark included.
     uint32_t end;
     perennial_json_kind kind;
 } perennial_json_token;
@@ -48,16 +49,19 @@ typedef enum {
     PERENNIAL_JSON_INCOMPLETE,
     PERENNIAL_JSON_TRAILING,
     PERENNIAL_JSON_TOO_DEEP,
+    /// There is one token then, the second name.
+    PERENNIAL_JSON_REPEATED_NAME,
     PERENNIAL_JSON_NO_MEMORY,
 } perennial_json_result;
 
 typedef struct perennial_json_parser perennial_json_parser;
 
-/// NULL when there is no memory. `max_depth` is at most 1000: the walk recurses, and simdjson's own limit is 1024.
-perennial_json_parser *perennial_json_parser_create(uint32_t max_depth);
+/// NULL when there is no memory. `max_depth` is at most 1000: whoever makes a tree of the tokens recurses.
+perennial_json_parser *perennial_json_parser_create(uint32_t max_depth, bool refuses_repeated_names);
 void perennial_json_parser_destroy(perennial_json_parser *parser);
 
-/// Reads one document of less than 4 GiB. The input is copied, because simdjson reads up to 64 bytes beyond its end.
+/// Reads one document of less than 4 GiB. The input is copied: simdjson reads up to 64 bytes beyond its end, and most tokens
+/// point into it.
 /// Tokens and their bytes belong to the parser and live until its next call.
 perennial_json_result perennial_json_parse(perennial_json_parser *parser, const uint8_t *bytes, size_t length);
 
@@ -66,7 +70,8 @@ const perennial_json_token *perennial_json_tokens(const perennial_json_parser *p
 /// The document that offsets count in, with the life of the tokens.
 const uint8_t *perennial_json_text(const perennial_json_parser *parser);
 
-/// After a failure: a byte at or shortly after which the document is wrong, or -1 where simdjson does not say.
+/// After a failure: a byte at or shortly after which the document is wrong, or -1 where simdjson does
+/// not say or the document ends too early.
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser);
 
 #ifdef __cplusplus
