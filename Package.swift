@@ -88,7 +88,7 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
-    .target(name: "Ledger", dependencies: ["Log", "Runtime"], path: "Tests/Ledger"),
+    .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
     .executableTarget(
         name: "ledger-worker",
         dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],

@@ -109,7 +109,7 @@ public final class ChildProcess: Sendable {
     public var isRunning: Bool { ending == nil }
 
     /// Waits for the end. The error, when it does not come in time, shows the last lines of output.
-    public func wait(within limit: Duration = .seconds(10)) async throws -> ProcessEnding {
+    public func wait(within limit: Duration = patience) async throws -> ProcessEnding {
         let deadline = Deadline(after: limit)
         while true {
             if let ending { return ending }
@@ -122,7 +122,7 @@ public final class ChildProcess: Sendable {
 
     /// Waits until a text, such as the word that says it is ready, is in the output or the error output.
     /// Does not wait on for a program that has ended without it.
-    public func waitUntilPrinted(_ text: String, within limit: Duration = .seconds(10)) async throws {
+    public func waitUntilPrinted(_ text: String, within limit: Duration = patience) async throws {
         let deadline = Deadline(after: limit)
         while true {
             // In this order: what is printed last comes before the end.
@@ -140,7 +140,7 @@ public final class ChildProcess: Sendable {
 
     /// SIGTERM, and SIGKILL for what does not end within the limit.
     @discardableResult
-    public func terminate(within limit: Duration = .seconds(10)) async throws -> ProcessEnding {
+    public func terminate(within limit: Duration = patience) async throws -> ProcessEnding {
         kill(SIGTERM)
         do {
             return try await wait(within: limit)

@@ -52,7 +52,7 @@ public final class RequestHold: Sendable {
 
     /// Waits until the request has come and is held.
     @discardableResult
-    public func waitUntilHeld(within limit: Duration = .seconds(10)) async throws -> KafkaRequest {
+    public func waitUntilHeld(within limit: Duration = patience) async throws -> KafkaRequest {
         var held: KafkaRequest?
         try await waitUntil("a request with \(api) is held", within: limit) {
             held = try state.withLock { state in
@@ -71,7 +71,7 @@ public final class RequestHold: Sendable {
     /// Sends the held request to the broker, on the connection it came for, and returns the broker's answer. A client that is
     /// still there gets the answer, too. A request without an answer (Produce with acks=0) ends in `NotInTime`.
     @discardableResult
-    public func release(within limit: Duration = .seconds(10)) async throws -> KafkaResponse {
+    public func release(within limit: Duration = patience) async throws -> KafkaResponse {
         try state.withLock { state in
             guard case .held = state else { throw KafkaTestFault("nothing is held (\(api)): \(state)") }
             state = .released

@@ -2,6 +2,10 @@
 
 import Platform
 
+/// How long tests wait for what takes moments on an idle machine and is no promise about time. Long, because it costs nothing
+/// where all is well: a machine that is busy with other things makes any program wait for ten seconds and more.
+public let patience: Duration = .seconds(60)
+
 /// What did not come about in time.
 public struct NotInTime: Error, CustomStringConvertible {
     public let what: String
@@ -25,7 +29,7 @@ private let pollInterval: Duration = .milliseconds(10)
 /// Asks until the answer is yes; throws `NotInTime` after `limit`. No pool thread is held between two questions.
 /// - Parameter what: the condition in words, for the message.
 public func waitUntil(
-    _ what: String, within limit: Duration = .seconds(10), isolation: isolated (any Actor)? = #isolation,
+    _ what: String, within limit: Duration = patience, isolation: isolated (any Actor)? = #isolation,
     _ condition: () async throws -> Bool
 ) async throws {
     let deadline = Deadline(after: limit)

@@ -1,6 +1,7 @@
 import AppStore
 import Contract
 import Crypto
+import KafkaTestKit
 import Testing
 
 /// Rows 21 to 40 of the list of attacks: what is signed, and the body it comes in.
@@ -188,11 +189,12 @@ import Testing
         let payload = Sample.notification().text.dropLast() + "," + many
         var policy = VerificationPolicy.trusting()
         policy.maxBytes = 1 << 20
-        let started = ContinuousClock.now
-        #expect(judge(forge.sign(payload + "}"), policy) == nil)
-        #expect(judge(forge.sign(payload + ",\"m77\":1}"), policy) == .malformed)
+        let time = threadTime {
+            #expect(judge(forge.sign(payload + "}"), policy) == nil)
+            #expect(judge(forge.sign(payload + ",\"m77\":1}"), policy) == .malformed)
+        }
         // Compared one by one, in a debug build, they would take minutes.
-        #expect(ContinuousClock.now - started < .seconds(20))
+        #expect(time < .seconds(20))
     }
 
     @Test func `B6-34 a member given twice is refused at every level`() {

@@ -150,58 +150,31 @@ final class LedgerGroup: Sendable {
     // MARK: Output
 
     /// Waits until the group has committed everything that is in its inputs.
-    func waitUntilDone(within limit: Duration = .seconds(90)) async throws {
+    func waitUntilDone() async throws {
+        try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
+    }
+
+    func isDone() async throws -> Bool {
         let (ledger, log, properties) = (ledger, log, properties)
-        try await waitUntil("everything is dealt with", within: limit) {
-            try await blocking {
-                let admin = try Admin(clientID: "watch", properties: properties)
-                defer { admin.close(by: Deadline(after: patience)) }
-                // A broker that is down for the moment is asked again.
-                guard
-                    let committed = try? admin.offsets(
-                        ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
-                else { return false }
-                return try Self.records(
-                    in: [ledger.definition.events.topic, ledger.definition.tables[0].topic], log,
-                    ledger.definition.partitions, from: committed
-                ).isEmpty
-            }
+        return try await blocking {
+            let admin = try Admin(clientID: "watch", properties: properties)
+            defer { admin.close(by: Deadline(after: patience)) }
+            // A broker that is down for the moment is asked again.
+            guard
+                let committed = try? admin.offsets(ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
+            else { return false }
+            return try log.ledgerRecords(
+                in: [ledger.definition.events.topic, ledger.definition.tables[0].topic],
+                partitions: ledger.definition.partitions, from: committed, by: Deadline(after: patience)
+            ).isEmpty
         }
     }
 
     func records(in topic: String) async throws -> [LedgerRecord] {
         let (log, partitions) = (log, partitions)
-        return try await blocking { try Self.records(in: [topic], log, partitions, from: [:]) }
-    }
-
-    private static func records(
-        in topics: [String], _ log: KafkaLog, _ count: Int32, from starts: [TopicPartition: NextOffset]
-    ) throws -> [LedgerRecord] {
-        let reader = try log.openReader(ReaderOptions(name: "judge", group: "judge", topics: topics))
-        let deadline = Deadline(after: .seconds(60))
-        defer { reader.close(by: deadline) }
-        let partitions = topics.flatMap { topic in (0..<count).map { TopicPartition(topic, $0) } }
-        let ends = try reader.ends(.committed, of: partitions, by: deadline)
-        var positions = try reader.beginnings(of: partitions, by: deadline)
-        for (partition, start) in starts where positions[partition] != nil { positions[partition] = start }
-        positions = positions.filter { $0.value < ends[$0.key]! }
-        if positions.isEmpty { return [] }
-        try reader.read(from: positions)
-        let batch = RecordBatch()
-        var records: [LedgerRecord] = []
-        while positions.keys.contains(where: { (reader.position(of: $0) ?? NextOffset(0)) < ends[$0]! }) {
-            if deadline.hasPassed { throw LogFault(.retrySameCall, .timedOut, "\(topics) were not read to their end") }
-            try reader.poll(into: batch, limit: 1000, wait: .milliseconds(50))
-            for index in 0..<batch.count {
-                let record = batch[index]
-                records.append(
-                    LedgerRecord(
-                        partition: record.partition, offset: record.offset, timestamp: record.timestamp,
-                        key: record.copyOfKey(), value: record.copyOfValue(),
-                        headers: record.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) }))
-            }
+        return try await blocking {
+            try log.ledgerRecords(in: [topic], partitions: partitions, by: Deadline(after: patience))
         }
-        return records.sorted { ($0.partition, $0.offset) < ($1.partition, $1.offset) }
     }
 
     func letters(reason: String) async throws -> [LedgerRecord] {

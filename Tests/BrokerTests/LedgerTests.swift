@@ -219,7 +219,11 @@ private struct Ordeal {
         try await feeding
         if isTorn {
             // A worker whose state is ahead of its position refuses to go on: that is wrong enough.
-            do { try await group.waitUntilDone(within: .seconds(20)) } catch { print("ledger: \(error)") }
+            try await waitUntil("everything is dealt with, or refused") {
+                let refusal = "and the state of this worker at"
+                if workers.contains(where: { $0.standardError.contains(refusal) }) { return true }
+                return try await group.isDone()
+            }
         } else {
             try await group.waitUntilDone()
         }
@@ -248,7 +252,7 @@ private struct Ordeal {
             workers[slot].killNow()
             _ = try await workers[slot].wait()
             // Often back within the session, sometimes long after it.
-            if Int.random(in: 0..<3, using: &dice) == 0 { try await Task.sleep(for: .seconds(8)) }
+            if !isTorn, Int.random(in: 0..<3, using: &dice) == 0 { try await Task.sleep(for: .seconds(8)) }
             workers[slot] = try group.start(slot, more)
         case 4..<6:
             print("round \(round): freeze \(slot)")

@@ -6,9 +6,6 @@ import Log
 import Platform
 import Testing
 
-/// How long a test waits for what should take seconds, on a machine that is busy with other things.
-let patience: Duration = .seconds(60)
-
 /// One Kafka as a test sees it.
 struct Broker: Sendable {
     let bootstrap: String

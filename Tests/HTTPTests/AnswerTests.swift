@@ -46,7 +46,7 @@ import Testing
         defer {
             server.stop()
             stop.open()
-            ended.wait(for: .seconds(5))
+            ended.wait(for: patience)
         }
         let client = try server.client()
         for _ in 0..<2000 { #expect(try client.get("/").status == 200) }

@@ -48,7 +48,7 @@ import Testing
         let (holder, server, client) = try await heldRequest()
         let begin = ContinuousClock.now
         #expect(!server.stop(.milliseconds(300)))
-        #expect(begin.duration(to: .now) < .seconds(20))
+        #expect(begin.duration(to: .now) < .seconds(5))
         let answer = try client.answer()
         #expect(answer.status == 503 && answer.has("Retry-After: 60"))
         #expect(server.refused("stopped") == 1)
@@ -70,7 +70,7 @@ import Testing
         #expect(try client.answer().status == 503)
         slow.send("Host: t\r\n\r\n")
         #expect(try slow.answer().status == 503)
-        #expect(isStopped.wait(for: .seconds(5)))
+        #expect(isStopped.wait(for: patience))
         #expect(holder.count == 1)
     }
 
@@ -85,7 +85,7 @@ import Testing
         #expect(!isStopped.isOpen)
         holder.take()[0].responder.respond(.text(200, "x"))
         #expect(try client.answer().status == 200)
-        #expect(isStopped.wait(for: .seconds(5)))
+        #expect(isStopped.wait(for: patience))
     }
 
     @Test func `closes idle and silent connections after the grace`() async throws {

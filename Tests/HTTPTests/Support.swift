@@ -33,7 +33,7 @@ final class TestServer: Sendable {
     }
 
     @discardableResult
-    func stop(_ duration: Duration = .seconds(5)) -> Bool { server.stop(by: Deadline(after: duration)) }
+    func stop(_ duration: Duration = patience) -> Bool { server.stop(by: Deadline(after: duration)) }
 
     /// The value of one line of the exposition.
     func metric(_ line: String) -> Double? {

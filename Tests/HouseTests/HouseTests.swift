@@ -146,6 +146,38 @@ import Testing
         for name in names.sorted() { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
     }
 
+    /// What has to be done in a few seconds is done late where hundreds of tests run beside it.
+    @Test func `has every test that promises time in the quiet part of make test`() throws {
+        let script = try String(contentsOf: repository.appendingPathComponent("Tests/run.sh"), encoding: .utf8)
+        let list = try #require(script.firstMatch(of: #/\nquiet='([^']+)'/#)).1
+        let quiet = Set(list.split(separator: "|"))
+        // Half a minute and more is patience, which no test needs on a machine that does anything at all.
+        let bound =
+            #/(?:< |(?:wait|wait[A-Z]\w*|terminate|exitCode)\(.*\b(?:within|for): )\.(milliseconds|seconds)\((\d+)\)/#
+        let opening = #/^ *(?:@Suite.*|extension ).*`([^`]+)`/#
+        var suites: Set<Substring> = []
+        for target in manifest.targets("tests") where target.name != "BrokerTests" {
+            for file in try SourceFile.all(below: "Tests/\(target.name)") {
+                var suite: Substring = "no suite"
+                for (number, line) in zip(1..., file.lines) {
+                    if let match = line.firstMatch(of: opening) {
+                        suite = match.1
+                        suites.insert(suite)
+                    }
+                    // A wait that has to be in vain does not measure, and processor time is the same on a busy machine.
+                    let isMeasured = !["!", "== nil", "(time <"].contains { line.contains($0) }
+                    guard isMeasured, let match = line.firstMatch(of: bound) else { continue }
+                    let isShort = match.1 == "milliseconds" || Int(match.2)! < 30
+                    #expect(
+                        !isShort || quiet.contains(suite),
+                        "\(file.path):\(number) promises time: name \"\(suite)\" in Tests/run.sh, or give it `patience`"
+                    )
+                }
+            }
+        }
+        for name in quiet { #expect(suites.contains(name), "Tests/run.sh names \"\(name)\", which is no suite") }
+    }
+
     @Test func `has a list of mutants that fits the sources`() throws {
         let verdict = try run(repository.appendingPathComponent("Tests/Mutants/run.sh").path, "--check")
         #expect(verdict.code == 0, "\(verdict.words)")

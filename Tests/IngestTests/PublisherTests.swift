@@ -11,7 +11,7 @@ import Testing
 @testable import Ingest
 
 /// For what takes milliseconds on an idle machine.
-let soon: Duration = .seconds(20)
+let soon = patience
 
 /// A publisher on librdkafka's own mock cluster. Close it before the test ends.
 final class PublisherRig {

@@ -1,12 +1,13 @@
 // What the tests on the mock cluster share.
 
 import Kafka
+import KafkaTestKit
 import Log
 import Platform
 import Testing
 
 /// For what takes milliseconds on an idle machine.
-let soon: Duration = .seconds(20)
+let soon = patience
 
 /// Says by its end that everything which held it is gone.
 final class Canary: Sendable {}
@@ -27,7 +28,7 @@ extension Consumer {
             headers: record.headers)
     }
 
-    /// Reads until the condition holds; fails the test after twenty seconds.
+    /// Reads until the condition holds; fails the test when it does not.
     func read(until isDone: () -> Bool) throws -> [(partition: TopicPartition, offset: Int64)] {
         let deadline = Deadline(after: soon)
         var seen: [(TopicPartition, Int64)] = []

@@ -24,7 +24,7 @@ import Testing
         let plan = Planned()
         let log = MemoryLog(clock: clock, faults: plan)
         var under = LogUnderTest(
-            log, sessionTimeout: .seconds(30), patience: .seconds(2), pollWait: .zero, noticesSilence: true,
+            log, sessionTimeout: .seconds(30), patience: .seconds(30), pollWait: .zero, noticesSilence: true,
             passTime: { clock.advance(by: $0) },
             makeTopic: { label, partitions, isCompacted in
                 try log.create(

@@ -115,7 +115,7 @@ final class WatchRun: Sendable {
         client.close()
     }
 
-    func wait(for chain: Chain, _ duration: Duration = .seconds(10)) -> RevocationStatus {
+    func wait(for chain: Chain, _ duration: Duration = patience) -> RevocationStatus {
         watch.status(of: [chain.trusted], waitingUntil: Deadline(after: duration))
     }
 

@@ -52,7 +52,7 @@ extension Chain {
 
     /// - Parameter limit: how long the request may wait.
     private func judge(
-        _ jws: [UInt8], _ pool: VerifierPool, limit: Duration = .seconds(10)
+        _ jws: [UInt8], _ pool: VerifierPool, limit: Duration = patience
     ) async throws -> Verdict {
         let verdict = Mutex<Verdict?>(nil)
         let body = Array("{\"signedPayload\":\"\(String(decoding: jws, as: UTF8.self))\"}".utf8)

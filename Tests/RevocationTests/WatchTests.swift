@@ -128,7 +128,7 @@ import Testing
         defer { run.stop() }
         let answers = Mutex<[RevocationStatus]>([])
         for _ in 0..<100 {
-            run.watch.whenKnown([chain.trusted, chain.trusted], by: Deadline(after: .seconds(10))) { status in
+            run.watch.whenKnown([chain.trusted, chain.trusted], by: Deadline(after: patience)) { status in
                 answers.withLock { $0.append(status) }
             }
         }

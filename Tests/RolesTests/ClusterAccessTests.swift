@@ -1,4 +1,5 @@
 import Contract
+import Foundation
 import Kafka
 import KafkaTestKit
 import Platform
@@ -76,9 +77,19 @@ import Testing
         let tool = try ChildProcess(
             productPath("perennial"), ["topics", "plan", "--kafka.bootstrap.servers", "127.0.0.1:1"],
             environment: .only([:]))
-        try await Task.sleep(for: .milliseconds(300))
+        // librdkafka names its threads: when there is one, signals are awaited and a broker is asked for.
+        try await waitUntil("it asks for a broker") { tool.threadNames.contains { $0.hasPrefix("rdk:") } }
         #expect(try await tool.terminate(within: .seconds(2)) == .exited(code: 3))
         #expect(tool.standardError.contains("interrupted"))
+    }
+}
+
+extension ChildProcess {
+    fileprivate var threadNames: [String] {
+        let tasks = "/proc/\(processID)/task"
+        return (try? FileManager.default.contentsOfDirectory(atPath: tasks))?.compactMap {
+            try? String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8)
+        } ?? []
     }
 }
 

@@ -10,7 +10,6 @@ import Testing
 /// The program as its users run it, against librdkafka's mock cluster in this process.
 @Suite(.serialized) struct `perennial ingest` {
     private static let apps = #"[{"bundleId":"com.example.app","appAppleId":1234,"entitlements":{"premium":["pro"]}}]"#
-    private static let soon: Duration = .seconds(30)
 
     @Test(
         arguments: [
@@ -95,16 +94,16 @@ import Testing
                 "--kafka.bootstrap.servers", cluster.bootstrapServers, "--admin.listen", "127.0.0.1:0",
                 "--ingest.listen", "127.0.0.1:0",
             ], environment: .only([:]), workingDirectory: "/", mergesErrors: true)
-        try await child.waitUntilPrinted("ingest listens", within: Self.soon)
+        try await child.waitUntilPrinted("ingest listens")
         let port = try #require(Self.port(in: child.standardOutput))
         let client = try HTTPClient()
         defer { client.close() }
-        try await waitUntil("the notification is acknowledged", within: Self.soon) {
+        try await waitUntil("the notification is acknowledged") {
             try await blocking { try client.answer(to: Self.notification(authority, port)).status == 200 }
         }
         child.kill(1)
-        try await child.waitUntilPrinted("reloaded", within: Self.soon)
-        let ending = try await child.terminate(within: Self.soon)
+        try await child.waitUntilPrinted("reloaded")
+        let ending = try await child.terminate()
         #expect(ending == .exited(code: 0), "\(child.lastLines(20))")
         // Neither ids nor payloads are anybody's business.
         #expect(!child.standardOutput.contains("notification-uuid"))

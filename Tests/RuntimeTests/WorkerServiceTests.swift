@@ -77,25 +77,7 @@ private final class ServiceBench: Sendable {
     }
 
     private func read(_ topic: String) throws -> [LedgerRecord] {
-        let reader = try log.openReader(ReaderOptions(name: "onlooker", group: "onlooker", topics: [topic]))
-        let partitions = (0..<4 as Range<Int32>).map { TopicPartition(topic, $0) }
-        let deadline = Deadline(after: .seconds(5))
-        let ends = try reader.ends(.committed, of: partitions, by: deadline)
-        try reader.read(from: try reader.beginnings(of: partitions, by: deadline))
-        var found: [LedgerRecord] = []
-        let batch = RecordBatch()
-        while partitions.contains(where: { reader.position(of: $0)! < ends[$0]! }) {
-            try reader.poll(into: batch, limit: 1000, wait: .zero)
-            for index in 0..<batch.count {
-                let record = batch[index]
-                found.append(
-                    LedgerRecord(
-                        partition: record.partition, offset: record.offset, timestamp: record.timestamp,
-                        key: record.copyOfKey(), value: record.copyOfValue(),
-                        headers: record.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) }))
-            }
-        }
-        return found.sorted { ($0.partition, $0.offset) < ($1.partition, $1.offset) }
+        try log.ledgerRecords(in: [topic], partitions: 4, by: Deadline(after: patience))
     }
 }
 
@@ -148,10 +130,9 @@ extension Health {
         try await waitUntil("everything is done") { bench.isAllDone }
         try first.service.stop(by: Deadline(after: .seconds(10)))
         // Somebody sets the group's offsets by hand.
-        var options = SessionOptions(
+        let options = SessionOptions(
             group: bench.ledger.definition.group, identity: "\(bench.ledger.definition.group).0-0",
             inputs: bench.ledger.definition.inputs.map(\.topic), outputs: [])
-        options.sessionTimeout = .milliseconds(1)
         let session = try bench.log.openSession(options, by: Deadline(after: .seconds(1)))
         let batch = RecordBatch()
         try await waitUntil("partitions are given") {

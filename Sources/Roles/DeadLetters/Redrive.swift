@@ -35,44 +35,27 @@ struct Redrive {
     }
 
     func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
-        let publisher = query.applies ? try RedrivePublisher(configuration, topics: topics) : nil
-        defer { publisher?.close() }
         let judge = try judge()
         defer { judge.close() }
         let records = RecordFactory(
             app: "perennial/\(PerennialVersion.text)",
             archivesSignedPayloads: configuration.verification.archivesSignedPayloads)
         var tallies: [String: Tally] = [:]
-        var count = 0
-        var progress = ProgressBar.standardError()
-        // Also when it ends early: what is said then begins on an empty line.
-        defer { progress.end() }
-        for scan in scans {
-            try scan.run(from: query.start, progress: { progress.update($0) { scan.topic } }) {
-                record throws(ToolFault) in
-                let letter = Letter(record, in: scan.environment)
-                guard query.matches(letter) else { return true }
-                if let limit = query.limit, count == limit { return false }
-                count += 1
-                do throws(Rejection) {
-                    let found = try judge.notification(
-                        in: record.copyOfValue() ?? [], refusedAs: letter.reason, now: WallClock.milliseconds())
-                    guard let (notification, jws) = found else {
-                        tallies[letter.reason, default: Tally()].refused[Self.noVerdict, default: 0] += 1
-                        return true
-                    }
-                    tallies[letter.reason, default: Tally()].hold += 1
-                    let made = records.records(of: notification, jws: jws, receivedDate: letter.firstTime)
-                    for record in made { publisher?.publish(placed(record)) }
-                } catch {
-                    tallies[letter.reason, default: Tally()].refused[error.reason.rawValue, default: 0] += 1
+        try query.redrive(scans, to: topics, configuration) { letter, record in
+            do throws(Rejection) {
+                let found = try judge.notification(
+                    in: record.copyOfValue() ?? [], refusedAs: letter.reason, now: WallClock.milliseconds())
+                guard let (notification, jws) = found else {
+                    tallies[letter.reason, default: Tally()].refused[Self.noVerdict, default: 0] += 1
+                    return []
                 }
-                if let fault = publisher?.fault { throw fault }
-                return true
+                tallies[letter.reason, default: Tally()].hold += 1
+                return records.records(of: notification, jws: jws, receivedDate: letter.firstTime).map(placed)
+            } catch {
+                tallies[letter.reason, default: Tally()].refused[error.reason.rawValue, default: 0] += 1
+                return []
             }
         }
-        try publisher?.finish()
-        progress.end()
         report(tallies)
         guard tallies.values.contains(where: { $0.refused[Self.noVerdict] != nil }) else { return .done }
         output.message(

@@ -32,37 +32,21 @@ struct WorkerRedrive {
 
     func run(_ scans: [LetterScan]) throws(ToolFault) -> ExitCode {
         let topics = scans.flatMap { scan in worker.inputs.map(names(scan.environment).topic) }
-        let publisher = query.applies ? try RedrivePublisher(configuration, topics: topics) : nil
-        defer { publisher?.close() }
         var tallies: [String: Tally] = [:]
-        var count = 0
-        var progress = ProgressBar.standardError()
-        // Also when it ends early: what is said then begins on an empty line.
-        defer { progress.end() }
-        for scan in scans {
-            try scan.run(from: query.start, progress: { progress.update($0) { scan.topic } }) {
-                record throws(ToolFault) in
-                let letter = Letter(record, in: scan.environment)
-                guard query.matches(letter) else { return true }
-                if let limit = query.limit, count == limit { return false }
-                count += 1
-                let verdict = Self.verdict(
-                    letter.marks, key: record.copyOfKey(), value: record.copyOfValue(), written: record.timestamp ?? 0,
-                    inputs: worker.inputs.map(names(scan.environment).topic),
-                    partitions: Int32(configuration.topicPlan.partitions))
-                switch verdict {
-                case .back(let record):
-                    tallies[letter.reason, default: Tally()].back += 1
-                    publisher?.publish(record)
-                case .timer: tallies[letter.reason, default: Tally()].timers += 1
-                case .foreign: tallies[letter.reason, default: Tally()].foreign += 1
-                }
-                if let fault = publisher?.fault { throw fault }
-                return true
+        try query.redrive(scans, to: topics, configuration) { letter, record in
+            let verdict = Self.verdict(
+                letter.marks, key: record.copyOfKey(), value: record.copyOfValue(), written: record.timestamp ?? 0,
+                inputs: worker.inputs.map(names(letter.environment).topic),
+                partitions: Int32(configuration.topicPlan.partitions))
+            switch verdict {
+            case .back(let record):
+                tallies[letter.reason, default: Tally()].back += 1
+                return [record]
+            case .timer: tallies[letter.reason, default: Tally()].timers += 1
+            case .foreign: tallies[letter.reason, default: Tally()].foreign += 1
             }
+            return []
         }
-        try publisher?.finish()
-        progress.end()
         report(tallies)
         return .done
     }
