@@ -33,6 +33,8 @@ final class PartitionTask {
 
     /// Fired before a commit comes in between, so that a mass of them does not hold it up.
     static let timersPerCycle = 5000
+    /// What waits for the store at most, whatever the cache may take: a store needs as much again while it takes it.
+    private static let unstoredLimit = 8 << 20
     /// Traps at one record before it is taken for poison.
     static let trapLimit = 3
 
@@ -203,39 +205,47 @@ final class PartitionTask {
     /// False: there are more, and a commit comes first.
     private func fireTimers(dueBy moment: Int64) throws(StoreFault) -> Bool {
         while let timer = try turn.timers.take(dueBy: moment) {
-            let entry = try cache.entry(timer.key.span)
-            // Those that do not fire count as well: after a restore there may be very many.
-            firedInCycle += 1
-            isTouched = true
-            guard let set = entry.timer(timer.kind), set.place == timer.due else {
-                // It was moved to an earlier time, or cancelled.
-                staleTimers.append(timer)
-                if firedInCycle >= Self.timersPerCycle { return false }
-                continue
-            }
-            guard set.due == timer.due else {
-                // It was moved to a later time.
-                entry.settleTimer(timer.kind)
-                cache.hasMovedTimer(entry)
-                turn.timers.set(TimerEntry(due: set.due, key: timer.key, kind: timer.kind))
-                if firedInCycle >= Self.timersPerCycle { return false }
-                continue
-            }
-            turn.removeFired(timer.kind, of: entry)
-            let failure: ProcessFailure?
             do throws(StoreFault) {
-                failure = try fire(timer, of: entry)
+                guard try deal(with: timer, dueBy: moment) else { return false }
             } catch {
-                // It has not fired.
-                entry.setTimer(timer.kind, due: timer.due)
+                // It has not fired: the next look has to find it.
+                turn.timers.set(timer)
                 throw error
             }
-            if let failure { addLetter(of: timer, failure) }
-            let isPoison = failure == Self.crash
-            counts.fired(due: timer.due, by: moment)
-            if firedInCycle >= Self.timersPerCycle || isPoison { return false }
         }
         return true
+    }
+
+    /// False: the cycle is full.
+    private func deal(with timer: TimerEntry, dueBy moment: Int64) throws(StoreFault) -> Bool {
+        let entry = try cache.entry(timer.key.span)
+        // Those that do not fire count as well: after a restore there may be very many.
+        firedInCycle += 1
+        isTouched = true
+        guard let set = entry.timer(timer.kind), set.place == timer.due else {
+            // It was moved to an earlier time, or cancelled.
+            staleTimers.append(timer)
+            return firedInCycle < Self.timersPerCycle
+        }
+        guard set.due == timer.due else {
+            // It was moved to a later time.
+            entry.settleTimer(timer.kind)
+            cache.hasMovedTimer(entry)
+            turn.timers.set(TimerEntry(due: set.due, key: timer.key, kind: timer.kind))
+            return firedInCycle < Self.timersPerCycle
+        }
+        turn.removeFired(timer.kind, of: entry)
+        let failure: ProcessFailure?
+        do throws(StoreFault) {
+            failure = try fire(timer, of: entry)
+        } catch {
+            entry.setTimer(timer.kind, due: timer.due)
+            throw error
+        }
+        if let failure { addLetter(of: timer, failure) }
+        counts.fired(due: timer.due, by: moment)
+        let isPoison = failure == Self.crash
+        return firedInCycle < Self.timersPerCycle && !isPoison
     }
 
     private func fire(_ timer: TimerEntry, of entry: Entry) throws(StoreFault) -> ProcessFailure? {
@@ -383,6 +393,8 @@ final class PartitionTask {
 
     /// What waits for the store in memory, about.
     var unstoredBytes: Int { cache.unstoredBytes + (staleTimers.count + turn.timers.freshCount) * 64 }
+
+    var isFullForStore: Bool { unstoredBytes > min(cache.limitBytes / 4, Self.unstoredLimit) }
 
     /// Everything that is committed goes to the store, in one step and seldom: a key that has changed many times is written once,
     /// and RocksDB takes many changes for much less than few at a time. The changelog has them until then. Not in the middle of a

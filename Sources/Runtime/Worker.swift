@@ -16,7 +16,7 @@ public struct WorkerOptions: Sendable {
     public var recordsPerCycle = 10_000
     /// ...or this much changed state or output.
     public var bytesPerCycle = 32 << 20
-    /// What is committed is in the stores after so long, or when it takes a quarter of the cache. Until then only memory and the
+    /// What is committed is in the stores after so long, or when it takes a quarter of the cache or 8 MiB. Until then only memory and the
     /// changelog have it.
     public var storeInterval: Duration = .seconds(2)
     /// Of all partitions of this thread together.
@@ -259,10 +259,10 @@ package final class Worker {
         metrics.commits.add()
         metrics.commitSeconds.observe(environment.elapsed() - begin)
         metrics.cycleRecords.observe(Double(cycleRecords))
-        failures = 0
         rewinds = 0
         endCycle()
         try writeStores()
+        failures = 0
     }
 
     /// One that has waited for its time after each cycle, so that they do not hold up the same one; and those that are full.
@@ -270,7 +270,7 @@ package final class Worker {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
         for task in partitions.tasks {
-            if task.unstoredBytes > task.cacheLimit / 4 { try task.writeStore() }
+            if task.isFullForStore { try task.writeStore() }
             guard let since = task.unstoredSince, since <= due else { continue }
             if let other = oldest?.unstoredSince, other <= since { continue }
             oldest = task

@@ -108,6 +108,8 @@ final class WorkerPartitions {
                 try tell(slot, number, .notAssigned, session)
                 continue
             }
+            // The restorer goes on where the note says. Before the stage changes: who fails here still has the store.
+            try slot.task?.writeStore()
             slot.assignedAt = environment.elapsed()
             slot.committed = [:]
             for input in definition.inputs {
@@ -159,7 +161,7 @@ final class WorkerPartitions {
     ) throws {
         switch action {
         case .open: try openStore(slot, number, session)
-        case .restore: try restore(slot, number)
+        case .restore: restore(slot, number)
         case .cancelRestore: restorer.cancel(slot.token)
         case .resume:
             do {
@@ -251,8 +253,7 @@ final class WorkerPartitions {
         try store.close()
     }
 
-    private func restore(_ slot: Slot, _ number: Int32) throws(StoreFault) {
-        try slot.task?.writeStore()
+    private func restore(_ slot: Slot, _ number: Int32) {
         guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
         tokens += 1
         slot.token = tokens

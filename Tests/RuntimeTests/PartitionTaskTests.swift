@@ -286,6 +286,18 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         #expect(try bench.storedTimers() == [])
     }
 
+    @Test func `whose key cannot be read are not lost`() throws {
+        let bench = try TaskBench()
+        try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 400", at: 100)
+        try bench.restart()
+        bench.disk.fail { operation, _ in operation == .read ? StoreFault(.format, "of another build") : nil }
+        #expect(try bench.handle("tell x", at: 300) == .pause(.unreadableState("of another build")))
+        bench.disk.fail(nil)
+        #expect(try bench.again() == .done)
+        try bench.commit()
+        #expect(bench.told == ["fired a 1 @200", "x @300"])
+    }
+
     @Test func `that are set while others fire, fire in their turn`() throws {
         let bench = try TaskBench()
         try bench.run(

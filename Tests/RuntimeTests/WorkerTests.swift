@@ -133,6 +133,35 @@ private struct WorkerBench {
         #expect(try bench.stored()?.value == all.last)
     }
 
+    @Test(arguments: [true, false])
+    func `goes on when a store could not be written`(atHandOver: Bool) throws {
+        let bench = try WorkerBench(storeInterval: atHandOver ? .seconds(3600) : .zero)
+        if atHandOver {
+            try bench.feed()
+            #expect(try bench.simulation.runToEnd())
+        }
+        let failures = Mutex(0)
+        bench.first.disk.fail { operation, _ in
+            guard operation == .write else { return nil }
+            return failures.withLock { count in
+                count += 1
+                return count == 1 ? StoreFault(.system, "no space left") : nil
+            }
+        }
+        if atHandOver {
+            bench.plan.add(.poll, .move)
+        } else {
+            try bench.feed()
+        }
+        for _ in 0..<10 { bench.simulation.step(bench.first) }
+        #expect(failures.withLock { $0 } >= 1)
+        try bench.feed("tell after")
+        #expect(try bench.simulation.runToEnd())
+        #expect(try bench.told() == all + ["after"])
+        #expect(try bench.stored()?.value == all.last)
+        #expect(bench.simulation.stop(bench.first))
+    }
+
     @Test func `commits what is open when its partitions go to others`() throws {
         let bench = try WorkerBench()
         try bench.feed()
