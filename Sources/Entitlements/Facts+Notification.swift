@@ -127,7 +127,8 @@ extension JSONDocument {
 
     fileprivate borrowing func object(_ name: StaticString, of object: Value) -> Value? {
         guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
-        return value
+        // Encrypted, with a key that may be gone: as good as absent.
+        return member("sealed", of: value) == nil ? value : nil
     }
 }
 
