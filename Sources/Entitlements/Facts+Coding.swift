@@ -5,10 +5,11 @@
 //     1, flags (1: introductory offer used, 2: truncated), texts, purchases, renewal infos
 //
 // Each of the three lists begins with its count. A purchase: flags, id, dates, hash, numbers of texts unless they are those of
-// the purchase before, then what the flags announce. A row costs some 35 bytes, whatever its names are: five years of months
-// take 2 KiB, the limit of 1,000 rows some 35 KiB. Subscriptions beyond the limit lose their oldest rows, no others.
+// the purchase before, then what the flags announce. A row costs 35 to 40 bytes, whatever its names are: five years of months
+// take less than 4 KiB, as many weeks less than 16. Longer lives grow on until the limits of `Facts`, where the oldest rows and
+// infos go.
 //
-// The same facts always give the same bytes, and bytes that these would not be read from are not read.
+// The same facts always give the same bytes. Bytes of another version, cut ones and those that no facts can have are not read.
 
 extension Facts {
     /// Greater ones are those of a later program.

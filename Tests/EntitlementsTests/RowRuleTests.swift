@@ -203,6 +203,7 @@ import Testing
     func `grant grace that ends after the row (E.16 9)`(_ grace: Int64, _ isGranted: Bool) throws {
         let known = try timeline(told("A", at: d(29), period(1), failing(d(30), grace: grace)))
         #expect((known.entitlement(at: d(30)).state == .grace) == isGranted)
+        #expect(known.entitlement(at: d(29)).graceUntil == (isGranted ? grace : nil))
     }
 
     @Test func `of sandbox know no window: a retry there does not end by itself (E.16 10)`() throws {
