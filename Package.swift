@@ -28,6 +28,7 @@ let domain: [Target] = [
     .target(name: "Contract"),
     .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
+    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON"]),
 ]
 
 // MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
@@ -127,6 +128,7 @@ let tests: [Target] = [
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+    .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
     .testTarget(
         name: "HTTPClientTests",
         dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
@@ -201,7 +203,7 @@ let package = Package(
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
-        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // Measured by Tests/Benchmarks.
         .library(name: "RenewalsExample", targets: ["RenewalsExample"]),

@@ -1,0 +1,86 @@
+// Numbers and texts as few bytes.
+
+struct ByteWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func byte(_ value: UInt8) { bytes.append(value) }
+
+    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    mutating func unsigned(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    /// Numbers near zero are short, also those below it.
+    mutating func signed(_ value: Int64) { unsigned(UInt64(bitPattern: value << 1 ^ value >> 63)) }
+
+    /// Dates lie near each other. The difference wraps around, so that any two can be told.
+    mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
+
+    mutating func fixed(_ value: UInt64) {
+        for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
+    }
+
+    mutating func text(_ text: Text) {
+        unsigned(UInt64(text.bytes.count))
+        bytes += text.bytes
+    }
+}
+
+/// Reads what `ByteWriter` wrote. Whatever the bytes are it answers nil rather than trap, and never takes more memory than
+/// there are bytes.
+struct ByteReader: ~Copyable {
+    private let bytes: [UInt8]
+    private var place = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var isAtEnd: Bool { place == bytes.count }
+
+    mutating func byte() -> UInt8? {
+        guard place < bytes.count else { return nil }
+        defer { place += 1 }
+        return bytes[place]
+    }
+
+    /// Each number has one form: a longer one of the same is none.
+    mutating func unsigned() -> UInt64? {
+        var value: UInt64 = 0
+        for shift in stride(from: 0 as UInt64, to: 64, by: 7) {
+            guard let next = byte() else { return nil }
+            let bits = UInt64(next & 0x7f)
+            guard shift < 63 || bits <= 1 else { return nil }
+            value |= bits << shift
+            if next < 0x80 { return next == 0 && shift > 0 ? nil : value }
+        }
+        return nil
+    }
+
+    mutating func signed() -> Int64? {
+        unsigned().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) }
+    }
+
+    mutating func signed(from base: Int64) -> Int64? { signed().map { $0 &+ base } }
+
+    mutating func fixed() -> UInt64? {
+        guard bytes.count - place >= 8 else { return nil }
+        defer { place += 8 }
+        return bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    mutating func text() -> Text? {
+        guard let count = count() else { return nil }
+        defer { place += count }
+        return Text(Array(bytes[place..<place + count]))
+    }
+
+    /// Of things that take at least a byte each.
+    mutating func count() -> Int? {
+        guard let count = unsigned(), count <= UInt64(bytes.count - place) else { return nil }
+        return Int(count)
+    }
+}

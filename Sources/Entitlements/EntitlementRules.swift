@@ -1,0 +1,54 @@
+// The settings that answers depend on.
+
+public import Contract
+
+public struct EntitlementRules: Sendable {
+    /// What an app gives a product.
+    struct Product: Sendable {
+        /// Sorted by bytes.
+        var entitlements: [String] = []
+        /// Of a product that does not renew.
+        var period: Period?
+    }
+
+    private struct ProductName: Hashable, Sendable {
+        let bundleId: Text
+        let productId: Text
+    }
+
+    /// Apple renews in time, but its word may come late: so much longer lasts access while renewal is expected.
+    let leeway: Int64
+    /// In sandbox retries take minutes, and nobody says how many.
+    let isSandbox: Bool
+    private var products: [ProductName: Product] = [:]
+
+    /// - Parameter leeway: in milliseconds, not negative.
+    public init(apps: [App], leeway: Int64, environment: Environment) {
+        precondition(leeway >= 0)
+        self.leeway = leeway
+        isSandbox = environment == .sandbox
+        for app in apps {
+            for entitlement in app.entitlements {
+                for productId in entitlement.productIds {
+                    let name = ProductName(bundleId: Text(app.bundleId), productId: Text(productId))
+                    products[name, default: Product()].entitlements.append(entitlement.name)
+                }
+            }
+            for product in app.periods {
+                let name = ProductName(bundleId: Text(app.bundleId), productId: Text(product.productId))
+                products[name, default: Product()].period = product.period
+            }
+        }
+        for name in products.keys { products[name]?.entitlements.sort { Text($0) < Text($1) } }
+    }
+
+    func product(of transaction: Transaction) -> Product {
+        guard let bundleId = transaction.bundleId, let productId = transaction.productId else { return Product() }
+        return products[ProductName(bundleId: bundleId, productId: productId)] ?? Product()
+    }
+
+    /// How long Apple tries to bill. nil: not known.
+    func retryWindow(isCommitment: Bool) -> Int64? {
+        isSandbox ? nil : (isCommitment ? 90 : 60) * millisecondsPerDay
+    }
+}

@@ -1,0 +1,140 @@
+// Reads what a record of `notifications` says.
+
+internal import Crypto
+public import JSON
+
+/// What one record says, of the subscription that its key names.
+public struct NotificationReading: Sendable {
+    public let facts: Facts
+    /// It has a transaction that nothing can be concluded from: without id, without a date of purchase, or a renewing one
+    /// without its end. To be counted: Apple does not send such.
+    public let hasUnusableTransaction: Bool
+
+    /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
+    public init(_ record: borrowing JSONDocument) {
+        let signedDate = record.integer("signedDate", of: record.root)
+        let info = record.object("renewalInfo", of: record.root)
+            .flatMap { RenewalInfo(record, $0, status: record.integer("status", of: record.root), signedDate) }
+        guard let object = record.object("transaction", of: record.root) else {
+            facts = Facts(purchase: nil, renewalInfo: info, introOfferUsed: false)
+            hasUnusableTransaction = false
+            return
+        }
+        var purchase: PurchaseFacts?
+        if let transaction = Transaction(record, object),
+            let version = Version(record, object, notificationSigned: signedDate)
+        {
+            // A record of a transaction that we fetched has no type: it is no news of an end.
+            let hasExpired = record.text("notificationType", of: record.root) == .expired
+            let subtype = record.text("subtype", of: record.root)
+            purchase = PurchaseFacts(
+                transaction, version: version,
+                expiry: hasExpired
+                    ? PurchaseFacts.Expiry(signedDate: signedDate ?? version.signedDate, subtype: subtype ?? "") : nil)
+        }
+        facts = Facts(
+            purchase: purchase, renewalInfo: info,
+            introOfferUsed: record.integer("offerType", of: object) == OfferType.introductory)
+        hasUnusableTransaction = purchase == nil
+    }
+}
+
+extension Version {
+    /// nil when neither the payload nor its notification is dated.
+    fileprivate init?(
+        _ record: borrowing JSONDocument, _ payload: JSONDocument.Value, notificationSigned: Int64?
+    ) {
+        guard let date = record.integer("signedDate", of: payload) ?? notificationSigned else { return nil }
+        let digest = SHA256.digest(record.raw(payload))
+        self.init(signedDate: date, hash: digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+    }
+}
+
+extension Transaction {
+    fileprivate init?(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
+        guard let id = record.text("transactionId", of: object),
+            let purchaseDate = record.integer("purchaseDate", of: object)
+        else { return nil }
+        self.init(id: id, purchaseDate: purchaseDate)
+        expiresDate = record.integer("expiresDate", of: object)
+        type = record.text("type", of: object)
+        if type == .autoRenewable && expiresDate == nil { return nil }
+        bundleId = record.text("bundleId", of: object)
+        productId = record.text("productId", of: object)
+        subscriptionGroup = record.text("subscriptionGroupIdentifier", of: object)
+        appAccountToken = record.text("appAccountToken", of: object)?.lowercased
+        ownership = record.text("inAppOwnershipType", of: object)
+        revocationDate = record.integer("revocationDate", of: object)
+        revocationType = record.text("revocationType", of: object)
+        isUpgraded = record.bool("isUpgraded", of: object) ?? false
+        offer = record.integer("offerType", of: object).map {
+            Offer(
+                type: $0, identifier: record.text("offerIdentifier", of: object),
+                discount: record.text("offerDiscountType", of: object))
+        }
+        price = record.integer("price", of: object)
+        currency = record.text("currency", of: object)
+        billingPlan = record.text("billingPlanType", of: object)
+        commitment = record.object("commitmentInfo", of: object).map {
+            Commitment(
+                period: record.integer("billingPeriodNumber", of: $0),
+                of: record.integer("totalBillingPeriods", of: $0),
+                endsAt: record.integer("commitmentExpiresDate", of: $0),
+                price: record.integer("commitmentPrice", of: $0))
+        }
+    }
+}
+
+extension RenewalInfo {
+    fileprivate init?(
+        _ record: borrowing JSONDocument, _ object: JSONDocument.Value, status: Int64?, _ notificationSigned: Int64?
+    ) {
+        guard let version = Version(record, object, notificationSigned: notificationSigned) else { return nil }
+        self.init(version: version)
+        self.status = status ?? 0
+        autoRenewStatus = record.integer("autoRenewStatus", of: object)
+        autoRenewProductId = record.text("autoRenewProductId", of: object)
+        expirationIntent = record.integer("expirationIntent", of: object)
+        isInBillingRetryPeriod = record.bool("isInBillingRetryPeriod", of: object) ?? false
+        gracePeriodExpiresDate = record.integer("gracePeriodExpiresDate", of: object)
+        priceIncreaseStatus = record.integer("priceIncreaseStatus", of: object)
+        renewalDate = record.integer("renewalDate", of: object)
+        renewalPrice = record.integer("renewalPrice", of: object)
+        appAccountToken = record.text("appAccountToken", of: object)?.lowercased
+        renewalBillingPlan = record.text("renewalBillingPlanType", of: object)
+        commitment = record.object("commitmentInfo", of: object).map {
+            Commitment(
+                autoRenewStatus: record.integer("commitmentAutoRenewStatus", of: $0),
+                autoRenewProductId: record.text("commitmentAutoRenewProductId", of: $0),
+                renewalBillingPlan: record.text("commitmentRenewalBillingPlanType", of: $0))
+        }
+    }
+}
+
+extension JSONDocument {
+    fileprivate borrowing func integer(_ name: StaticString, of object: Value) -> Int64? {
+        member(name, of: object).flatMap { integer($0.value) }
+    }
+
+    fileprivate borrowing func bool(_ name: StaticString, of object: Value) -> Bool? {
+        member(name, of: object).flatMap { bool($0.value) }
+    }
+
+    fileprivate borrowing func text(_ name: StaticString, of object: Value) -> Text? {
+        guard let value = member(name, of: object)?.value, let bytes = string(value) else { return nil }
+        return bytes.withUnsafeBufferPointer { Text(Array($0)) }
+    }
+
+    fileprivate borrowing func object(_ name: StaticString, of object: Value) -> Value? {
+        guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
+        // Encrypted, with a key that may be gone: as good as absent.
+        return member("sealed", of: value) == nil ? value : nil
+    }
+}
+
+extension Text {
+    /// Of ASCII, which UUIDs are written in.
+    fileprivate var lowercased: Text {
+        Text(bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 })
+    }
+}

@@ -1,0 +1,221 @@
+// One purchase as bytes.
+
+private struct Flags: OptionSet {
+    let rawValue: UInt64
+    static let numericId = Flags(rawValue: 1 << 0)
+    static let expires = Flags(rawValue: 1 << 1)
+    static let firstSigned = Flags(rawValue: 1 << 2)
+    static let firstUpgraded = Flags(rawValue: 1 << 3)
+    static let expiry = Flags(rawValue: 1 << 4)
+    static let upgraded = Flags(rawValue: 1 << 5)
+    static let sameTexts = Flags(rawValue: 1 << 6)
+    static let price = Flags(rawValue: 1 << 7)
+    static let revocation = Flags(rawValue: 1 << 8)
+    static let offer = Flags(rawValue: 1 << 9)
+    static let commitment = Flags(rawValue: 1 << 10)
+    static let all = Flags(rawValue: 1 << 11 - 1)
+}
+
+extension PurchaseFacts {
+    private var flags: Flags {
+        var flags: Flags = []
+        if transaction.id.number != nil { flags.insert(.numericId) }
+        if transaction.expiresDate != nil { flags.insert(.expires) }
+        if firstSigned != version.signedDate { flags.insert(.firstSigned) }
+        if firstUpgraded != nil { flags.insert(.firstUpgraded) }
+        if expiry != nil { flags.insert(.expiry) }
+        if transaction.isUpgraded { flags.insert(.upgraded) }
+        if transaction.price != nil { flags.insert(.price) }
+        if transaction.revocationDate != nil { flags.insert(.revocation) }
+        if transaction.offer != nil { flags.insert(.offer) }
+        if transaction.commitment != nil { flags.insert(.commitment) }
+        return flags
+    }
+
+    func write(to writer: inout ByteWriter, after previous: PurchaseFacts?, _ texts: inout TextTable) {
+        var flags = flags
+        let repeated = transaction.repeatedTexts
+        if repeated == previous?.transaction.repeatedTexts { flags.insert(.sameTexts) }
+        let start = transaction.purchaseDate
+        writer.unsigned(flags.rawValue)
+        if let number = transaction.id.number { writer.unsigned(number) } else { writer.text(transaction.id) }
+        writer.signed(start, from: previous?.transaction.purchaseDate ?? 0)
+        writer.signed(version.signedDate, from: start)
+        writer.fixed(version.hash)
+        if let expires = transaction.expiresDate { writer.signed(expires, from: start) }
+        if flags.contains(.firstSigned) { writer.signed(firstSigned, from: version.signedDate) }
+        if let firstUpgraded { writer.signed(firstUpgraded, from: version.signedDate) }
+        if let expiry {
+            writer.signed(expiry.signedDate, from: start)
+            writer.unsigned(texts.number(expiry.subtype))
+        }
+        if !flags.contains(.sameTexts) {
+            for text in repeated { writer.unsigned(texts.number(text)) }
+        }
+        if let price = transaction.price { writer.signed(price) }
+        if let revocation = transaction.revocationDate { writer.signed(revocation, from: start) }
+        if let offer = transaction.offer {
+            writer.signed(offer.type)
+            writer.unsigned(texts.number(offer.identifier))
+            writer.unsigned(texts.number(offer.discount))
+        }
+        if let commitment = transaction.commitment {
+            writer.optional(commitment.period)
+            writer.optional(commitment.of)
+            writer.optional(commitment.endsAt.map { $0 &- start })
+            writer.optional(commitment.price)
+        }
+    }
+
+    init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
+        guard let flags = reader.unsigned().map(Flags.init(rawValue:)), Flags.all.isSuperset(of: flags),
+            let id = reader.id(isNumber: flags.contains(.numericId)),
+            let start = reader.signed(from: previous?.transaction.purchaseDate ?? 0),
+            let signed = reader.signed(from: start), let hash = reader.fixed()
+        else { return nil }
+        var transaction = Transaction(id: id, purchaseDate: start)
+        var firstSigned = signed
+        var firstUpgraded: Int64?
+        var expiry: Expiry?
+        transaction.isUpgraded = flags.contains(.upgraded)
+        if flags.contains(.expires) {
+            guard let expires = reader.signed(from: start) else { return nil }
+            transaction.expiresDate = expires
+        }
+        if flags.contains(.firstSigned) {
+            guard let first = reader.signed(from: signed), first < signed else { return nil }
+            firstSigned = first
+        }
+        if flags.contains(.firstUpgraded) {
+            guard let first = reader.signed(from: signed) else { return nil }
+            firstUpgraded = first
+        }
+        if flags.contains(.expiry) {
+            guard let date = reader.signed(from: start), let subtype = reader.text(of: texts)?.flatMap({ $0 }) else {
+                return nil
+            }
+            expiry = Expiry(signedDate: date, subtype: subtype)
+        }
+        if flags.contains(.sameTexts) {
+            guard let previous else { return nil }
+            transaction.takeRepeatedTexts(of: previous.transaction)
+        } else {
+            guard transaction.readRepeatedTexts(&reader, texts) else { return nil }
+        }
+        guard transaction.readRest(&reader, flags, texts) else { return nil }
+        self.init(
+            transaction, version: Version(signedDate: signed, hash: hash), firstSigned: firstSigned,
+            firstUpgraded: firstUpgraded, expiry: expiry)
+    }
+}
+
+extension Transaction {
+    /// Those that hardly change from one row to the next.
+    fileprivate var repeatedTexts: [Text?] {
+        [
+            type, bundleId, productId, subscriptionGroup, appAccountToken, ownership, revocationType, currency,
+            billingPlan,
+        ]
+    }
+
+    fileprivate mutating func readRepeatedTexts(_ reader: inout ByteReader, _ texts: [Text]) -> Bool {
+        guard let type = reader.text(of: texts), let bundleId = reader.text(of: texts),
+            let productId = reader.text(of: texts), let group = reader.text(of: texts),
+            let token = reader.text(of: texts), let ownership = reader.text(of: texts),
+            let revocationType = reader.text(of: texts), let currency = reader.text(of: texts),
+            let billingPlan = reader.text(of: texts)
+        else { return false }
+        self.type = type
+        self.bundleId = bundleId
+        self.productId = productId
+        subscriptionGroup = group
+        appAccountToken = token
+        self.ownership = ownership
+        self.revocationType = revocationType
+        self.currency = currency
+        self.billingPlan = billingPlan
+        return true
+    }
+
+    fileprivate mutating func takeRepeatedTexts(of other: Transaction) {
+        type = other.type
+        bundleId = other.bundleId
+        productId = other.productId
+        subscriptionGroup = other.subscriptionGroup
+        appAccountToken = other.appAccountToken
+        ownership = other.ownership
+        revocationType = other.revocationType
+        currency = other.currency
+        billingPlan = other.billingPlan
+    }
+
+    fileprivate mutating func readRest(_ reader: inout ByteReader, _ flags: Flags, _ texts: [Text]) -> Bool {
+        if flags.contains(.price) {
+            guard let price = reader.signed() else { return false }
+            self.price = price
+        }
+        if flags.contains(.revocation) {
+            guard let date = reader.signed(from: purchaseDate) else { return false }
+            revocationDate = date
+        }
+        if flags.contains(.offer) {
+            guard let type = reader.signed(), let identifier = reader.text(of: texts),
+                let discount = reader.text(of: texts)
+            else { return false }
+            offer = Offer(type: type, identifier: identifier, discount: discount)
+        }
+        if flags.contains(.commitment) {
+            guard let period = reader.optional(), let of = reader.optional(), let end = reader.optional(),
+                let price = reader.optional()
+            else { return false }
+            commitment = Commitment(period: period, of: of, endsAt: end.map { $0 &+ purchaseDate }, price: price)
+        }
+        return true
+    }
+}
+
+extension ByteWriter {
+    mutating func optional(_ value: Int64?) {
+        byte(value == nil ? 0 : 1)
+        if let value { signed(value) }
+    }
+}
+
+extension ByteReader {
+    /// The outer nil is a fault.
+    mutating func optional() -> Int64?? {
+        switch byte() {
+        case 0: return .some(nil)
+        case 1: return signed().map { .some($0) }
+        default: return nil
+        }
+    }
+
+    fileprivate mutating func id(isNumber: Bool) -> Text? {
+        guard isNumber else {
+            guard let text = text(), text.number == nil else { return nil }
+            return text
+        }
+        guard let number = unsigned(), number < Text.limitNumber else { return nil }
+        return Text(String(number))
+    }
+}
+
+extension Text {
+    /// Of 19 digits: more may not fit into 64 bits. Apple's ids have up to 18.
+    fileprivate static let limitNumber: UInt64 = 10_000_000_000_000_000_000
+    private static let limitDigits = 19
+
+    /// nil unless it is a number in decimal digits, written as numbers are.
+    fileprivate var number: UInt64? {
+        guard (1...Self.limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
+            return nil
+        }
+        var number: UInt64 = 0
+        for byte in bytes {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            number = number * 10 + UInt64(byte - UInt8(ascii: "0"))
+        }
+        return number
+    }
+}

@@ -1,0 +1,113 @@
+// The state function: the first rule that holds decides.
+
+extension Timeline {
+    struct Verdict {
+        var state: Entitlement.State
+        var reason: Entitlement.Reason?
+        /// nil: no end.
+        var accessUntil: Int64?
+
+        var access: Bool { state == .active || state == .grace || state == .owned }
+    }
+
+    /// Of the rows that are known, also of those that have not begun: access goes on with a later row, or ends there if that
+    /// gives none.
+    func verdict(at instant: Int64) -> Verdict {
+        let current = place(at: instant)
+        var verdict = verdict(of: rows[current], at: instant)
+        guard verdict.access else { return verdict }
+        var next = current + 1
+        while next < rows.count, verdict.accessUntil.map({ rows[next].start <= $0 }) ?? true {
+            let start = rows[next].start
+            let last = place(at: start)
+            let later = self.verdict(of: rows[last], at: start)
+            guard later.access else {
+                verdict.accessUntil = start
+                break
+            }
+            verdict.accessUntil = later.accessUntil
+            next = last + 1
+        }
+        return verdict
+    }
+
+    /// Of one row, as if there were no later ones.
+    private func verdict(of row: Row, at instant: Int64) -> Verdict {
+        var verdict = ruling(of: row, at: instant)
+        // A date before the purchase would tell of access that nobody had.
+        verdict.accessUntil = verdict.accessUntil.map { max($0, row.start) }
+        return verdict
+    }
+
+    private func ruling(of row: Row, at instant: Int64) -> Verdict {
+        let transaction = row.transaction
+        if let revocation = transaction.revocationDate, row.isRevokedByFamily {
+            return Verdict(state: .revoked, reason: .family, accessUntil: earlier(revocation, row.ended))
+        }
+        // Before refunds: an upgrade refunds the old row, and is none.
+        if transaction.isUpgraded {
+            let date = transaction.revocationDate ?? row.facts.firstUpgraded
+            return Verdict(state: .superseded, accessUntil: date.map { earlier($0, row.ended) } ?? row.ended)
+        }
+        if let revocation = transaction.revocationDate {
+            return Verdict(state: .revoked, reason: .refund, accessUntil: earlier(revocation, row.ended))
+        }
+        switch row.term {
+        case .oneTime(nil): return Verdict(state: .owned)
+        case .oneTime(let end?): return Verdict(state: instant < end ? .active : .expired, accessUntil: end)
+        case .period(let expires, _): return ruling(of: row, expires: expires, info(of: row), at: instant)
+        }
+    }
+
+    private func ruling(of row: Row, expires: Int64, _ info: RenewalInfo?, at instant: Int64) -> Verdict {
+        if let info, row.isRetrying(info) {
+            let grace = row.grace(info)
+            if !row.isCommitment && instant < expires {
+                return Verdict(state: .active, accessUntil: grace ?? expires)
+            }
+            if let grace, instant < grace { return Verdict(state: .grace, accessUntil: grace) }
+            if isInWindow(row, expires: expires, at: instant) {
+                return Verdict(state: .billingRetry, accessUntil: row.ended)
+            }
+            // Nothing came for longer than Apple tries: the retry has ended.
+            return Verdict(state: .expired, reason: expiryReason(of: row, info), accessUntil: row.ended)
+        }
+        let expectsRenewal = info.map(row.expectsRenewal) ?? false
+        let end = expectsRenewal ? adding(expires, rules.leeway) : expires
+        if instant < end { return Verdict(state: .active, accessUntil: end) }
+        // With leeway there was access until it ended, also when the row's own end was earlier.
+        let ended = expectsRenewal ? row.ended.map { max($0, end) } : row.ended
+        return Verdict(state: .expired, reason: expiryReason(of: row, info), accessUntil: ended)
+    }
+
+    func isInWindow(_ row: Row, expires: Int64, at instant: Int64) -> Bool {
+        rules.retryWindow(isCommitment: row.isCommitment).map { instant < adding(expires, $0) } ?? true
+    }
+
+    private func expiryReason(of row: Row, _ info: RenewalInfo?) -> Entitlement.Reason {
+        if let intent = info?.expirationIntent {
+            switch intent {
+            case 1: return .voluntary
+            case 2: return .billing
+            case 3: return .price
+            case 4: return .unavailable
+            default: return .other
+            }
+        }
+        if let expiry = row.facts.expiry {
+            switch expiry.subtype {
+            case .voluntary: return .voluntary
+            case .billingRetry: return .billing
+            case .priceIncrease: return .price
+            case .productNotForSale: return .unavailable
+            default: return .other
+            }
+        }
+        guard let info else { return .unknown }
+        if row.isRetrying(info) { return .billing }
+        return info.autoRenewStatus == 0 || row.isLastPeriod(info) ? .voluntary : .unknown
+    }
+}
+
+/// nil is the latest of all.
+private func earlier(_ left: Int64, _ right: Int64?) -> Int64 { right.map { min(left, $0) } ?? left }

@@ -1,0 +1,131 @@
+// What facts amount to, at all times.
+
+/// The rows of one subscription in order, with their ends. Made once, asked for many instants.
+public struct Timeline: Sendable {
+    static let limitRuns = 100
+
+    let rules: EntitlementRules
+    /// At least one.
+    let rows: [Row]
+    /// The newest of all renewal infos, whatever row it speaks of.
+    let newestInfo: RenewalInfo?
+    let runs: [Run]
+    let runsTruncated: Bool
+    let introOfferUsed: Bool
+
+    /// nil when no transaction is known: there is nothing to tell of.
+    public init?(_ facts: Facts, _ rules: EntitlementRules) {
+        guard !facts.purchases.isEmpty else { return nil }
+        var rows = Self.newestOfEach(facts.purchases).map { Row($0, rules) }
+        rows.sort { $0.precedes($1) }
+        for info in facts.renewalInfos {
+            guard let owner = rows.lastIndex(where: { $0.isTold(by: info) }) else { continue }
+            rows[owner].infos.append(info)
+        }
+        for place in rows.indices {
+            rows[place].setEnd(startOfNext: place + 1 < rows.count ? rows[place + 1].start : nil)
+        }
+        Self.setSince(of: &rows)
+        let runs = Self.runs(of: rows)
+        self.rules = rules
+        self.rows = rows
+        newestInfo = facts.renewalInfos.last
+        self.runs = Array(runs.suffix(Self.limitRuns))
+        runsTruncated = facts.isTruncated || runs.count > Self.limitRuns
+        introOfferUsed = facts.introOfferUsed
+    }
+
+    /// One for each transaction: what was told of it with different dates of purchase is told of one thing.
+    private static func newestOfEach(_ purchases: [PurchaseFacts]) -> [PurchaseFacts] {
+        var places: [Text: Int] = [:]
+        var merged: [PurchaseFacts] = []
+        for purchase in purchases {
+            if let place = places[purchase.transaction.id] {
+                merged[place].merge(purchase)
+            } else {
+                places[purchase.transaction.id] = merged.count
+                merged.append(purchase)
+            }
+        }
+        return merged
+    }
+
+    /// Rows join while one starts no later than the latest end so far.
+    private static func setSince(of rows: inout [Row]) {
+        var since = rows[0].start
+        var latest: Int64? = since
+        for place in rows.indices {
+            let row = rows[place]
+            if let end = latest, row.start > end {
+                since = row.start
+                latest = row.endOrRevocation
+            } else {
+                latest = laterEnd(latest, row.endOrRevocation)
+            }
+            rows[place].since = since
+        }
+    }
+
+    private static func runs(of rows: [Row]) -> [Run] {
+        var runs: [Run] = []
+        for row in rows {
+            // A refund makes as if it was never bought; an upgrade refunds only what was not used.
+            let isRefunded = row.transaction.revocationDate != nil
+            if isRefunded && !row.transaction.isUpgraded { continue }
+            let end = row.endOrRevocation
+            if let end, end <= row.start { continue }
+            if let last = runs.last, last.end.map({ row.start <= $0 }) ?? true {
+                runs[runs.count - 1].end = laterEnd(last.end, end)
+            } else {
+                runs.append(Run(start: row.start, end: end))
+            }
+        }
+        return runs
+    }
+
+    // MARK: At one instant
+
+    /// The last row that has begun; before the first has, that one.
+    func place(at instant: Int64) -> Int {
+        (rows.lastIndex { $0.start <= instant }) ?? 0
+    }
+
+    /// The newest renewal info, if it speaks of the row. One-time purchases have none.
+    func info(of row: Row) -> RenewalInfo? {
+        guard !row.isOneTime, let newestInfo, row.isTold(by: newestInfo) else { return nil }
+        return newestInfo
+    }
+
+    /// The first instant after this one at which the answer is another although nothing was told; nil: it stays as it is.
+    public func nextChange(after instant: Int64) -> Int64? {
+        let answer = entitlement(at: instant)
+        var now = instant
+        while let boundary = nextBoundary(after: now) {
+            if entitlement(at: boundary) != answer { return boundary }
+            now = boundary
+        }
+        return nil
+    }
+
+    /// Between two of these nothing can change: every rule compares the time with one of them.
+    private func nextBoundary(after instant: Int64) -> Int64? {
+        let place = place(at: instant)
+        let row = rows[place]
+        var boundaries = rows[place...].lazy.map(\.start).first { $0 > instant }.map { [$0] } ?? []
+        switch row.term {
+        case .oneTime(let until?): boundaries.append(until)
+        case .oneTime(nil): break
+        case .period(let expires, let isCommitment):
+            boundaries += [expires, adding(expires, rules.leeway)]
+            if let grace = info(of: row)?.gracePeriodExpiresDate { boundaries.append(grace) }
+            if let window = rules.retryWindow(isCommitment: isCommitment) { boundaries.append(adding(expires, window)) }
+        }
+        return boundaries.filter { $0 > instant }.min()
+    }
+}
+
+/// nil is the latest of all.
+private func laterEnd(_ left: Int64?, _ right: Int64?) -> Int64? {
+    guard let left, let right else { return nil }
+    return max(left, right)
+}

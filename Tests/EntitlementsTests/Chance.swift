@@ -1,0 +1,59 @@
+// Lives that nobody planned.
+
+/// SplitMix64: one seed is one run, on every machine.
+struct Chance: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func yes(_ perCent: UInt64) -> Bool { next() % 100 < perCent }
+    mutating func of<T>(_ choices: T...) -> T { choices[Int(next() % UInt64(choices.count))] }
+    mutating func below(_ bound: Int64) -> Int64 { Int64(next() % UInt64(bound)) }
+}
+
+/// What Apple might send, and what it would not: few ids and dates, so that everything collides with everything.
+func notifications(_ count: Int, _ chance: inout Chance) -> [String] {
+    (0..<count).map { _ in
+        let number = 1 + chance.below(5)
+        let signed = d(30 * (number - 1) + chance.below(40)) + chance.below(3)
+        var more: [String] = []
+        if chance.yes(15) { more.append("'revocationDate':\(d(30 * (number - 1) + chance.below(40)))") }
+        if chance.yes(10) { more.append("'revocationType':'\(chance.of("FAMILY_REVOKE", "REFUND_FULL"))'") }
+        if chance.yes(10) { more.append("'isUpgraded':true") }
+        if chance.yes(10) { more.append("'inAppOwnershipType':'FAMILY_SHARED'") }
+        if chance.yes(15) { more.append("'offerType':\(1 + chance.below(5))") }
+        if chance.yes(30) {
+            more.append("'productId':'\(chance.of("plus", "lite"))','appAccountToken':'T\(chance.below(3))'")
+        }
+        if chance.yes(30) { more.append("'price':\(chance.below(9000)),'currency':'EUR'") }
+        let extra = more.joined(separator: ",")
+        let row: Part
+        switch chance.below(10) {
+        case 0...5: row = period(number, signed: signed, extra)
+        case 6, 7: row = month(number, signed: signed, extra)
+        case 8:
+            row = bought(
+                "\(number)", d(30 * (number - 1)) + chance.below(3), d(30 * number) + chance.below(3), signed: signed,
+                extra)
+        default: row = once("\(number)", d(30 * number))
+        }
+        var info: [String] = []
+        if chance.yes(30) { info.append("'isInBillingRetryPeriod':\(chance.of("true", "false"))") }
+        if chance.yes(20) { info.append("'gracePeriodExpiresDate':\(d(30 * number + chance.below(20)))") }
+        if chance.yes(20) { info.append("'expirationIntent':\(1 + chance.below(5))") }
+        if chance.yes(20) { info.append("'commitmentInfo':{'commitmentAutoRenewStatus':\(chance.below(2))}") }
+        let renews = renewal(
+            Int(chance.below(4) == 0 ? 0 : 1), at: d(30 * number), signed: signed, info.joined(separator: ","))
+        return told(
+            chance.of("DID_RENEW", "EXPIRED", "A"), chance.of(nil, "VOLUNTARY", "BILLING_RETRY"), at: signed,
+            chance.yes(85) ? row : nil, chance.yes(70) ? renews : nil,
+            status: chance.of(nil, 1, 2, 3, 4, 5))
+    }
+}

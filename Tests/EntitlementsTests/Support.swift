@@ -1,0 +1,141 @@
+// Notifications as they lie in the topic, made from few words, and the answer to several of them.
+
+import Contract
+import JSON
+import Testing
+
+@testable import Entitlements
+
+let hour: Int64 = 3_600_000
+/// Midnight of UTC, so many days after the 1st of January 2026. Periods of these tests last 30 days.
+func d(_ day: Int64) -> Int64 { 1_767_225_600_000 + day * 24 * hour }
+
+/// A date as people write it, counted day by day so that nothing of the module is needed to judge the module.
+func date(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
+    func isLeap(_ year: Int) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
+    var days = day - 1
+    for year in 1970..<year { days += isLeap(year) ? 366 : 365 }
+    for month in 1..<month { days += [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] }
+    return Int64(days) * 24 * hour
+}
+
+let app = App(
+    bundleId: "com.example.app", appAppleId: 1,
+    entitlements: [
+        App.Entitlement(name: "premium", productIds: ["pro", "plus"]),
+        App.Entitlement(name: "archive", productIds: ["pro"]),
+    ],
+    periods: [App.ProductPeriod(productId: "season", period: Period("P1M")!)])
+
+func rules(_ environment: Environment = .production, leeway: Int64 = hour) -> EntitlementRules {
+    EntitlementRules(apps: [app], leeway: leeway, environment: environment)
+}
+
+/// A decoded payload; dated as its notification unless it says otherwise. Texts are quoted with `'`.
+struct Part {
+    let members: String
+    var signed: Int64?
+
+    func json(_ notificationSigned: Int64) -> String {
+        "{\(members),'signedDate':\(signed ?? notificationSigned)}"
+    }
+}
+
+/// A transaction of the monthly product `pro`. Of members given twice `more` has its way.
+func bought(_ id: String, _ from: Int64, _ to: Int64?, signed: Int64? = nil, _ more: String = "") -> Part {
+    let usual = [
+        ("bundleId", "'com.example.app'"), ("productId", "'pro'"), ("type", "'Auto-Renewable Subscription'"),
+        ("inAppOwnershipType", "'PURCHASED'"), ("expiresDate", to.map { "\($0)" } ?? "null"),
+    ]
+    let members = usual.filter { !more.contains("'\($0.0)'") }.map { "'\($0.0)':\($0.1)" }
+    let all = ["'transactionId':'\(id)','purchaseDate':\(from)"] + members + (more.isEmpty ? [] : [more])
+    return Part(members: all.joined(separator: ","), signed: signed)
+}
+
+/// The period with this number, from 1.
+func period(_ number: Int64, signed: Int64? = nil, _ more: String = "") -> Part {
+    bought("\(number)", d(30 * (number - 1)), d(30 * number), signed: signed, more)
+}
+
+/// The same of a commitment.
+func month(_ number: Int64, signed: Int64? = nil, _ more: String = "") -> Part {
+    let commitment =
+        "'billingPlanType':'MONTHLY','commitmentInfo':{'billingPeriodNumber':\(number),'totalBillingPeriods':12,"
+        + "'commitmentExpiresDate':\(d(360)),'commitmentPrice':120000}"
+    return period(number, signed: signed, more.isEmpty ? commitment : "\(commitment),\(more)")
+}
+
+func once(_ id: String, _ from: Int64, type: String = "Non-Consumable", product: String = "pro", _ more: String = "")
+    -> Part
+{
+    bought(id, from, nil, "'type':'\(type)','productId':'\(product)'" + (more.isEmpty ? "" : ",\(more)"))
+}
+
+func renewal(_ autoRenewStatus: Int, at renewalDate: Int64?, signed: Int64? = nil, _ more: String = "") -> Part {
+    let date = renewalDate.map { "\($0)" } ?? "null"
+    return Part(
+        members: "'autoRenewStatus':\(autoRenewStatus),'renewalDate':\(date)" + (more.isEmpty ? "" : ",\(more)"),
+        signed: signed)
+}
+
+/// The renewal at this date has failed.
+func failing(_ renewalDate: Int64, grace: Int64? = nil, signed: Int64? = nil, _ more: String = "") -> Part {
+    let grace = grace.map { ",'gracePeriodExpiresDate':\($0)" } ?? ""
+    return renewal(
+        1, at: renewalDate, signed: signed,
+        "'isInBillingRetryPeriod':true\(grace)" + (more.isEmpty ? "" : ",\(more)"))
+}
+
+/// Of a commitment that will (1) or will not (0) be followed by another.
+func committed(_ status: Int, at renewalDate: Int64, _ more: String = "", renews: Int = 1) -> Part {
+    renewal(
+        renews, at: renewalDate,
+        "'commitmentInfo':{'commitmentAutoRenewStatus':\(status)}" + (more.isEmpty ? "" : ",\(more)"))
+}
+
+/// The value of a record of `notifications`.
+func told(
+    _ type: String, _ subtype: String? = nil, at signed: Int64, _ transaction: Part? = nil, _ info: Part? = nil,
+    status: Int? = nil
+) -> String {
+    let record =
+        "{'v':1,'notificationType':'\(type)','subtype':\(subtype.map { "'\($0)'" } ?? "null"),'signedDate':\(signed),"
+        + "'status':\(status.map { "\($0)" } ?? "null"),'transaction':\(transaction?.json(signed) ?? "null"),"
+        + "'renewalInfo':\(info?.json(signed) ?? "null")}"
+    return record.replacing("'", with: "\"")
+}
+
+func reading(_ record: String) throws -> NotificationReading {
+    var document = JSONDocument()
+    try document.read(Array(record.utf8).span)
+    return NotificationReading(document)
+}
+
+func facts(_ records: [String]) throws -> Facts {
+    var facts = Facts()
+    for record in records { facts.merge(try reading(record).facts) }
+    return facts
+}
+
+/// What is known after these records, however they came: forwards, backwards and with repetitions.
+func timeline(_ records: String..., rules: EntitlementRules = rules()) throws -> Timeline {
+    let forwards = try facts(records)
+    #expect(try facts(records.reversed() + records) == forwards, "order and repetition must not matter")
+    return try #require(Timeline(forwards, rules))
+}
+
+/// State, reason and access in one line, as `active until 30d` or `expired voluntary since 30d`: days of `d`, with hours.
+func words(_ answer: Entitlement) -> String {
+    func time(_ instant: Int64) -> String {
+        let (days, rest) = (instant - d(0)).quotientAndRemainder(dividingBy: 24 * hour)
+        if rest == 0 { return "\(days)d" }
+        return rest % hour == 0 ? "\(days)d\(rest / hour)h" : "\(days)d+\(rest)ms"
+    }
+    let state = [answer.state.rawValue, answer.reason?.rawValue].compactMap { $0 }.joined(separator: " ")
+    let end = answer.accessUntil.map(time) ?? "ever"
+    return "\(state) \(answer.access ? "until" : "since") \(end)"
+}
+
+extension Timeline {
+    func words(at instant: Int64) -> String { EntitlementsTests.words(entitlement(at: instant)) }
+}
