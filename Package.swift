@@ -63,13 +63,16 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
+    .target(
+        name: "EntitlementsWorker",
+        dependencies: ["Contract", "Entitlements", "JSON", "Log", "Runtime", "Telemetry"]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "HTTP",
-            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records", "Revocation", "Service", "Settings",
-            "Simulation", "Telemetry",
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records",
+            "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -129,6 +132,13 @@ let tests: [Target] = [
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
     .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsWorkerTests",
+        dependencies: [
+            "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
+            "Platform",
+            "Records", "Runtime", "Simulation", "Telemetry", "WorkerTestKit",
+        ]),
     .testTarget(
         name: "HTTPClientTests",
         dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),

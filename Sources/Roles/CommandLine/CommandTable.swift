@@ -5,6 +5,7 @@ extension Program {
         commands: [
             .ingest,
             .clock,
+            .entitlements,
             .offsets,
             .topics,
             .deadLetters,
