@@ -92,6 +92,7 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
+    .target(name: "Schemas", dependencies: ["JSON"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
     .executableTarget(
         name: "ledger-worker",
@@ -130,14 +131,15 @@ let tests: [Target] = [
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
-    .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+    .testTarget(
+        name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
     .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
             "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
             "Platform",
-            "Records", "Runtime", "Simulation", "Telemetry", "WorkerTestKit",
+            "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
         ]),
     .testTarget(
         name: "HTTPClientTests",

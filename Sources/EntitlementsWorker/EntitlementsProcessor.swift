@@ -56,6 +56,9 @@ public final class EntitlementsProcessor: Processor {
             throw ProcessFailure("no_notification", "a notification has a key and a value")
         }
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
+        guard json.kind(of: json.root) == .object else {
+            throw ProcessFailure("json", "the value of a notification is an object")
+        }
         let reading = NotificationReading(json)
         if reading.hasUnusableTransaction { metrics.unusable.add() }
         // Much that Apple tells is of no subscription: tests, summaries, tokens of purchases elsewhere.
