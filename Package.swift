@@ -216,6 +216,7 @@ let package = Package(
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
+        .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // Measured by Tests/Benchmarks.
         .library(name: "RenewalsExample", targets: ["RenewalsExample"]),
