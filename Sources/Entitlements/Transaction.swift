@@ -32,28 +32,99 @@ public struct Transaction: Sendable, Hashable {
         public var price: Int64?
     }
 
-    public var id: Text
-    public var purchaseDate: Int64
+    public let id: TransactionId
+    public let purchaseDate: Int64
     public var expiresDate: Int64?
-    public var type: Text?
-    public var bundleId: Text?
-    public var productId: Text?
-    public var subscriptionGroup: Text?
-    /// Lower case.
-    public var appAccountToken: Text?
-    public var ownership: Text?
     public var revocationDate: Int64?
-    public var revocationType: Text?
     public var isUpgraded = false
-    public var offer: Offer?
     public var price: Int64?
-    public var currency: Text?
-    public var billingPlan: Text?
-    public var commitment: Commitment?
+    var terms: Terms
+    var particulars: Particulars?
 
-    public init(id: Text, purchaseDate: Int64) {
+    public var type: Text? { terms.type }
+    public var bundleId: Text? { terms.bundleId }
+    public var productId: Text? { terms.productId }
+    public var subscriptionGroup: Text? { terms.subscriptionGroup }
+    /// Lower case.
+    public var appAccountToken: Text? { terms.appAccountToken }
+    public var ownership: Text? { terms.ownership }
+    public var revocationType: Text? { terms.revocationType }
+    public var currency: Text? { terms.currency }
+    public var billingPlan: Text? { terms.billingPlan }
+    public var offer: Offer? { particulars?.offer }
+    public var commitment: Commitment? { particulars?.commitment }
+
+    init(id: TransactionId, purchaseDate: Int64, _ terms: Terms) {
         self.id = id
         self.purchaseDate = purchaseDate
+        self.terms = terms
+    }
+}
+
+/// What hardly changes from one period to the next. Periods share one: hundreds of them are read, moved and compared for every
+/// notification.
+final class Terms: Sendable, Hashable {
+    let type: Text?
+    let bundleId: Text?
+    let productId: Text?
+    let subscriptionGroup: Text?
+    let appAccountToken: Text?
+    let ownership: Text?
+    let revocationType: Text?
+    let currency: Text?
+    let billingPlan: Text?
+    /// As `type` says.
+    let isOneTime: Bool
+
+    init(
+        type: Text? = nil, bundleId: Text? = nil, productId: Text? = nil, subscriptionGroup: Text? = nil,
+        appAccountToken: Text? = nil, ownership: Text? = nil, revocationType: Text? = nil, currency: Text? = nil,
+        billingPlan: Text? = nil
+    ) {
+        self.type = type
+        self.bundleId = bundleId
+        self.productId = productId
+        self.subscriptionGroup = subscriptionGroup
+        self.appAccountToken = appAccountToken
+        self.ownership = ownership
+        self.revocationType = revocationType
+        self.currency = currency
+        self.billingPlan = billingPlan
+        isOneTime = type.map(Text.oneTimeTypes.contains) ?? false
+    }
+
+    static func == (left: Terms, right: Terms) -> Bool {
+        left === right
+            || left.productId == right.productId && left.appAccountToken == right.appAccountToken
+                && left.type == right.type && left.bundleId == right.bundleId
+                && left.subscriptionGroup == right.subscriptionGroup && left.ownership == right.ownership
+                && left.revocationType == right.revocationType && left.currency == right.currency
+                && left.billingPlan == right.billingPlan
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(productId)
+        hasher.combine(appAccountToken)
+    }
+}
+
+/// What few transactions have.
+final class Particulars: Sendable, Hashable {
+    let offer: Transaction.Offer?
+    let commitment: Transaction.Commitment?
+
+    init(offer: Transaction.Offer?, commitment: Transaction.Commitment?) {
+        self.offer = offer
+        self.commitment = commitment
+    }
+
+    static func == (left: Particulars, right: Particulars) -> Bool {
+        left === right || left.offer == right.offer && left.commitment == right.commitment
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(offer)
+        hasher.combine(commitment)
     }
 }
 
