@@ -70,7 +70,7 @@ extension PurchaseFacts {
         }
     }
 
-    init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
+    convenience init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
         guard let flags = reader.unsigned().map(Flags.init(rawValue:)), Flags.all.isSuperset(of: flags),
             let id = reader.id(isNumber: flags.contains(.numericId)),
             let start = reader.signed(from: previous?.transaction.purchaseDate ?? 0),

@@ -18,7 +18,7 @@ public struct Timeline: Sendable {
         guard !facts.purchases.isEmpty else { return nil }
         var rows = Self.newestOfEach(facts.purchases).map { Row($0, rules) }
         // They mostly are in order already.
-        if zip(rows, rows.dropFirst()).contains(where: { $1.precedes($0) }) { rows.sort { $0.precedes($1) } }
+        if !rows.neighboursSatisfy({ $0.precedes($1) }) { rows.sort { $0.precedes($1) } }
         for info in facts.renewalInfos {
             guard let owner = rows.lastIndex(where: { $0.isTold(by: info) }) else { continue }
             rows[owner].infos.append(info)
@@ -39,14 +39,12 @@ public struct Timeline: Sendable {
     /// One for each transaction: what was told of it with different dates of purchase is told of one thing.
     private static func newestOfEach(_ purchases: [PurchaseFacts]) -> [PurchaseFacts] {
         // Ids mostly grow with the dates, and then each is there once.
-        if zip(purchases, purchases.dropFirst()).allSatisfy({ $0.transaction.id < $1.transaction.id }) {
-            return purchases
-        }
+        if purchases.neighboursSatisfy({ $0.transaction.id < $1.transaction.id }) { return purchases }
         var places: [TransactionId: Int] = [:]
         var merged: [PurchaseFacts] = []
         for purchase in purchases {
             if let place = places[purchase.transaction.id] {
-                merged[place].merge(purchase)
+                merged[place] = merged[place].merged(with: purchase)
             } else {
                 places[purchase.transaction.id] = merged.count
                 merged.append(purchase)

@@ -132,7 +132,9 @@ final class Particulars: Sendable, Hashable {
 ///
 /// The purchase date of a transaction does not change, but nothing promises it. With the date in the key, what is beyond the
 /// limit of a subscription follows from the key alone, whatever came first.
-public struct PurchaseFacts: Sendable, Hashable {
+///
+/// A value, though a class: facts and timelines share what has not changed.
+public final class PurchaseFacts: Sendable, Hashable {
     /// The word of an `EXPIRED`, and when Apple gave it.
     public struct Expiry: Sendable, Hashable, Comparable {
         public var signedDate: Int64
@@ -145,17 +147,17 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// The newest version, and what it says.
-    public private(set) var version: Version
-    public private(set) var transaction: Transaction
+    public let version: Version
+    public let transaction: Transaction
     /// The smallest date that any version was signed at.
-    public private(set) var firstSigned: Int64
+    public let firstSigned: Int64
     /// The same of the versions that are upgraded away from.
-    public private(set) var firstUpgraded: Int64?
+    public let firstUpgraded: Int64?
     /// The greatest that is known.
-    public private(set) var expiry: Expiry?
+    public let expiry: Expiry?
 
     /// As one notification tells it.
-    init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
+    convenience init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
         self.init(
             transaction, version: version, firstSigned: version.signedDate,
             firstUpgraded: transaction.isUpgraded ? version.signedDate : nil, expiry: expiry)
@@ -172,15 +174,22 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// Every member is a minimum or a maximum, so that order and repetition do not matter.
-    mutating func merge(_ other: PurchaseFacts) {
-        if version < other.version {
-            version = other.version
-            transaction = other.transaction
-        }
-        firstSigned = min(firstSigned, other.firstSigned)
-        firstUpgraded = [firstUpgraded, other.firstUpgraded].compactMap { $0 }.min()
-        expiry = [expiry, other.expiry].compactMap { $0 }.max()
+    func merged(with other: PurchaseFacts) -> PurchaseFacts {
+        let newest = version < other.version ? other : self
+        return PurchaseFacts(
+            newest.transaction, version: newest.version, firstSigned: min(firstSigned, other.firstSigned),
+            firstUpgraded: [firstUpgraded, other.firstUpgraded].compactMap { $0 }.min(),
+            expiry: [expiry, other.expiry].compactMap { $0 }.max())
     }
+
+    public static func == (left: PurchaseFacts, right: PurchaseFacts) -> Bool {
+        left === right
+            || left.version == right.version && left.firstSigned == right.firstSigned
+                && left.firstUpgraded == right.firstUpgraded && left.expiry == right.expiry
+                && left.transaction == right.transaction
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
     /// By the key, which is what the limit counts by.
     func precedes(_ other: PurchaseFacts) -> Bool {
