@@ -241,6 +241,27 @@ import WorkerTestKit
         #expect(lines.contains { $0.contains("+ less than a column of either") })
     }
 
+    @Test func `with more notifications than are kept is computed from all of them`() throws {
+        try renew()
+        for day in 11...19 {
+            try desk.tell(
+                Story.id, told("PRICE_CHANGE", on: "2026-11-\(day)", nil, renewal(0, at: "2026-12-10T09:30")))
+        }
+        let topic = "appstore.production.notifications"
+        let reader = try desk.simulation.log.openReader(ReaderOptions(name: "r", group: "g", topics: [topic]))
+        let partition = TopicPartition(topic, InspectDesk.partition(of: Story.id))
+        let all = SubscriptionFold(key: Array(Story.id.utf8))
+        let few = SubscriptionFold(key: Array(Story.id.utf8), limit: 2)
+        try PartitionScan(reader: reader, partition: partition).run {
+            all.add($0)
+            few.add($0)
+        }
+        #expect(all.count == 11 && few.count == 11)
+        #expect(all.told.count == 11 && few.told.count == 3)
+        #expect(few.told.map(\.offset) == all.told.suffix(3).map(\.offset))
+        #expect(few.facts() == all.facts())
+    }
+
     @Test func `without a purchase is told with its notifications`() throws {
         let id = "2000000000000077"
         try desk.tell(id, told("CONSUMPTION_REQUEST", on: start))

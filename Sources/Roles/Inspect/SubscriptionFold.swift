@@ -47,6 +47,7 @@ final class SubscriptionFold {
     /// More than a subscription has in its life. Of those beyond, which are the oldest, only what they said is kept.
     static let limitKept = 20_000
 
+    private let limit: Int
     private let key: [UInt8]
     private var document = JSONDocument()
     /// In the order of the log, repetitions included.
@@ -58,7 +59,10 @@ final class SubscriptionFold {
     /// The greatest timestamp in the partition, of whatever record; nil when there is none.
     private(set) var clock: Int64?
 
-    init(key: [UInt8]) { self.key = key }
+    init(key: [UInt8], limit: Int = limitKept) {
+        self.key = key
+        self.limit = limit
+    }
 
     var count: Int { olderCount + told.count }
 
@@ -73,10 +77,10 @@ final class SubscriptionFold {
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))
         // Seldom, and then many at once: what is dropped at the front moves all that is behind it.
-        guard told.count >= 2 * Self.limitKept else { return }
-        for old in told.prefix(Self.limitKept) { olderFacts.merge(old.facts) }
-        told.removeFirst(Self.limitKept)
-        olderCount += Self.limitKept
+        guard told.count >= 2 * limit else { return }
+        for old in told.prefix(limit) { olderFacts.merge(old.facts) }
+        told.removeFirst(limit)
+        olderCount += limit
     }
 
     private static let type = Array(RecordType.notification.rawValue.utf8)

@@ -40,7 +40,7 @@ struct TimelineGraphic {
     /// nil when there is nothing to draw, or a date is no date that a person would know.
     init?(_ purchases: [Timeline.Purchase], now: Int64) {
         let dates = purchases.flatMap { [$0.start, $0.end, $0.transaction.expiresDate].compactMap { $0 } } + [now]
-        // A century: products of lengths and columns stay far below 64 bits.
+        // Within these bounds products of lengths and columns stay far below 64 bits.
         guard let first = purchases.map(\.start).min(), let last = dates.max(), let earliest = dates.min(),
             earliest >= 0,
             last < 253_402_300_800_000, first < last
