@@ -128,7 +128,9 @@ let tests: [Target] = [
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
-    .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Simulation"],
+        exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "HTTPClientTests",
         dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
