@@ -93,7 +93,7 @@ struct PlainRules {
             rows.append(
                 Row(id: id, members: newest.members, first: own.map(\.signed).min()!, upgraded: upgraded))
         }
-        rows.sort { isLess($0.place, $1.place) }
+        rows.sort { Self.isLess($0.place, $1.place) }
         infos.sort { $0.place < $1.place }
         for (place, info) in infos.enumerated() where place == infos.count - 1 || info.saysMore {
             if kept.last.map({ $0.place == info.place }) != true { kept.append(info) }
@@ -322,7 +322,7 @@ struct PlainRules {
 
     private func text(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
     private func integer(_ value: Int64?) -> JSONValue { value.map(JSONValue.integer) ?? .null }
-    private func isLess(_ left: (Int64, Int, Int64, [UInt8]), _ right: (Int64, Int, Int64, [UInt8])) -> Bool {
+    private static func isLess(_ left: (Int64, Int, Int64, [UInt8]), _ right: (Int64, Int, Int64, [UInt8])) -> Bool {
         let numbers = (left.0, left.1, left.2)
         let others = (right.0, right.1, right.2)
         return numbers == others ? left.3.lexicographicallyPrecedes(right.3) : numbers < others
