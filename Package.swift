@@ -133,13 +133,14 @@ let tests: [Target] = [
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(
         name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
-    .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Simulation"],
+        exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
             "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
-            "Platform",
-            "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
         ]),
     .testTarget(
         name: "HTTPClientTests",
