@@ -180,10 +180,10 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit",
-            "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime", "Settings", "Simulation", "Telemetry",
-            "WorkerTestKit", "perennial",
-        ]),
+            "AppStore", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
+            "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime",
+            "Settings", "Simulation", "Telemetry", "WorkerTestKit", "perennial",
+        ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]
 

@@ -9,6 +9,7 @@ extension Program {
             .offsets,
             .topics,
             .deadLetters,
+            .inspect,
             .verify,
             .check,
             .simulate,
