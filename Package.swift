@@ -133,13 +133,14 @@ let tests: [Target] = [
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(
         name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
-    .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Simulation"],
+        exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
             "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
-            "Platform",
-            "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
         ]),
     .testTarget(
         name: "HTTPClientTests",
@@ -218,8 +219,7 @@ let package = Package(
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
-        // Measured by Tests/Benchmarks.
-        .library(name: "RenewalsExample", targets: ["RenewalsExample"]),
+        // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
