@@ -7,7 +7,7 @@ import JSON
 @testable import Entitlements
 
 struct PlainRules {
-    private struct Row {
+    struct Row {
         var id: String
         var members: JSONValue
         var first: Int64
@@ -29,7 +29,7 @@ struct PlainRules {
         var place: (Int64, Int, Int64, [UInt8]) { (start, isUpgraded ? 0 : 1, expires ?? 0, Array(id.utf8)) }
     }
 
-    private struct Info {
+    struct Info {
         var signed: Int64
         var hash: UInt64
         var status: Int64
@@ -43,7 +43,7 @@ struct PlainRules {
         var place: (Int64, UInt64, Int64) { (signed, hash, status) }
     }
 
-    private struct State {
+    struct State {
         var name: String
         var reason: String?
         var until: Int64?
@@ -52,11 +52,11 @@ struct PlainRules {
 
     private static let day: Int64 = 86_400_000
 
-    private var rows: [Row] = []
-    private var kept: [Info] = []
+    var rows: [Row] = []
+    var kept: [Info] = []
     private var words: [(id: String, signed: Int64, subtype: String)] = []
-    private var introOfferUsed = false
-    private let app: App
+    var introOfferUsed = false
+    let app: App
     private let leeway: Int64
     private let isSandbox: Bool
 
@@ -111,26 +111,26 @@ struct PlainRules {
         kept.filter { info in rows.last { isFresh(info, for: $0) }?.id == row.id }
     }
 
-    private func current(at t: Int64) -> Row { rows.last { $0.start <= t } ?? rows[0] }
+    func current(at t: Int64) -> Row { rows.last { $0.start <= t } ?? rows[0] }
 
-    private func r(of row: Row) -> Info? {
+    func r(of row: Row) -> Info? {
         guard !row.isOneTime, let newest = kept.last, isFresh(newest, for: row) else { return nil }
         return newest
     }
 
-    private func isRetrying(_ info: Info, _ row: Row) -> Bool {
+    func isRetrying(_ info: Info, _ row: Row) -> Bool {
         if row.isCommitment { return info.isRetry }
         return info.isRetry && info.integer("autoRenewStatus") != 0 && info.integer("expirationIntent") != 1
     }
 
-    private func grace(_ info: Info, _ row: Row) -> Int64? {
+    func grace(_ info: Info, _ row: Row) -> Int64? {
         guard !row.isCommitment, isRetrying(info, row), let until = info.integer("gracePeriodExpiresDate"),
             until > row.expires!
         else { return nil }
         return until
     }
 
-    private func window(of row: Row) -> Int64? {
+    func window(of row: Row) -> Int64? {
         isSandbox ? nil : row.expires! + (row.isCommitment ? 90 : 60) * Self.day
     }
 
@@ -147,7 +147,7 @@ struct PlainRules {
         return number >= row.members["commitmentInfo"]?["totalBillingPeriods"]?.integer ?? 12
     }
 
-    private func end(of row: Row) -> Int64? {
+    func end(of row: Row) -> Int64? {
         if row.isOneTime {
             guard row.members["bundleId"]?.string == app.bundleId else { return nil }
             return app.periods.first { $0.productId == row.members["productId"]?.string }
@@ -219,7 +219,7 @@ struct PlainRules {
         return r.integer("autoRenewStatus") == 0 || isLastPeriod(row, r) ? "voluntary" : "unknown"
     }
 
-    private func followed(at t: Int64) -> State {
+    func followed(at t: Int64) -> State {
         let row = current(at: t)
         var state = state(of: row, at: t)
         guard state.isAccess else { return state }
@@ -234,94 +234,8 @@ struct PlainRules {
         return state
     }
 
-    // MARK: Members
+    // MARK: Order
 
-    /// By name, as fixtures compare them. nil: nothing is known.
-    func members(at t: Int64) -> [String: JSONValue]? {
-        guard !rows.isEmpty else { return nil }
-        let row = current(at: t)
-        let r = r(of: row)
-        let state = followed(at: t)
-        let isOn = r?.integer("autoRenewStatus").flatMap { [0: false, 1: true][$0] }
-        let isRetrying = r.map { self.isRetrying($0, row) } ?? false
-        let plan = row.isOneTime ? nil : row.members["billingPlanType"]?.string ?? "BILLED_UPFRONT"
-        let commitment = row.isCommitment ? r?.members["commitmentInfo"] : nil
-        func pending(_ ofCommitment: String, _ name: String, _ now: String?) -> JSONValue {
-            guard let r else { return .null }
-            var next = r.members[name]?.string
-            var isOff = r.integer("autoRenewStatus") == 0
-            if let other = commitment?[ofCommitment]?.string {
-                next = other
-                isOff = commitment?["commitmentAutoRenewStatus"]?.integer == 0
-            }
-            return isOff || next == now ? .null : text(next)
-        }
-        let isShared = row.members["inAppOwnershipType"]?.string == "FAMILY_SHARED"
-        let token = row.members["appAccountToken"]?.string ?? r?.members["appAccountToken"]?.string
-        let granted = r.flatMap { row.isOneTime ? nil : grace($0, row) }
-        let window = row.isOneTime ? nil : window(of: row)
-        let isTold = ["active", "grace", "billing_retry"].contains(state.name)
-        let retry: JSONValue =
-            isRetrying && isTold && window.map { t < $0 } == true
-            ? .object(
-                JSONObject([
-                    JSONObject.Member(name: "since", value: .integer(row.expires!)),
-                    JSONObject.Member(name: "until", value: .integer(window!)),
-                ])) : .null
-        let isGraceTold = ["active", "grace"].contains(state.name) && isRetrying && granted.map { t < $0 } == true
-        return [
-            "state": .string(state.name), "reason": text(state.reason), "access": .bool(state.isAccess),
-            "accessUntil": integer(state.until), "since": .integer(since(of: row)), "runs": .array(runs()),
-            "appAccountToken": isShared ? .null : text(token?.lowercased()),
-            "entitlements": .array(
-                row.members["bundleId"]?.string != app.bundleId
-                    ? []
-                    : app.entitlements.filter { $0.productIds.contains(row.members["productId"]?.string ?? "") }
-                        .map(\.name).sorted().map(JSONValue.string)),
-            "autoRenew": isOn.map(JSONValue.bool) ?? .null,
-            "renewsAt": isOn == true ? integer(r?.integer("renewalDate")) : .null,
-            "renewalPrice": isOn == true ? integer(r?.integer("renewalPrice")) : .null,
-            "pendingProductId": pending(
-                "commitmentAutoRenewProductId", "autoRenewProductId", row.members["productId"]?.string),
-            "pendingBillingPlan": pending("commitmentRenewalBillingPlanType", "renewalBillingPlanType", plan),
-            "graceUntil": isGraceTold ? integer(granted) : .null, "retry": retry, "billingPlan": text(plan),
-            "price": integer(row.members["price"]?.integer), "introOfferUsed": .bool(introOfferUsed),
-        ]
-    }
-
-    private func endOfAccess(_ row: Row) -> Int64? { [end(of: row), row.revoked].compactMap { $0 }.min() }
-
-    private func since(of row: Row) -> Int64 {
-        var since = rows[0].start
-        var latest: Int64? = rows[0].start
-        for other in rows {
-            if let end = latest, other.start > end {
-                since = other.start
-                latest = other.start
-            }
-            if let end = endOfAccess(other) { latest = latest.map { max($0, end) } } else { latest = nil }
-            if other.id == row.id { return since }
-        }
-        return since
-    }
-
-    private func runs() -> [JSONValue] {
-        var runs: [(start: Int64, end: Int64?)] = []
-        for row in rows where row.revoked == nil || row.isUpgraded {
-            let end = row.revoked == nil ? end(of: row) : endOfAccess(row)
-            if let end, end <= row.start { continue }
-            if let last = runs.last, last.end.map({ row.start <= $0 }) ?? true {
-                let both = [last.end, end]
-                runs[runs.count - 1].end = both.contains(nil) ? nil : both.compactMap { $0 }.max()
-            } else {
-                runs.append((row.start, end))
-            }
-        }
-        return runs.map { .array([.integer($0.start), integer($0.end)]) }
-    }
-
-    private func text(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
-    private func integer(_ value: Int64?) -> JSONValue { value.map(JSONValue.integer) ?? .null }
     private static func isLess(_ left: (Int64, Int, Int64, [UInt8]), _ right: (Int64, Int, Int64, [UInt8])) -> Bool {
         let numbers = (left.0, left.1, left.2)
         let others = (right.0, right.1, right.2)
