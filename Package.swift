@@ -63,13 +63,18 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
+    .target(
+        name: "ReadAPI",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Platform", "Service", "Store", "Telemetry",
+        ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "HTTP",
-            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records", "Revocation", "Service", "Settings",
-            "Simulation", "Telemetry",
+            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI", "Records", "Revocation", "Service",
+            "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -145,6 +150,13 @@ let tests: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
             "KafkaTestKit", "Log", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
             "TestTraits",
+        ]),
+    .testTarget(
+        name: "ReadAPITests",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Platform",
+            "ReadAPI",
+            "Service", "Store", "Telemetry", "TestTraits",
         ]),
     .testTarget(
         name: "ClockTests",
