@@ -64,6 +64,9 @@ let roles: [Target] = [
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
     .target(
+        name: "EntitlementsWorker",
+        dependencies: ["Contract", "Entitlements", "JSON", "Log", "Runtime", "Telemetry"]),
+    .target(
         name: "ReadAPI",
         dependencies: [
             "Contract", "Entitlements", "HTTP", "JSON", "Log", "Platform", "Service", "Store", "Telemetry",
@@ -72,9 +75,9 @@ let roles: [Target] = [
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "HTTP",
-            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI", "Records", "Revocation", "Service",
-            "Settings", "Simulation", "Store", "Telemetry",
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI",
+            "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -94,6 +97,7 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
+    .target(name: "Schemas", dependencies: ["JSON"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
     .executableTarget(
         name: "ledger-worker",
@@ -132,8 +136,16 @@ let tests: [Target] = [
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
-    .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+    .testTarget(
+        name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
     .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsWorkerTests",
+        dependencies: [
+            "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
+            "Platform",
+            "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+        ]),
     .testTarget(
         name: "HTTPClientTests",
         dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),

@@ -1,6 +1,6 @@
 // Of whom and of what a payload speaks: app and environment.
 
-public import Contract
+internal import Contract
 import JSON
 
 /// Read before the members' types are judged; points into the payload's document.
@@ -51,16 +51,6 @@ extension Subject.World {
         self = .unknown
         for environment in Contract.Environment.allCases where document.isText(value, environment.nameOfApple) {
             self = .known(environment)
-        }
-    }
-}
-
-extension Contract.Environment {
-    /// As Apple's payloads write it, and our records.
-    public var nameOfApple: String {
-        switch self {
-        case .production: "Production"
-        case .sandbox: "Sandbox"
         }
     }
 }

@@ -3,6 +3,14 @@
 /// Apple's two worlds. Their records never share a topic.
 public enum Environment: String, Sendable, CaseIterable {
     case production, sandbox
+
+    /// As Apple's payloads write it, and our records.
+    public var nameOfApple: String {
+        switch self {
+        case .production: "Production"
+        case .sandbox: "Sandbox"
+        }
+    }
 }
 
 /// A consumer of `notifications` that keeps state.

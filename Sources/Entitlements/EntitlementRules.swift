@@ -1,6 +1,8 @@
 // The settings that answers depend on.
 
 public import Contract
+internal import Crypto
+internal import JSON
 
 public struct EntitlementRules: Sendable {
     /// What an app gives a product.
@@ -11,9 +13,13 @@ public struct EntitlementRules: Sendable {
         var period: Period?
     }
 
-    private struct ProductName: Hashable, Sendable {
+    private struct ProductName: Hashable, Comparable, Sendable {
         let bundleId: Text
         let productId: Text
+
+        static func < (left: ProductName, right: ProductName) -> Bool {
+            (left.bundleId, left.productId) < (right.bundleId, right.productId)
+        }
     }
 
     /// Apple renews in time, but its word may come late: so much longer lasts access while renewal is expected.
@@ -40,6 +46,23 @@ public struct EntitlementRules: Sendable {
             }
         }
         for name in products.keys { products[name]?.entitlements.sort { Text($0) < Text($1) } }
+    }
+
+    /// The same for settings that give the same answers, in whatever order they were written: 16 hexadecimal digits.
+    public var fingerprint: String {
+        var told = JSONWriter()
+        told.array { told in
+            told.integer(leeway)
+            told.bool(isSandbox)
+            for name in products.keys.sorted() {
+                guard let product = products[name] else { continue }
+                told.string(utf8: name.bundleId.bytes)
+                told.string(utf8: name.productId.bytes)
+                told.array { told in for entitlement in product.entitlements { told.string(entitlement) } }
+                if let period = product.period { told.string(period.text) } else { told.null() }
+            }
+        }
+        return hexadecimal(Array(SHA256.digest(told.bytes.span).prefix(8)))
     }
 
     func product(of transaction: Transaction) -> Product {

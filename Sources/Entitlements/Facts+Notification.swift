@@ -9,12 +9,24 @@ public struct NotificationReading: Sendable {
     /// It has a transaction that nothing can be concluded from: without id, without a date of purchase, or a renewing one
     /// without its end. To be counted: Apple does not send such.
     public let hasUnusableTransaction: Bool
+    public let notificationUUID: Text?
+    public let type: Text?
+    public let subtype: Text?
+    public let signedDate: Int64?
+    /// Apple's own word for the state, of the renewal info that came with it.
+    public let status: Int64?
 
     /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
     public init(_ record: borrowing JSONDocument) {
         let signedDate = record.integer("signedDate", of: record.root)
+        let status = record.integer("status", of: record.root)
         let info = record.object("renewalInfo", of: record.root)
-            .flatMap { RenewalInfo(record, $0, status: record.integer("status", of: record.root), signedDate) }
+            .flatMap { RenewalInfo(record, $0, status: status, signedDate) }
+        self.signedDate = signedDate
+        self.status = status
+        notificationUUID = record.text("notificationUUID", of: record.root)
+        type = record.text("notificationType", of: record.root)
+        subtype = record.text("subtype", of: record.root)
         guard let object = record.object("transaction", of: record.root) else {
             facts = Facts(purchase: nil, renewalInfo: info, introOfferUsed: false)
             hasUnusableTransaction = false
@@ -25,8 +37,7 @@ public struct NotificationReading: Sendable {
             let version = Version(record, object, notificationSigned: signedDate)
         {
             // A record of a transaction that we fetched has no type: it is no news of an end.
-            let hasExpired = record.text("notificationType", of: record.root) == .expired
-            let subtype = record.text("subtype", of: record.root)
+            let hasExpired = type == .expired
             purchase = PurchaseFacts(
                 transaction, version: version,
                 expiry: hasExpired
@@ -120,8 +131,10 @@ extension JSONDocument {
         member(name, of: object).flatMap { bool($0.value) }
     }
 
+    /// One that is longer than any of Apple's is taken as not said: what is kept and told of a subscription stays small.
     fileprivate borrowing func text(_ name: StaticString, of object: Value) -> Text? {
-        guard let value = member(name, of: object)?.value, let bytes = string(value) else { return nil }
+        guard let value = member(name, of: object)?.value, let bytes = string(value), bytes.count <= Text.limitBytes
+        else { return nil }
         return bytes.withUnsafeBufferPointer { Text(Array($0)) }
     }
 

@@ -37,6 +37,12 @@ public struct JSONWriter {
         quote(value)
     }
 
+    /// A text as bytes of UTF-8; that they are is the caller's promise.
+    public mutating func string(utf8 value: [UInt8]) {
+        beginValue()
+        quote(value.span)
+    }
+
     /// Inlined, so that no generic code spells out the digits.
     @inlinable public mutating func integer(_ value: some BinaryInteger) {
         decimal(isNegative: value < 0, UInt64(value.magnitude))
@@ -70,6 +76,24 @@ public struct JSONWriter {
     public mutating func member(_ name: String, _ value: Bool) {
         self.name(name)
         bool(value)
+    }
+
+    /// nil is null.
+    @inlinable public mutating func member(_ name: String, orNull value: (some BinaryInteger)?) {
+        self.name(name)
+        if let value { integer(value) } else { null() }
+    }
+
+    /// nil is null.
+    public mutating func member(_ name: String, orNull value: Bool?) {
+        self.name(name)
+        if let value { bool(value) } else { null() }
+    }
+
+    /// nil is null.
+    public mutating func member(_ name: String, utf8 value: [UInt8]?) {
+        self.name(name)
+        if let value { string(utf8: value) } else { null() }
     }
 
     /// A value that is JSON already, byte for byte; that it is one value is the caller's promise.
@@ -144,7 +168,15 @@ public struct JSONWriter {
             bytes.append(contentsOf: text)
             return true
         }
-        if isCopied != true { escape(text) }
+        if isCopied != true { escape(text.utf8) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func quote(_ text: Span<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        text.withUnsafeBufferPointer { text in
+            if text.contains(where: Self.needsEscape) { escape(text) } else { bytes.append(contentsOf: text) }
+        }
         bytes.append(UInt8(ascii: "\""))
     }
 
@@ -152,8 +184,8 @@ public struct JSONWriter {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
-    private mutating func escape(_ text: String) {
-        for byte in text.utf8 {
+    private mutating func escape(_ text: some Sequence<UInt8>) {
+        for byte in text {
             switch byte {
             case UInt8(ascii: "\""): bytes.append(contentsOf: "\\\"".utf8)
             case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)

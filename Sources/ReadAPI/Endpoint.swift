@@ -18,18 +18,18 @@ final class Endpoint: HTTPHandler {
     private let topicNames: [[UInt8]]
     private let token: String?
     private let time: ReadAPITime
-    private let standing: Standing
+    private let readiness: Readiness
     private let metrics: ReadAPIMetrics
 
     /// - Parameter token: nil: everybody may ask.
     init(
-        _ names: Names, copies: [PartitionCopy], token: String?, time: ReadAPITime, standing: Standing,
+        _ names: Names, copies: [PartitionCopy], token: String?, time: ReadAPITime, readiness: Readiness,
         metrics: ReadAPIMetrics
     ) {
         self.copies = copies
         self.token = token
         self.time = time
-        self.standing = standing
+        self.readiness = readiness
         self.metrics = metrics
         topicNames = FollowedTopic.allCases.map { topic in
             var writer = JSONWriter()
@@ -83,7 +83,7 @@ final class Endpoint: HTTPHandler {
             case .tooMany(let parameter): return .error(400, "too_many_values", parameter: parameter)
             }
         }
-        guard standing.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
+        guard readiness.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
         switch question {
         case .subscription(let id): return subscription(id)
         case .content(let id, let published, let scope): return content(id, published, scope)

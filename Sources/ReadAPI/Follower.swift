@@ -22,11 +22,11 @@ final class Follower: ServicePart {
 
     init(
         _ configuration: Configuration, log: any RecordLog, stores: any PartitionStores, copies: [PartitionCopy],
-        time: ReadAPITime, standing: Standing, metrics: ReadAPIMetrics, logger: Logger
+        time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
     ) {
         thread = ThreadPart(name) { stop in
             let following = Following(
-                configuration, log: log, stores: stores, copies: copies, time: time, standing: standing,
+                configuration, log: log, stores: stores, copies: copies, time: time, readiness: readiness,
                 metrics: metrics, logger: logger)
             while !stop.isOpen {
                 if !following.step() { stop.wait(for: configuration.faultPause) }
@@ -57,7 +57,7 @@ final class Following {
     let log: any RecordLog
     let stores: any PartitionStores
     let time: ReadAPITime
-    let standing: Standing
+    let readiness: Readiness
     let metrics: ReadAPIMetrics
     let logger: Logger
     /// By partition.
@@ -72,13 +72,13 @@ final class Following {
 
     init(
         _ configuration: Follower.Configuration, log: any RecordLog, stores: any PartitionStores,
-        copies: [PartitionCopy], time: ReadAPITime, standing: Standing, metrics: ReadAPIMetrics, logger: Logger
+        copies: [PartitionCopy], time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
     ) {
         self.configuration = configuration
         self.log = log
         self.stores = stores
         self.time = time
-        self.standing = standing
+        self.readiness = readiness
         self.metrics = metrics
         self.logger = logger
         let begun = CopyNote(partitions: Int32(copies.count), begunAt: time.now())
@@ -128,7 +128,7 @@ final class Following {
 
     /// Each trouble is told once. - Returns: whether there is none.
     private func tell(_ fault: String?) -> Bool {
-        standing.update { $0.fault = fault }
+        readiness.update { $0.fault = fault }
         if let fault, fault != faultTold {
             logger.error("the topics cannot be followed", ["reason": .string(fault)])
         } else if fault == nil, faultTold != nil {
@@ -265,7 +265,7 @@ final class Following {
         }
         metrics.remaining.set(Double(remaining))
         metrics.storeBytes.set(Double(states.reduce(0) { $0 + $1.copy.approximateBytes }))
-        standing.update { $0.remaining = remaining }
+        readiness.update { $0.remaining = remaining }
         tellProgress(remaining)
     }
 
@@ -286,7 +286,7 @@ final class Following {
         let completeAt = times.contains { $0 == nil } ? nil : times.compactMap { $0 }.min()
         let pauses = states.flatMap { $0.pauses.compactMap { $0 } }
         metrics.paused.set(Double(pauses.count))
-        standing.update { state in
+        readiness.update { state in
             state.completeAt = completeAt
             state.pauses = pauses
         }

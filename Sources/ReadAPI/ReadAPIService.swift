@@ -41,14 +41,14 @@ public struct ReadAPIService: Sendable {
         health: Health, metrics: Metrics, logger: Logger
     ) {
         let copies = (0..<Int32(configuration.partitions)).map { PartitionCopy($0) }
-        let standing = Standing()
+        let readiness = Readiness()
         let counts = ReadAPIMetrics(metrics)
-        health.condition("api") { standing.trouble(at: time.elapsed()) }
+        health.condition("api") { readiness.trouble(at: time.elapsed()) }
         let follower = Follower(
             Follower.Configuration(names: configuration.names), log: log, stores: stores, copies: copies, time: time,
-            standing: standing, metrics: counts, logger: logger)
+            readiness: readiness, metrics: counts, logger: logger)
         let endpoint = Endpoint(
-            configuration.names, copies: copies, token: configuration.token, time: time, standing: standing,
+            configuration.names, copies: copies, token: configuration.token, time: time, readiness: readiness,
             metrics: counts)
         frontDoor = FrontDoor(configuration.listen, endpoint: endpoint, metrics: metrics, logger: logger)
         parts = [follower, frontDoor]

@@ -55,17 +55,6 @@ public enum NotificationRecord {
     }
 }
 
-extension JSONWriter {
-    fileprivate mutating func member(_ name: String, orNull value: Int64?) {
-        if let value {
-            member(name, value)
-        } else {
-            self.name(name)
-            null()
-        }
-    }
-}
-
 extension VerifiedNotification.Content {
     fileprivate var count: Int {
         switch self {

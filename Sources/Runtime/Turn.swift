@@ -78,12 +78,15 @@ public final class Turn {
     ) {
         if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
         outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
-        nextID()
+        countID()
         outputs.header("id", id.span)
         outputs.headers(constantHeaders[output])
         outputs.header("source", source.span)
         outputs.end(key: key, value: value)
     }
+
+    /// The header `id` that the next output gets, for records that tell it in their value, too.
+    public var nextID: String { String(decoding: idPrefix, as: UTF8.self) + String(emitted) }
 
     // MARK: For the task
 
@@ -110,7 +113,7 @@ public final class Turn {
 
     var sourceText: [UInt8] { source }
 
-    private func nextID() {
+    private func countID() {
         id.removeAll(keepingCapacity: true)
         id.append(contentsOf: idPrefix)
         appendDecimal(Int64(emitted), to: &id)

@@ -84,7 +84,7 @@ final class Rig {
     let disk: MemoryDisk
     let time: TestTime
     let metrics = Metrics()
-    let standing = Standing()
+    let readiness = Readiness()
     let partitions: Int32
     let copies: [PartitionCopy]
     let following: Following
@@ -111,9 +111,9 @@ final class Rig {
         self.loggedLines = lines
         following = Following(
             .init(names: Self.names), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
-            time: time.asItIs, standing: standing, metrics: counts, logger: Logger { lines.append($0) })
+            time: time.asItIs, readiness: readiness, metrics: counts, logger: Logger { lines.append($0) })
         endpoint = Endpoint(
-            Self.names, copies: copies, token: token, time: time.asItIs, standing: standing, metrics: counts)
+            Self.names, copies: copies, token: token, time: time.asItIs, readiness: readiness, metrics: counts)
     }
 
     final class Lines: Sendable {
@@ -126,7 +126,7 @@ final class Rig {
 
     // MARK: Moving
 
-    var trouble: String? { standing.trouble(at: time.asItIs.elapsed()) }
+    var trouble: String? { readiness.trouble(at: time.asItIs.elapsed()) }
 
     /// Steps until everything that is there is read, or `steps` are over. A second passes in each.
     func settle(steps: Int = 20) {

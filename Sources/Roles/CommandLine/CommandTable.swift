@@ -6,6 +6,7 @@ extension Program {
             .ingest,
             .api,
             .clock,
+            .entitlements,
             .offsets,
             .topics,
             .deadLetters,

@@ -3,7 +3,7 @@
 internal import Synchronization
 
 /// Written by the follower, asked for every request and by health.
-final class Standing: Sendable {
+final class Readiness: Sendable {
     /// For how long answers are given although Kafka says nothing. Longer than brokers take to restart or to elect, and well
     /// below the hour for which access lasts while the word of a renewal is late: nobody loses access by an answer that is this
     /// old.

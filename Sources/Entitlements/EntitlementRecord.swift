@@ -1,0 +1,199 @@
+// The records of `entitlements`, `accounts` and `entitlement-events` as bytes.
+
+public import Contract
+internal import JSON
+
+/// The notification that changed something.
+public struct Cause: Sendable, Equatable {
+    public var notificationUUID: Text?
+    public var type: Text?
+    public var subtype: Text?
+    public var signedDate: Int64?
+    public var partition: Int32
+    public var offset: Int64
+
+    public init(_ reading: NotificationReading, partition: Int32, offset: Int64) {
+        notificationUUID = reading.notificationUUID
+        type = reading.type
+        subtype = reading.subtype
+        signedDate = reading.signedDate
+        self.partition = partition
+        self.offset = offset
+    }
+
+    fileprivate func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("notificationUUID", utf8: notificationUUID?.bytes)
+            json.member("type", utf8: type?.bytes)
+            json.member("subtype", utf8: subtype?.bytes)
+            json.member("signedDate", orNull: signedDate)
+            json.member("partition", partition)
+            json.member("offset", offset)
+        }
+    }
+}
+
+/// An answer with what the topic knows of it, and what tells of the way there.
+public struct EntitlementRecord: Sendable {
+    public var originalTransactionId: Text
+    public var environment: Contract.Environment
+    public var entitlement: Entitlement
+    /// From 1; grows with every value of the key.
+    public var sequence: Int64
+    /// The partition's clock at the change.
+    public var asOf: Int64
+    /// nil when time alone changed it.
+    public var cause: Cause?
+
+    public init(
+        originalTransactionId: Text, environment: Contract.Environment, entitlement: Entitlement, sequence: Int64,
+        asOf: Int64, cause: Cause?
+    ) {
+        self.originalTransactionId = originalTransactionId
+        self.environment = environment
+        self.entitlement = entitlement
+        self.sequence = sequence
+        self.asOf = asOf
+        self.cause = cause
+    }
+
+    /// Without runs and texts of unusual length.
+    private static let usualBytes = 1_100
+
+    /// Of `accounts`: an account's view of a subscription tells no cause.
+    public var accountValue: [UInt8] {
+        var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
+        json.object { write(to: &$0) }
+        return json.bytes
+    }
+
+    /// Of `entitlements`.
+    public var value: [UInt8] {
+        var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
+        json.object { json in
+            write(to: &json)
+            json.name("cause")
+            if let cause { cause.write(to: &json) } else { json.null() }
+        }
+        return json.bytes
+    }
+
+    private func write(to json: inout JSONWriter) {
+        json.member("v", RecordType.entitlement.version)
+        json.member("originalTransactionId", utf8: originalTransactionId.bytes)
+        json.member("environment", environment.nameOfApple)
+        entitlement.write(to: &json)
+        json.member("sequence", sequence)
+        json.member("asOf", asOf)
+    }
+}
+
+extension EntitlementEvent {
+    /// Of `entitlement-events`.
+    /// - Parameters:
+    ///   - id: unique in the topic, and the same whenever the same is told.
+    ///   - record: that of `entitlements` which tells the state after it.
+    ///   - before: nil when nothing was known.
+    public func value(id: String, record: EntitlementRecord, before: Entitlement?) -> [UInt8] {
+        var json = JSONWriter(capacity: 512)
+        json.object { json in
+            json.member("v", RecordType.entitlementEvent.version)
+            json.member("id", id)
+            json.member("originalTransactionId", utf8: record.originalTransactionId.bytes)
+            json.member("kind", kind.rawValue)
+            json.member("at", at)
+            json.member("historic", isHistoric(at: record.asOf))
+            json.name("before")
+            if let before { before.writeStanding(to: &json) } else { json.null() }
+            json.name("after")
+            record.entitlement.writeStanding(to: &json)
+            json.member("sequence", record.sequence)
+            json.name("cause")
+            if let cause = record.cause { cause.write(to: &json) } else { json.null() }
+        }
+        return json.bytes
+    }
+}
+
+extension Entitlement {
+    fileprivate func writeStanding(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("state", state.rawValue)
+            json.member("access", access)
+        }
+    }
+
+    fileprivate func write(to json: inout JSONWriter) {
+        json.member("bundleId", utf8: bundleId?.bytes)
+        json.member("productId", utf8: productId?.bytes)
+        json.member("type", utf8: type?.bytes)
+        json.member("subscriptionGroupIdentifier", utf8: subscriptionGroup?.bytes)
+        json.member("appAccountToken", utf8: appAccountToken?.bytes)
+        json.member("ownership", utf8: ownership?.bytes)
+        json.name("entitlements")
+        json.array { json in for name in entitlements { json.string(name) } }
+        json.member("state", state.rawValue)
+        json.member("reason", reason?.rawValue)
+        json.member("access", access)
+        json.member("accessUntil", orNull: accessUntil)
+        json.member("since", since)
+        json.member("autoRenew", orNull: autoRenew)
+        json.member("pendingProductId", utf8: pendingProductId?.bytes)
+        json.member("pendingBillingPlan", utf8: pendingBillingPlan?.bytes)
+        json.member("priceConsent", priceConsent?.rawValue)
+        json.member("billingPlan", utf8: billingPlan?.bytes)
+        json.name("commitment")
+        if let commitment { commitment.write(to: &json) } else { json.null() }
+        json.member("graceUntil", orNull: graceUntil)
+        json.name("retry")
+        if let retry { retry.write(to: &json) } else { json.null() }
+        json.name("offer")
+        if let offer { offer.write(to: &json) } else { json.null() }
+        json.member("introOfferUsed", introOfferUsed)
+        json.member("price", orNull: price)
+        json.member("currency", utf8: currency?.bytes)
+        json.member("renewsAt", orNull: renewsAt)
+        json.member("renewalPrice", orNull: renewalPrice)
+        json.name("runs")
+        json.array { json in
+            for run in runs {
+                json.object { json in
+                    json.member("start", run.start)
+                    json.member("end", orNull: run.end)
+                }
+            }
+        }
+        json.member("runsTruncated", runsTruncated)
+    }
+}
+
+extension Entitlement.Commitment {
+    fileprivate func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("period", orNull: period)
+            json.member("of", orNull: of)
+            json.member("endsAt", orNull: endsAt)
+            json.member("price", orNull: price)
+            json.member("renews", orNull: renews)
+        }
+    }
+}
+
+extension Entitlement.Retry {
+    fileprivate func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("since", since)
+            json.member("until", until)
+        }
+    }
+}
+
+extension Entitlement.Offer {
+    fileprivate func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("type", utf8: type.bytes)
+            json.member("identifier", utf8: identifier?.bytes)
+            json.member("discount", utf8: discount?.bytes)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+// `perennial entitlements`: wiring.
+
+import Configuration
+import Contract
+import Entitlements
+import EntitlementsWorker
+import Platform
+import Telemetry
+
+extension Command {
+    static let entitlements = Command(
+        .entitlements, "Decides from notifications what each customer may use, and tells it whenever that changes.",
+        details: """
+            Reads notifications; writes entitlements (one record per subscription), entitlement-events (one per change) and
+            accounts (what each appAccountToken owns, over all apps). Replicas share the partitions; give each a worker.slot of
+            its own. What is on disk is a cache. Runs until SIGTERM or SIGINT. Names of entitlements come from the file `apps`.
+            """,
+        action: .service { invocation, configuration in
+            if configuration.apps.isEmpty {
+                invocation.output.message(
+                    "perennial entitlements: apps is not set: records will name no entitlements, and one-time products have "
+                        + "no period")
+            }
+            let rules = EntitlementRules(configuration)
+            return WorkerRun(worker: .entitlements, configuration: configuration, output: invocation.output).run {
+                EntitlementsProcessor(
+                    configuration.names, rules: rules, partitions: Int32(configuration.topicPlan.partitions),
+                    app: "perennial/\(PerennialVersion.text)", metrics: EntitlementsMetrics($0))
+            }
+        })
+}
+
+extension EntitlementRules {
+    init(_ configuration: Configuration) {
+        self.init(
+            apps: configuration.apps, leeway: configuration.entitlementsLeeway.wholeMilliseconds,
+            environment: configuration.environment)
+    }
+}

@@ -1,0 +1,65 @@
+// What every worker's command does around its processor.
+
+import Configuration
+import Contract
+import Kafka
+import Platform
+import Runtime
+import Service
+import Telemetry
+
+/// Runs a worker on Kafka until a signal comes.
+struct WorkerRun {
+    let worker: Contract.Worker
+    let configuration: Configuration
+    let output: Output
+
+    /// - Parameter makeProcessor: called once for each thread.
+    func run(_ makeProcessor: @escaping @Sendable (Metrics) -> any Processor) -> ExitCode {
+        guard configuration.kafka.bootstrapServers != nil else {
+            output.message(
+                "perennial \(worker.rawValue): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
+                    + "separated by commas")
+            return .wrongUsage
+        }
+        let settings = configuration.service
+        let logger = Logger(level: settings.logLevel, format: settings.logFormat)
+        let metrics = Metrics()
+        metrics.buildInfo(version: PerennialVersion.text)
+        let health = Health()
+        let slot = slot(logger)
+        let directory: WorkerDirectory
+        do {
+            try CrashNotes.install()
+            directory = try WorkerDirectory(
+                directory: configuration.worker.stateDirectory, group: configuration.names.group(worker), slot: slot,
+                cacheBytes: configuration.worker.stateCacheBytes)
+        } catch {
+            output.message("perennial \(worker.rawValue): \(error)")
+            return .gaveUp
+        }
+        var options = WorkerService.Configuration()
+        options.slot = slot
+        options.threads = configuration.worker.threads
+        options.commitInterval = configuration.worker.commitInterval
+        options.cacheBytes = configuration.worker.stateCacheBytes
+        options.crashNotes = directory
+        let service = WorkerService(
+            { makeProcessor(metrics) }, log: KafkaLog(configuration.kafka), stores: directory.stores, options,
+            health: health, metrics: metrics, logger: logger)
+        let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
+        return Service([admin, service], health: health, logger: logger).run()
+    }
+
+    private func slot(_ logger: Logger) -> Int {
+        let hostName = HostName.current
+        if let number = configuration.worker.slot.number(hostName: hostName) { return number }
+        logger.warning(
+            "worker.slot is 0",
+            [
+                "reason": .string(
+                    "the host name \(hostName) does not end in a number; with several replicas set worker.slot of each")
+            ])
+        return 0
+    }
+}
