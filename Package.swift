@@ -232,6 +232,7 @@ let package = Package(
         // Measured by Tests/Benchmarks.
         .library(name: "RenewalsExample", targets: ["RenewalsExample"]),
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
+        .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],
