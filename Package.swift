@@ -66,13 +66,18 @@ let roles: [Target] = [
     .target(
         name: "EntitlementsWorker",
         dependencies: ["Contract", "Entitlements", "JSON", "Log", "Runtime", "Telemetry"]),
+    .target(
+        name: "ReadAPI",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Platform", "Service", "Store", "Telemetry",
+        ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records",
-            "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI",
+            "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -160,6 +165,13 @@ let tests: [Target] = [
             "TestTraits",
         ]),
     .testTarget(
+        name: "ReadAPITests",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Platform",
+            "ReadAPI",
+            "Service", "Store", "Telemetry", "TestTraits",
+        ]),
+    .testTarget(
         name: "ClockTests",
         dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
@@ -221,6 +233,7 @@ let package = Package(
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
+        .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -4,6 +4,7 @@ extension Program {
     public static let standard = Program(
         commands: [
             .ingest,
+            .api,
             .clock,
             .entitlements,
             .offsets,
