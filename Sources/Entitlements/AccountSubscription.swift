@@ -9,7 +9,8 @@ public struct AccountSubscription: Sendable, Equatable {
     public let productId: Text?
     /// Names, as the worker's settings had them.
     public let entitlements: [Text]
-    public let state: Entitlement.State
+    /// nil: one that this version does not know.
+    public let state: Entitlement.State?
     public let reason: Entitlement.Reason?
     /// As of `asOf`: a later instant may be beyond its end.
     public let access: Bool
@@ -27,14 +28,13 @@ public struct AccountSubscription: Sendable, Equatable {
     let isCommitment: Bool
 
     /// - Parameter record: holds the value of the record.
-    /// - Returns: nil when it is none, or has a state that this version does not know.
+    /// - Returns: nil when it is none. A member that is not of its kind counts as absent: it may be sealed.
     public init?(_ record: borrowing JSONDocument) {
         guard let id = record.text("originalTransactionId", of: record.root),
-            let state = record.text("state", of: record.root).flatMap({ Entitlement.State(rawValue: "\($0)") }),
             let access = record.bool("access", of: record.root)
         else { return nil }
         originalTransactionId = id
-        self.state = state
+        state = record.text("state", of: record.root).flatMap { Entitlement.State(rawValue: "\($0)") }
         self.access = access
         bundleId = record.text("bundleId", of: record.root)
         productId = record.text("productId", of: record.root)
@@ -89,7 +89,7 @@ public struct AccountSubscription: Sendable, Equatable {
         case .active: return priceConsent == .waiting ? .consentToPrice : nil
         case .expired: return .resubscribe
         // Who got the money back, or went to another product, is not asked to buy this one again.
-        case .revoked, .superseded, .owned: return nil
+        case .revoked, .superseded, .owned, nil: return nil
         }
     }
 }

@@ -1,5 +1,6 @@
 // GET /v1/accounts/{appAccountToken}: who owns what, over all apps.
 
+internal import Entitlements
 internal import JSON
 
 /// Takes the records of one account, one after the other, and tells what they amount to.
@@ -11,7 +12,8 @@ struct AccountAnswer: ~Copyable {
 
     private let now: Int64
     private var json = JSONDocument()
-    private var subscriptions: [Subscription] = []
+    private var subscriptions: [AccountSubscription] = []
+    private var count = 0
     /// The records as they came, separated by commas.
     private var records: [UInt8] = []
     private(set) var isTruncated = false
@@ -20,13 +22,14 @@ struct AccountAnswer: ~Copyable {
 
     /// false: no more are taken.
     mutating func take(_ record: Span<UInt8>) -> Bool {
-        guard subscriptions.count < Self.limitRecords, records.count + record.count <= Self.limitBytes else {
+        guard count < Self.limitRecords, records.count + record.count <= Self.limitBytes else {
             isTruncated = true
             return false
         }
         // What the follower has let in can be read.
         do throws(JSONFault) { try json.read(record) } catch { return true }
-        subscriptions.append(Subscription(json.root, in: json))
+        count += 1
+        if let subscription = AccountSubscription(json) { subscriptions.append(subscription) }
         if !records.isEmpty { records.append(UInt8(ascii: ",")) }
         record.withUnsafeBufferPointer { records.append(contentsOf: $0) }
         return true
@@ -34,24 +37,23 @@ struct AccountAnswer: ~Copyable {
 
     /// - Parameter token: a UUID, which needs no escape.
     consuming func body(token: String, position: [UInt8]) -> [UInt8] {
-        let longest = longestOfEachName()
+        let account = Account(subscriptions, at: now)
         var writer = JSONWriter(capacity: records.count + 1024)
         writer.object { writer in
             writer.member("appAccountToken", token)
             writer.name("entitlements")
             writer.object { writer in
-                for (name, index) in longest { write(name, subscriptions[index], to: &writer) }
+                for grant in account.grants { grant.write(to: &writer) }
             }
             writer.member("subscriptions", json: Array("[".utf8) + records + Array("]".utf8))
             if isTruncated { writer.member("subscriptionsTruncated", true) }
             writer.name("advice")
             writer.array { writer in
-                for (index, subscription) in subscriptions.enumerated() where !isCovered(index, by: longest) {
-                    guard let need = subscription.need(at: now) else { continue }
+                for advice in account.advice {
                     writer.object { writer in
-                        writer.member("kind", need.rawValue)
-                        writer.member("originalTransactionId", json: subscription.id)
-                        writer.member("url", need.url)
+                        writer.member("kind", advice.kind.rawValue)
+                        writer.member("originalTransactionId", utf8: advice.originalTransactionId.bytes)
+                        writer.member("url", advice.kind.url)
                     }
                 }
             }
@@ -59,36 +61,16 @@ struct AccountAnswer: ~Copyable {
         }
         return writer.bytes
     }
+}
 
-    private func write(_ name: [UInt8], _ subscription: Subscription, to writer: inout JSONWriter) {
-        writer.name(String(decoding: name, as: UTF8.self))
+extension Account.Grant {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.name("\(name)")
         writer.object { writer in
-            writer.member("access", subscription.hasAccess(at: now))
-            writer.name("accessUntil")
-            if let until = subscription.accessUntil { writer.integer(until) } else { writer.null() }
-            writer.member("originalTransactionId", json: subscription.id)
-            writer.member("bundleId", json: subscription.bundleId)
+            writer.member("access", access)
+            writer.member("accessUntil", orNull: accessUntil)
+            writer.member("originalTransactionId", utf8: originalTransactionId.bytes)
+            writer.member("bundleId", utf8: bundleId?.bytes)
         }
-    }
-
-    /// By name, in the order of their bytes, with the subscription that gives it for longest; of several the first.
-    private func longestOfEachName() -> [(name: [UInt8], index: Int)] {
-        var longest: [[UInt8]: Int] = [:]
-        for (index, subscription) in subscriptions.enumerated() {
-            for name in subscription.entitlements {
-                if let other = longest[name], !subscription.outlasts(subscriptions[other], at: now) { continue }
-                longest[name] = index
-            }
-        }
-        return longest.map { ($0.key, $0.value) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }
-    }
-
-    /// Everything that it gives another one gives for longer: whoever pays for it as well pays twice.
-    private func isCovered(_ index: Int, by longest: [(name: [UInt8], index: Int)]) -> Bool {
-        let names = subscriptions[index].entitlements
-        return !names.isEmpty
-            && names.allSatisfy { name in
-                longest.contains { $0.name == name && $0.index != index && subscriptions[$0.index].hasAccess(at: now) }
-            }
     }
 }

@@ -115,7 +115,7 @@ final class Endpoint: HTTPHandler {
         var json = JSONDocument()
         // What the follower has let in can be read.
         do throws(JSONFault) { try json.read(record.span) } catch { return Self.unavailable }
-        let runs = Subscription.runs(of: json.root, in: json)
+        let runs = PublishedRecord.runs(of: json.root, in: json)
         var writer = JSONWriter()
         writer.object { writer in
             writer.name("accessible")

@@ -47,7 +47,7 @@ struct RecordJudge: ~Copyable {
         default: break
         }
         do throws(JSONFault) { try json.read(value) } catch { return .keepOut(.json) }
-        return Subscription.isOne(json.root, in: json) ? .put : .keepOut(.shape)
+        return PublishedRecord.isOne(json.root, in: json) ? .put : .keepOut(.shape)
     }
 
     private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic) -> Bool {

@@ -52,7 +52,7 @@ extension AccountReport {
             card.text("subscription", id)
             let product = [subscription.productId, subscription.bundleId].compactMap { $0.map { shownText("\($0)") } }
             card.text("", product.joined(separator: " of "))
-            let state = subscription.state.rawValue.uppercased().replacing("_", with: " ")
+            let state = (subscription.state?.rawValue ?? "unknown").uppercased().replacing("_", with: " ")
             let reason = subscription.reason.map { " (\($0.rawValue))" } ?? ""
             let until = subscription.accessUntil.map(shownTime)
             let access: String
