@@ -3,7 +3,7 @@
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
 strict := --explicit-target-dependency-import-check error
 
-.PHONY: help setup build release test simulate lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test simulate lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -17,6 +17,9 @@ build: setup ## builds the product and its tests; warnings are errors
 
 release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
 	swift build -c release --product perennial --static-swift-stdlib $(strict)
+
+demo: release ## shows it all in one process, nothing to configure; FOR=30s ends by itself, KAFKA=HOST:PORT uses a real broker
+	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')
 
 test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh

@@ -76,8 +76,8 @@ let roles: [Target] = [
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI",
-            "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Platform",
+            "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -161,7 +161,7 @@ let tests: [Target] = [
         name: "IngestTests",
         dependencies: [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
-            "KafkaTestKit", "Log", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
+            "KafkaTestKit", "Log", "MemoryLog", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
             "TestTraits",
         ]),
     .testTarget(
@@ -173,7 +173,10 @@ let tests: [Target] = [
         ]),
     .testTarget(
         name: "ClockTests",
-        dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
+        dependencies: [
+            "Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "MemoryLog", "Platform", "Records", "Telemetry",
+            "TestTraits",
+        ]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
     .testTarget(

@@ -215,8 +215,8 @@ final class TickerMember: RebalanceHooks {
         let value = TickRecord.value(time)
         for (partition, _) in due {
             try producer.send(
-                to: target, partition: partition, key: nil, value: value.span, headers: headers(partition, time),
-                timestamp: time)
+                to: target, partition: partition, key: nil, value: value.span,
+                headers: TickRecord.headers(partition: partition, time, app: configuration.app), timestamp: time)
         }
         // Every tick has its report by then: its own time limit is shorter.
         try producer.flush(by: Deadline(after: Self.answerLimit + .seconds(1)))
@@ -237,13 +237,5 @@ final class TickerMember: RebalanceHooks {
         guard let failure else { return }
         let isPassing = [KafkaCode.deliveryTimedOut, .timedOut, .transport].contains(failure)
         throw KafkaFault(isPassing ? .retrySameCall : .rebuildClient, failure, operation: "append a tick to \(topic)")
-    }
-
-    private func headers(_ partition: Int32, _ time: Int64) -> [RecordHeader] {
-        [
-            RecordHeader(HeaderName.id, TickRecord.id(partition: partition, time)),
-            RecordHeader(HeaderName.type, RecordType.tick.rawValue),
-            RecordHeader(HeaderName.schema, RecordType.tick.schema), RecordHeader(HeaderName.app, configuration.app),
-        ]
     }
 }

@@ -30,6 +30,18 @@ extension Certificate {
         return certificates
     }
 
+    /// As OpenSSL writes it.
+    public var pem: [UInt8] {
+        let der = der
+        let text = Base64.encodeStandard(der.span)
+        var pem = Array("-----BEGIN CERTIFICATE-----\n".utf8)
+        for start in stride(from: 0, to: text.count, by: 64) {
+            pem += text[start..<min(start + 64, text.count)]
+            pem.append(0x0a)
+        }
+        return pem + Array("-----END CERTIFICATE-----\n".utf8)
+    }
+
     private static func certificate(number: Int, base64: [UInt8]) throws(CertificateFault) -> Certificate {
         guard let der = Base64.decodeStandard(base64.span) else {
             throw CertificateFault("certificate \(number): not base64 as PEM has it")

@@ -1,6 +1,5 @@
 // The HTTP server of ingest, its certificate, and the log line about what was refused.
 
-import Configuration
 import HTTP
 import Platform
 import Service
@@ -9,12 +8,12 @@ import Telemetry
 
 final class FrontDoor: ServicePart {
     let name = "ingest"
-    private let settings: Configuration.Ingest
+    private let door: IngestDoor
     private let endpoint: Endpoint
     private let refusals: RefusalLog
     private let metrics: Metrics
     private let logger: Logger
-    /// nil: plaintext.
+    /// nil: it is not read from files.
     private let certificate: CertificateFiles?
     private let server = Mutex<HTTPServer?>(nil)
     private let stopRequested = Latch()
@@ -31,15 +30,13 @@ final class FrontDoor: ServicePart {
     /// For Kafka's brokers, the admin server, files and the system's own.
     private static let spareDescriptors = 256
 
-    init(
-        _ settings: Configuration.Ingest, endpoint: Endpoint, refusals: RefusalLog, metrics: Metrics, logger: Logger
-    ) {
-        self.settings = settings
+    init(_ door: IngestDoor, endpoint: Endpoint, refusals: RefusalLog, metrics: Metrics, logger: Logger) {
+        self.door = door
         self.endpoint = endpoint
         self.refusals = refusals
         self.metrics = metrics
         self.logger = logger
-        if !settings.isPlaintext, let certificate = settings.certificatePath, let key = settings.keyPath {
+        if case .files(let certificate, let key) = door.identity {
             self.certificate = CertificateFiles(certificatePath: certificate, keyPath: key, metrics: metrics)
         } else {
             certificate = nil
@@ -51,9 +48,8 @@ final class FrontDoor: ServicePart {
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         let made = try HTTPServer(try serverConfiguration(), handler: endpoint, metrics: metrics, logger: logger)
         server.withLock { $0 = made }
-        logger.info(
-            "ingest listens",
-            ["address": .string(made.address.description), "tls": .bool(certificate != nil)])
+        let isTLS = if case .none = door.identity { false } else { true }
+        logger.info("ingest listens", ["address": .string(made.address.description), "tls": .bool(isTLS)])
         let thread = WorkerThread.start("ingest-chores") {
             defer { self.ended.open() }
             self.doChores(made)
@@ -77,12 +73,16 @@ final class FrontDoor: ServicePart {
     }
 
     private func serverConfiguration() throws -> HTTPServer.Configuration {
-        var configuration = HTTPServer.Configuration(name: name, address: settings.listen)
-        configuration.identity = try certificate?.read()
-        configuration.maxBodyBytes = settings.maxBodyBytes
+        var configuration = HTTPServer.Configuration(name: name, address: door.listen)
+        if case .inMemory(let identity) = door.identity {
+            configuration.identity = identity
+        } else {
+            configuration.identity = try certificate?.read()
+        }
+        configuration.maxBodyBytes = door.maxBodyBytes
         configuration.threads = max(1, availableProcessors() / Self.processorsForEachThread)
-        configuration.maxInFlight = settings.maxInFlight
-        let wanted = settings.maxInFlight + Self.spareConnections
+        configuration.maxInFlight = door.maxInFlight
+        let wanted = door.maxInFlight + Self.spareConnections
         let possible = DescriptorLimit.raise(to: wanted + Self.spareDescriptors) - Self.spareDescriptors
         if possible < wanted {
             logger.warning(

@@ -2,8 +2,9 @@
 
 import AppStore
 public import Configuration
-import Contract
-import Kafka
+public import Contract
+public import Kafka
+public import Log
 public import Platform
 public import Service
 public import Telemetry
@@ -19,30 +20,80 @@ public struct IngestService: Sendable {
     public var address: ListenAddress? { frontDoor.address }
     private let frontDoor: FrontDoor
 
-    /// Adds its conditions to `health`.
+    /// Where what is taken goes.
+    public struct Destination: Sendable {
+        public var prefix: TopicPrefix
+        public var partitions: Int32
+        /// In both environments.
+        public var topics: [TopicID]
+
+        public init(prefix: TopicPrefix, partitions: Int32, topics: [TopicID]) {
+            self.prefix = prefix
+            self.partitions = partitions
+            self.topics = topics
+        }
+    }
+
+    /// As the settings say. Adds its conditions to `health`.
     /// - Parameter app: the header `app` of every record.
     public init(
         _ configuration: Configuration, judge: any NotificationJudge, app: String, health: Health, metrics: Metrics,
         logger: Logger
     ) {
+        let destination = Destination(
+            prefix: configuration.topicPlan.prefix, partitions: Int32(configuration.topicPlan.partitions),
+            topics: Self.topics(configuration))
+        self.init(
+            IngestDoor(configuration.ingest), Self.endpoint(configuration, app: app), judge: judge,
+            to: destination, kafka: configuration.kafka, now: WallClock.milliseconds, health: health, metrics: metrics,
+            logger: logger)
+    }
+
+    /// Into Kafka.
+    /// - Parameter now: milliseconds since 1970: when a notification counts as received.
+    public init(
+        _ door: IngestDoor, _ endpoint: Endpoint.Configuration, judge: any NotificationJudge,
+        to destination: Destination, kafka: ClientProperties, now: @escaping @Sendable () -> Int64, health: Health,
+        metrics: Metrics, logger: Logger
+    ) {
         let refusals = RefusalLog(logger)
         let publishing = Publisher.Configuration(
-            properties: configuration.kafka, prefix: configuration.topicPlan.prefix,
-            partitions: Int32(configuration.topicPlan.partitions), topics: Self.topics(configuration))
+            properties: kafka, prefix: destination.prefix, partitions: destination.partitions,
+            topics: destination.topics)
         let watch = TopicWatch(publishing, health: health, logger: logger)
         let publisher = Publisher(
             publishing, metrics: metrics, health: health, logger: logger, refusals: refusals,
             topicsTrouble: { watch.topicsTrouble })
         health.condition("kafka") { watch.kafkaTrouble ?? publisher.brokerTrouble }
-        let verifiers = VerifierThreads(
-            judge, capacity: configuration.ingest.maxInFlight, patience: configuration.ingest.timeout / 2)
-        let endpoint = Endpoint(
-            Self.endpoint(configuration, app: app), judge: verifiers, sink: publisher, metrics: metrics,
-            refusals: refusals, now: WallClock.milliseconds)
-        let frontDoor = FrontDoor(
-            configuration.ingest, endpoint: endpoint, refusals: refusals, metrics: metrics, logger: logger)
+        self.init(
+            door, endpoint, judge: judge, sink: publisher, behind: [watch, publisher], refusals: refusals, now: now,
+            metrics: metrics, logger: logger)
+    }
+
+    /// Into any log, by its own writer.
+    /// - Parameter now: milliseconds since 1970: when a notification counts as received.
+    public init(
+        _ door: IngestDoor, _ endpoint: Endpoint.Configuration, judge: any NotificationJudge,
+        to destination: Destination, log: any RecordLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
+        logger: Logger
+    ) {
+        let publisher = LogPublisher(log, destination)
+        self.init(
+            door, endpoint, judge: judge, sink: publisher, behind: [publisher], refusals: RefusalLog(logger), now: now,
+            metrics: metrics, logger: logger)
+    }
+
+    private init(
+        _ door: IngestDoor, _ endpoint: Endpoint.Configuration, judge: any NotificationJudge, sink: any RecordSink,
+        behind: [any ServicePart], refusals: RefusalLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
+        logger: Logger
+    ) {
+        let verifiers = VerifierThreads(judge, capacity: door.maxInFlight, patience: endpoint.timeout / 2)
+        let handler = Endpoint(
+            endpoint, judge: verifiers, sink: sink, metrics: metrics, refusals: refusals, now: now)
+        let frontDoor = FrontDoor(door, endpoint: handler, refusals: refusals, metrics: metrics, logger: logger)
         self.frontDoor = frontDoor
-        parts = [watch, publisher, verifiers, frontDoor]
+        parts = behind + [verifiers, frontDoor]
         reload = { try frontDoor.reload() }
     }
 

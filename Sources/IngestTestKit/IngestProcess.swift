@@ -137,18 +137,7 @@ struct ServerIdentity {
                 .basicConstraints(isAuthority: true, pathLength: nil),
                 .subjectAlternativeNames(dns: ["localhost"], addresses: ["127.0.0.1"]),
             ])
-        certificate = pem(try Certificate.make(request, key: signingKey))
+        certificate = String(decoding: try Certificate.make(request, key: signingKey).pem, as: UTF8.self)
         key = String(decoding: signingKey.pem, as: UTF8.self)
     }
-}
-
-private func pem(_ certificate: Certificate) -> String {
-    let der = certificate.der
-    var rest = Base64.encodeStandard(der.span)[...]
-    var lines = ["-----BEGIN CERTIFICATE-----"]
-    while !rest.isEmpty {
-        lines.append(String(decoding: rest.prefix(64), as: UTF8.self))
-        rest = rest.dropFirst(64)
-    }
-    return (lines + ["-----END CERTIFICATE-----", ""]).joined(separator: "\n")
 }

@@ -34,6 +34,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     /// The group has members, so its positions are theirs to move.
     public static let unknownMember = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
+    public static let groupNotEmpty = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
     public static let invalidConfiguration = KafkaCode(RD_KAFKA_RESP_ERR__INVALID_ARG)
 

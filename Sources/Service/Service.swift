@@ -78,6 +78,9 @@ public final class Service: Sendable {
         return hasFailed ? .gaveUp : .done
     }
 
+    /// Stops as the first signal does. For what ends by itself; any thread.
+    public func stop() { requestStop() }
+
     private func take(_ signal: Signal) {
         guard signal != .hangUp else { return say { _ in self.reload.request() } }
         let count = state.withLock { state in

@@ -30,16 +30,7 @@ public final class SimulatedAuthority: Sendable {
     }
 
     /// For `verify.roots`.
-    public var rootPEM: [UInt8] {
-        let der = root.der
-        let text = Base64.encodeStandard(der.span)
-        var pem = Array("-----BEGIN CERTIFICATE-----\n".utf8)
-        for start in stride(from: 0, to: text.count, by: 64) {
-            pem += text[start..<min(start + 64, text.count)]
-            pem.append(UInt8(ascii: "\n"))
-        }
-        return pem + Array("-----END CERTIFICATE-----\n".utf8)
-    }
+    public var rootPEM: [UInt8] { root.pem }
 
     /// Compact serialisation. The same payload gives the same text. Any thread.
     public func sign(_ payload: [UInt8]) -> [UInt8] { JWS.sign(payload, encodedHeader: header, key: leafKey) }

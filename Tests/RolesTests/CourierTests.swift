@@ -253,4 +253,42 @@ private struct Entry: Equatable {
         #expect(tally.summary.contains("answers: not_connected: 1"))
         #expect(tally.summary.contains("given up after the last retry: 1"))
     }
+
+    /// Lets through what is due by a clock that stands, and says when it is over.
+    private final class Guide: CourierGuide {
+        private let time: Int64
+        private let over: Int
+        private let heard = Mutex<[String]>([])
+        init(time: Int64, over: Int) { (self.time, self.over) = (time, over) }
+
+        var words: [String] { heard.withLock { $0 } }
+        var isOver: Bool { heard.withLock { $0.count { $0.hasPrefix("answered") } } >= over }
+        func wait(until time: Int64) -> Duration { time <= self.time ? .zero : .seconds(3600) }
+        func sending(_ parcel: Parcel, sends: Int) {
+            heard.withLock { $0.append("sending \(parcel.notificationUUID) \(sends)") }
+        }
+        func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict) {
+            heard.withLock { $0.append("answered \(parcel.notificationUUID) \(sends) \(verdict.rawValue)") }
+        }
+    }
+
+    @Test func `sends by the clock of its guide, and ends at the guide's word`() async throws {
+        let endpoint = Endpoint { _, earlier in .text(earlier == 0 ? 503 : 200, "") }
+        let server = try HTTPServer(
+            HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!), handler: endpoint,
+            metrics: Metrics(), logger: Logger { _ in })
+        defer { server.stop(by: Deadline(after: .seconds(5))) }
+        let guide = Guide(time: 10, over: 2)
+        try await blocking {
+            let client = try HTTPClient()
+            defer { client.close() }
+            var options = Courier.Options(url: "http://\(server.address)/notifications")
+            options.retryScale = Double(Self.hour) * 10
+            var courier = Courier(options, client: client, guide: guide) { _, _, _, _, _ in }
+            // The second would be due in an hour.
+            var rest = [parcel(0, at: 10), parcel(1, at: 11)][...]
+            try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
+        }
+        #expect(guide.words == ["sending 0 1", "answered 0 1 unsettled", "sending 0 2", "answered 0 2 accepted"])
+    }
 }

@@ -131,6 +131,14 @@ import Testing
         #expect(probe.output.hasSuffix("stop announcement\n"))
     }
 
+    @Test func `ends with 0 when its owner says that it is over, without a signal`() async throws {
+        let probe = try ProbeProcess("over")
+        _ = try await probe.waitUntilReady()
+        probe.signal(SIGHUP)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
+        #expect(probe.output.hasSuffix("stop worker\nstop announcement\n"))
+    }
+
     @Test func `reloads at SIGHUP and goes on`() async throws {
         let probe = try ProbeProcess("quick")
         let port = try await probe.waitUntilReady()

@@ -8,9 +8,11 @@ public struct Command: Sendable {
     public enum Action: Sendable {
         /// Needs no settings, and works when they are wrong.
         case plain(@Sendable (Invocation) -> ExitCode)
+        /// The same, for what runs until a signal comes: it takes signals itself (`Service.run`), and drains.
+        case plainService(@Sendable (Invocation) -> ExitCode)
         /// Runs only with a configuration that is right; what is wrong has been told otherwise.
         case configured(@Sendable (Invocation, Configuration) -> ExitCode)
-        /// The same, for what runs until a signal comes: it takes signals itself (`Service.run`), and drains.
+        /// That, and it runs until a signal comes.
         case service(@Sendable (Invocation, Configuration) -> ExitCode)
     }
 
@@ -38,10 +40,20 @@ public struct Command: Sendable {
         self.action = action
     }
 
-    var readsSettings: Bool { if case .plain = action { false } else { true } }
+    var readsSettings: Bool {
+        switch action {
+        case .plain, .plainService: false
+        case .configured, .service: true
+        }
+    }
 
     /// Nobody else may then take signals: the process has one of each.
-    var takesSignals: Bool { if case .service = action { true } else { false } }
+    var takesSignals: Bool {
+        switch action {
+        case .plainService, .service: true
+        case .plain, .configured: false
+        }
+    }
 }
 
 /// One call of a command.

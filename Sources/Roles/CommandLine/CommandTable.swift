@@ -14,6 +14,7 @@ extension Program {
             .verify,
             .check,
             .simulate,
+            .demo,
             .help,
             .version(),
         ])

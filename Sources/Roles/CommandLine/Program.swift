@@ -51,7 +51,7 @@ public struct Program: Sendable {
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed.operands) { faults.append(fault) }
         let invocation = Invocation(parsed, of: command.name, output: output, program: self)
         switch command.action {
-        case .plain(let run):
+        case .plain(let run), .plainService(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
             if faults.isEmpty { return run(invocation) }
         case .configured(let run), .service(let run):

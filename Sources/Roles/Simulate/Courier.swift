@@ -6,6 +6,16 @@ import JSON
 import Platform
 import Synchronization
 
+/// Whose clock says when a post is due, in place of the options' speed and rate. Called on the courier's thread.
+protocol CourierGuide: Sendable {
+    /// true: what is not sent yet never will be.
+    var isOver: Bool { get }
+    /// How long a post that is due at `time` has to wait by the clock on the wall, as far as can be told.
+    func wait(until time: Int64) -> Duration
+    func sending(_ parcel: Parcel, sends: Int)
+    func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict)
+}
+
 /// Drives one delivery from its first post to its last answer, on the calling thread.
 struct Courier {
     struct Options: Sendable {
@@ -24,8 +34,12 @@ struct Courier {
     /// side is down, and its return is to be met by what is owed first.
     private static let maxWaiting = 50_000
 
+    /// How long a guide waits for the courier at most.
+    private static let guidedInterval: Duration = .milliseconds(50)
+
     private let options: Options
     private let client: HTTPClient
+    private let guide: (any CourierGuide)?
     private let mailbox = Mailbox()
     /// Told of every post that has its last answer.
     private let journal:
@@ -37,11 +51,12 @@ struct Courier {
     private(set) var tally = Tally()
 
     init(
-        _ options: Options, client: HTTPClient,
+        _ options: Options, client: HTTPClient, guide: (any CourierGuide)? = nil,
         journal: @escaping (Parcel, [UInt8], Int, Answer, Verdict) throws(OutputFault) -> Void
     ) {
         self.options = options
         self.client = client
+        self.guide = guide
         self.journal = journal
     }
 
@@ -58,8 +73,9 @@ struct Courier {
         var started = 0
         while upcoming != nil || inFlight > 0 || retries.count > 0 || !order.isEmpty {
             try settle(mailbox.take())
+            if let guide, guide.isOver { return }
             let now = ContinuousClock.now
-            var wake = now + .seconds(1)
+            var wake = now + (guide == nil ? .seconds(1) : Self.guidedInterval)
             if inFlight < options.connections {
                 if let entry = retries.pop(dueBy: now) {
                     send(entry.parcel, sha256: entry.sha256, sends: entry.sends + 1)
@@ -71,7 +87,10 @@ struct Courier {
                 }
                 wake = min(wake, retries.nextDue ?? wake)
                 if let parcel = upcoming, retries.count < Self.maxWaiting, order.hasRoom {
-                    let due = start + dueAfter(parcel.at - firstAt, started: started)
+                    let due =
+                        if let guide { now + guide.wait(until: parcel.at) } else {
+                            start + dueAfter(parcel.at - firstAt, started: started)
+                        }
                     if due <= now {
                         if order.mayStart(parcel) { sendFirst(parcel) }
                         started += 1
@@ -100,6 +119,7 @@ struct Courier {
     }
 
     private mutating func send(_ parcel: Parcel, sha256: [UInt8]?, sends: Int) {
+        guide?.sending(parcel, sends: sends)
         let payload = parcel.payload()
         let sha256 = sha256 ?? SHA256.digest(payload.span)
         var body = Array(#"{"signedPayload":""#.utf8)
@@ -119,6 +139,7 @@ struct Courier {
             if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
             tally.count(letter.answer)
             let verdict = letter.parcel.expectation.verdict(on: letter.answer)
+            guide?.answered(letter.parcel, sends: letter.sends, letter.answer, verdict)
             let delays = letter.parcel.retryDelays
             if verdict == .unsettled, letter.sends <= delays.count {
                 let delay = delays[letter.sends - 1]

@@ -10,10 +10,10 @@ struct MakeBelieveStore: Sendable {
     private let simulation: Simulation
     private let authority: SimulatedAuthority
     private let forger: Forger
-    private let options: SimulateOptions
+    private let delivery: Delivery.Configuration
 
     /// Two, so that entitlements over several apps are met. Nobody has `example`; Apple's ids have ten digits.
-    private static let apps = [
+    static let apps = [
         SimulatedApp(bundleId: "com.example.orbit", appAppleId: 6_400_000_001),
         SimulatedApp(bundleId: "com.example.tide", appAppleId: 6_400_000_002),
     ]
@@ -22,23 +22,36 @@ struct MakeBelieveStore: Sendable {
     struct Fault: Error { let words: String }
 
     init(_ options: SimulateOptions) throws(Fault) {
-        self.options = options
         var configuration = Simulation.Configuration(
             seed: options.seed, subscribers: options.subscribers, apps: Self.apps, start: options.from,
             end: options.end)
         configuration.sandboxPerMille = options.sandboxPerMille
+        var delivery = Delivery.Configuration(seed: options.seed)
+        delivery.duplicatesPerMille = options.duplicates
+        delivery.delaysPerMille = options.delays
+        delivery.swapsPerMille = options.reorderings
+        delivery.forgeriesPerMille = options.forgeries
+        try self.init(configuration, delivery)
+    }
+
+    init(_ configuration: Simulation.Configuration, _ delivery: Delivery.Configuration) throws(Fault) {
+        self.delivery = delivery
         do throws(Simulation.Fault) {
             simulation = try Simulation(configuration)
         } catch {
             throw Fault(words: error.description)
         }
         do throws(CertificateFault) {
-            authority = try SimulatedAuthority(seed: options.seed)
-            forger = try Forger(authority, seed: options.seed)
+            authority = try SimulatedAuthority(seed: configuration.seed)
+            forger = try Forger(authority, seed: configuration.seed)
         } catch {
             throw Fault(words: "no certificate authority could be made: \(error)")
         }
     }
+
+    // MARK: Whom it is to be trusted as
+
+    var root: Certificate { authority.root }
 
     // MARK: Files
 
@@ -71,9 +84,10 @@ struct MakeBelieveStore: Sendable {
 
     /// Of one subscriber after the other.
     func writeTruth(to file: OutputFile, watch: (Double) -> Void) throws(OutputFault) {
-        for subscriber in 0..<options.subscribers {
+        let count = simulation.configuration.subscribers
+        for subscriber in 0..<count {
             for line in simulation.truth(of: subscriber).lines { try file.append(line: line) }
-            watch(Double(subscriber + 1) / Double(options.subscribers))
+            watch(Double(subscriber + 1) / Double(count))
         }
         try file.flush()
     }
@@ -82,7 +96,8 @@ struct MakeBelieveStore: Sendable {
 
     /// How much of the story is told by then, 0 to 1.
     func fraction(at time: Int64) -> Double {
-        Double(time - options.from) / Double(max(1, options.end - options.from))
+        let (start, end) = (simulation.configuration.start, simulation.configuration.end)
+        return Double(time - start) / Double(max(1, end - start))
     }
 
     /// In the order in which they are to be sent, each made when it is asked for.
@@ -94,12 +109,7 @@ struct MakeBelieveStore: Sendable {
         private let forger: Forger
 
         fileprivate init(_ store: MakeBelieveStore) {
-            var configuration = Delivery.Configuration(seed: store.options.seed)
-            configuration.duplicatesPerMille = store.options.duplicates
-            configuration.delaysPerMille = store.options.delays
-            configuration.swapsPerMille = store.options.reorderings
-            configuration.forgeriesPerMille = store.options.forgeries
-            delivery = Delivery(store.simulation.notifications, configuration)
+            delivery = Delivery(store.simulation.notifications, store.delivery)
             authority = store.authority
             forger = store.forger
         }

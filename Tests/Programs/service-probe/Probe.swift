@@ -3,7 +3,7 @@
 //   service-probe BEHAVIOUR STOP-DEADLINE-MS
 //
 // quick: stops at once. slow: takes 400 ms. never: does not stop. unclean: its stop throws. fail: fails after SIGHUP.
-// ends: returns after SIGHUP. refuse: cannot start. stuck: its start never returns.
+// ends: returns after SIGHUP. over: asks for its end after SIGHUP. refuse: cannot start. stuck: its start never returns.
 //
 // Standard output tells the test what happens, a line each: "listens PORT", "reload", "stop WORKER".
 
@@ -68,6 +68,12 @@ func runProbe(_ arguments: [String]) -> ExitCode {
         reloads.add()
         printData("reload")
         hangUp.open()
+    }
+    if arguments[1] == "over" {
+        WorkerThread.start("over") {
+            hangUp.wait()
+            service.stop()
+        }
     }
     return service.run()
 }

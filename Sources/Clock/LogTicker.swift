@@ -1,0 +1,158 @@
+// A ticker over any log, for a process that has all partitions to itself and a clock of its own.
+
+public import Contract
+public import Log
+public import Platform
+import Records
+public import Service
+public import Telemetry
+
+/// Appends a tick to each partition of `notifications`, of the environments named, that has been quiet for `interval`.
+///
+/// It shares nothing with other processes: two of them would both tick. That is `Ticker`, whose members divide the partitions
+/// over a group of Kafka.
+public final class LogTicker: ServicePart {
+    public struct Configuration: Sendable {
+        public var prefix: TopicPrefix
+        public var partitions: Int32
+        public var environments = Environment.allCases
+        /// Silence after which a tick is due, by the clock that is given.
+        public var interval: Duration
+        /// Between two looks at the log, by the clock on the wall.
+        public var lookInterval: Duration = .milliseconds(50)
+        /// The program and its version, for the header `app` of each tick.
+        public var app: String
+
+        public init(prefix: TopicPrefix, partitions: Int32, interval: Duration, app: String) {
+            self.prefix = prefix
+            self.partitions = partitions
+            self.interval = interval
+            self.app = app
+        }
+    }
+
+    public let name = "clock"
+    private let part: ThreadPart
+
+    /// - Parameter now: milliseconds since 1970; never runs backwards.
+    public init(
+        _ configuration: Configuration, log: any RecordLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
+        logger: Logger
+    ) {
+        let instruments = configuration.environments.map { TickerMetrics(metrics, $0) }
+        part = ThreadPart(name) { stop in
+            var members: [Member] = []
+            defer { for member in members { member.close() } }
+            for (environment, metrics) in zip(configuration.environments, instruments) {
+                members.append(try Member(configuration, environment, log: log, metrics: metrics))
+            }
+            while !stop.wait(for: configuration.lookInterval) {
+                for member in members {
+                    do throws(LogFault) {
+                        try member.look(now: now)
+                    } catch {
+                        guard error.remedy == .retrySameCall else { throw error }
+                        logger.debug("asking again", ["part": "clock", "reason": .string(error.words)])
+                    }
+                }
+            }
+        }
+    }
+
+    public func start(failed: @escaping @Sendable (any Error) -> Void) throws { try part.start(failed: failed) }
+    public func stop(by deadline: Deadline) throws { try part.stop(by: deadline) }
+}
+
+/// The partitions of one environment. One thread.
+private final class Member {
+    private let topic: String
+    private let app: String
+    private let reader: any LogReader
+    private let writer: any LogWriter
+    private let metrics: TickerMetrics
+    private let partitions: [TopicPartition]
+    private var schedule: TickSchedule
+    private let batch = RecordBatch()
+    private let ticks = OutputBatch()
+
+    private static let answerLimit: Duration = .seconds(5)
+    private static let closeLimit: Duration = .seconds(2)
+
+    init(
+        _ configuration: LogTicker.Configuration, _ environment: Environment, log: any RecordLog,
+        metrics: TickerMetrics
+    ) throws(LogFault) {
+        let names = Names(prefix: configuration.prefix, environment: environment)
+        topic = names.topic(.notifications)
+        app = configuration.app
+        self.metrics = metrics
+        let clientID = "perennial-clock-\(environment.rawValue)"
+        reader = try log.openReader(ReaderOptions(name: clientID, group: names.clockGroup, topics: [topic]))
+        writer = try log.openWriter(WriterOptions(name: clientID, topics: [topic]))
+        partitions = (0..<configuration.partitions).map { [topic] in TopicPartition(topic, $0) }
+        schedule = TickSchedule(interval: max(1, configuration.interval.wholeMilliseconds))
+        schedule.take(over: partitions.map(\.partition))
+        metrics.partitions.set(Double(partitions.count))
+        metrics.isWorking.set(1)
+    }
+
+    func close() {
+        metrics.isWorking.set(0)
+        metrics.partitions.set(0)
+        reader.close(by: Deadline(after: Self.closeLimit))
+        writer.close(by: Deadline(after: Self.closeLimit))
+    }
+
+    func look(now: () -> Int64) throws(LogFault) {
+        let ends = try reader.ends(.all, of: partitions, by: Deadline(after: Self.answerLimit))
+        // Asked after the ends: what came before them carries a time that has been.
+        let time = now()
+        for (partition, end) in ends { schedule.saw(end: end.value, of: partition.partition, at: time) }
+        let unread = schedule.unread(at: time)
+        if !unread.isEmpty { try read(unread) }
+        let due = schedule.due(at: time)
+        if !due.isEmpty { try tick(due.map(\.partition), time) }
+    }
+
+    /// The timestamps of the records before these ends. What does not come in time is asked for by the next look.
+    private func read(_ ends: [Int32: Int64]) throws(LogFault) {
+        var starts: [TopicPartition: NextOffset] = [:]
+        for (partition, end) in ends { starts[TopicPartition(topic, partition)] = NextOffset(end - 1) }
+        do throws(LogFault) {
+            try reader.read(from: starts)
+            let deadline = Deadline(after: Self.answerLimit)
+            var left = Set(ends.keys)
+            while !left.isEmpty, !deadline.hasPassed {
+                let batch = batch
+                try reader.poll(into: batch, limit: 100, wait: .milliseconds(20))
+                for index in 0..<batch.count {
+                    let number = batch[index].partition
+                    guard left.remove(number) != nil else { continue }
+                    schedule.read(batch[index].timestamp, before: ends[number, default: 0], of: number)
+                }
+            }
+            batch.removeAll()
+            // Nothing more is fetched until the next time.
+            try reader.read(from: [:])
+        } catch {
+            // Retention was quicker: nothing is known of the last record, and a tick is due at once.
+            guard error.cause == .positionGone else { throw error }
+            for (partition, end) in ends { schedule.read(nil, before: end, of: partition) }
+        }
+    }
+
+    private func tick(_ due: [Int32], _ time: Int64) throws(LogFault) {
+        ticks.removeAll()
+        let value = TickRecord.value(time)
+        for partition in due {
+            ticks.append(
+                topic: 0, partition: partition, timestamp: time, key: nil, value: value,
+                headers: TickRecord.headers(partition: partition, time, app: app))
+        }
+        let offsets = try writer.append(ticks, by: Deadline(after: Self.answerLimit))
+        for (partition, offset) in zip(due, offsets) {
+            schedule.ticked(partition, at: offset, timestamp: time)
+            metrics.ticks.add()
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// The door of ingest, as its settings or its owner describe it.
+
+import Configuration
+public import HTTP
+public import Platform
+
+/// Where ingest listens, as whom, and how much of it at a time.
+public struct IngestDoor: Sendable {
+    public enum Identity: Sendable {
+        /// Plaintext.
+        case none
+        /// Read again when they change.
+        case files(certificate: String, key: String)
+        case inMemory(HTTPServer.Identity)
+    }
+
+    public var listen: ListenAddress
+    public var identity: Identity
+    public var maxBodyBytes = 262_144
+    public var maxInFlight = 2048
+
+    public init(listen: ListenAddress, identity: Identity) {
+        self.listen = listen
+        self.identity = identity
+    }
+
+    init(_ settings: Configuration.Ingest) {
+        listen = settings.listen
+        if !settings.isPlaintext, let certificate = settings.certificatePath, let key = settings.keyPath {
+            identity = .files(certificate: certificate, key: key)
+        } else {
+            identity = .none
+        }
+        maxBodyBytes = settings.maxBodyBytes
+        maxInFlight = settings.maxInFlight
+    }
+}

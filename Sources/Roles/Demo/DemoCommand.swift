@@ -1,0 +1,54 @@
+// `perennial demo`: everything in one process, to look at.
+
+import Configuration
+import Kafka
+import Platform
+import Settings
+
+extension Command {
+    static let demo = Command(
+        .demo,
+        "Shows it: a make-believe App Store, ingest, the worker and the API in one process, nothing to configure.",
+        options: [
+            CommandOption("for", value: "TIME", effect: "Ends by itself: 30s, 10m or 2h (otherwise Ctrl-C ends it)."),
+            CommandOption(
+                "kafka", value: "HOST:PORT", effect: "Keeps the log in this Kafka instead of in memory."),
+        ],
+        details: """
+            An App Store of its own lets customers come, pay, fail to pay, cancel, return and get refunds, three days a second,
+            and posts what Apple would say of it, forgeries and repetitions among it, over TLS to an ingest. The entitlements
+            worker reads what ingest takes, and the read API answers at the address that is printed, with ids of this run.
+
+            Time: the store's begins 390 days ago and is the only one that records know. In memory it runs on into the
+            future, for ten years. With --kafka it ends at the present, because brokers refuse records from the future.
+
+            On a terminal the view is drawn in its place, in colours unless NO_COLOR is set; otherwise there are lines now and
+            then. Ports are free ones of 127.0.0.1. Nothing is written to disk, nothing is left behind. With --kafka topics are
+            made under a prefix of this run alone, one copy each, and removed at the end; if the process is killed, they stay.
+
+            Exit codes: 0 after SIGINT, SIGTERM or the time of --for; 2 wrong usage; 3 something did not work.
+            """,
+        action: .plainService { invocation in
+            var faults: [String] = []
+            var duration: Duration?
+            if let text = invocation.option("for") {
+                duration = DemoRun.duration(text)
+                if duration == nil {
+                    faults.append("--for must be a time from 1s to 24h, as 30s, 10m or 2h, not \(quoted(text))")
+                }
+            }
+            var place = DemoTopics.Place.memory
+            if let servers = invocation.option("kafka") {
+                let properties = ClientProperties(bootstrapServers: servers)
+                place = .kafka(properties)
+                if servers.isEmpty { faults.append("--kafka needs the address of a broker, as localhost:9092") }
+                faults += properties.faults().map { "--kafka: \($0)" }
+            }
+            guard faults.isEmpty else {
+                for fault in faults { invocation.output.message("perennial demo: \(fault)") }
+                invocation.output.message("perennial help demo shows what it takes")
+                return .wrongUsage
+            }
+            return DemoRun(place: place, duration: duration, output: invocation.output).run()
+        })
+}

@@ -1,0 +1,74 @@
+// The demo without a terminal: lines now and then.
+
+import Platform
+
+/// A pure function of scenes.
+struct DemoReport {
+    private var toldFirst = false
+    private var toldQuestions = false
+    private var toldKinds: [String: Int] = [:]
+    private var toldTroubles = 0
+
+    /// What has happened for the first time since the last call.
+    mutating func news(_ scene: DemoScene) -> [String] {
+        var lines: [String] = []
+        if !toldFirst, let first = scene.firstOutput {
+            toldFirst = true
+            lines.append("first entitlements after \(rounded(first.fractionalSeconds)) s")
+        }
+        if !toldQuestions, !scene.questions.isEmpty {
+            toldQuestions = true
+            lines += ["ask it, in another terminal:"] + scene.questions
+        }
+        return lines
+    }
+
+    /// How it stands, and what happened since the last call.
+    mutating func status(_ scene: DemoScene) -> [String] {
+        let posts = scene.posts
+        let pace = scene.isPresent ? "the present is reached" : "\(rounded(scene.daysPerSecond)) days a second"
+        var parts = [
+            "\(clockText(scene.running))  \(day(scene.storeTime)) in the store, \(pace)",
+            "\(grouped(posts.sent)) posted (\(rounded(scene.postsPerSecond))/s), \(grouped(posts.accepted)) taken, "
+                + "\(grouped(posts.refused)) forgeries refused",
+        ]
+        if posts.comeAgain > 0 { parts.append("\(grouped(posts.comeAgain)) to come again") }
+        if posts.wrong > 0 { parts.append("\(grouped(posts.wrong)) not as they should be") }
+        if let lag = scene.lag { parts.append("\(grouped(lag)) behind") }
+        if let latency = scene.latency {
+            parts.append(
+                "POST to output \(rounded(latency.half)) ms, 99 of 100 within \(rounded(latency.nearlyAll)) ms")
+        }
+        var lines = [parts.joined(separator: "; ")]
+        if scene.subscriptions > 0 { lines.append("  \(Self.standing(scene))") }
+        let new = scene.kinds.compactMap { kind -> String? in
+            let count = kind.count - toldKinds[kind.name, default: 0]
+            return count > 0 ? "\(grouped(count)) \(kind.name)" : nil
+        }
+        toldKinds = scene.byKind
+        if !new.isEmpty { lines.append("  events: " + new.joined(separator: ", ")) }
+        return lines
+    }
+
+    /// The last words, also on a terminal.
+    static func summary(_ scene: DemoScene) -> [String] {
+        let posts = scene.posts
+        var lines = [
+            "ended after \(clockText(scene.running)): \(grouped(posts.sent)) notifications posted, "
+                + "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused",
+            standing(scene),
+        ]
+        if !scene.kinds.isEmpty {
+            lines.append("events: " + scene.kinds.map { "\(grouped($0.count)) \($0.name)" }.joined(separator: ", "))
+        }
+        if posts.wrong > 0 { lines.append("\(grouped(posts.wrong)) forgeries were not refused as they should be") }
+        if scene.unreadable > 0 { lines.append("\(grouped(scene.unreadable)) records of the worker cannot be read") }
+        return lines
+    }
+
+    private static func standing(_ scene: DemoScene) -> String {
+        let states = scene.states.map { "\(grouped($0.count)) \($0.name)" }.joined(separator: ", ")
+        return "\(grouped(scene.subscriptions)) subscriptions and purchases, \(grouped(scene.withAccess)) with access"
+            + (states.isEmpty ? "" : ": \(states)")
+    }
+}

@@ -1,0 +1,219 @@
+// One run of `perennial demo`: its parts, put together.
+
+import AppStore
+import Clock
+import Contract
+import Crypto
+import Entitlements
+import EntitlementsWorker
+import HTTP
+import Ingest
+import Platform
+import ReadAPI
+import Runtime
+import Service
+import Simulation
+import Store
+import Telemetry
+
+struct DemoRun {
+    let place: DemoTopics.Place
+    /// nil: until a signal comes.
+    let duration: Duration?
+    let output: Output
+
+    private static let dayMilliseconds: Int64 = 86_400_000
+    /// A year and what it takes to see one renewed; less than Kafka's topics keep.
+    private static let pastDays: Int64 = 390
+    /// In memory. Longer than anybody looks on, and within the life of the store's certificates.
+    private static let futureDays: Int64 = 3650 - pastDays
+    private static let daysPerSecond = 3.0
+    /// Some hundred subscriptions within the first half minute, and not more than a small machine signs and verifies.
+    private static let subscribersPerDay: Int64 = 10
+    /// Real customers mostly pay and stay; so many troubles as here are rare.
+    private static let livelier: [Story: Int] = [
+        .steady: 100, .graceRecovered: 60, .graceLost: 30, .retryRecovered: 60, .retryLost: 60, .refunded: 40,
+    ]
+    /// Of the store's time: some ticks a second for each partition.
+    private static let tickInterval: Duration = .seconds(6 * 3600)
+    /// The default in production.
+    private static let leeway: Int64 = 3_600_000
+    /// The least that brokers allow: the group is deleted when its member is forgotten.
+    private static let sessionTimeout: Duration = .seconds(6)
+    private static let app = "perennial/\(PerennialVersion.text)"
+
+    /// `30s`, `10m`, `2h`; nil for anything else, for nothing and for more than a day.
+    static func duration(_ text: String) -> Duration? {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
+        guard let last = text.last, let unit = units[last],
+            let number = decimal(text.dropLast(), upTo: 24 * 3600 / unit), number > 0
+        else { return nil }
+        return .seconds(number * unit)
+    }
+
+    func run() -> ExitCode {
+        let start = ContinuousClock.now
+        let environment = environmentVariables()
+        let isOnTerminal = TerminalCanvas.size(of: environment) != nil
+        let troubles = DemoTroubles()
+        let sink: @Sendable ([UInt8]) -> Void = { line in
+            if isOnTerminal { troubles.add(line) } else { writeAll(line, to: 2) }
+        }
+        let health = Health()
+        let service: Service
+        do {
+            let parts = try parts(
+                start: start, health: health, sink: sink, troubles: troubles,
+                style: DemoView.Style(
+                    size: { isOnTerminal ? TerminalCanvas.size(of: environment) : nil },
+                    isColoured: TerminalCanvas.isColoured(in: environment), print: output.data,
+                    draw: { writeAll(Array($0.utf8), to: 1) }))
+            service = Service(parts, health: health, logger: Logger(level: .warning, format: .text, sink: sink))
+        } catch {
+            output.message("perennial demo: \(error)")
+            return .gaveUp
+        }
+        if let duration {
+            let end = Deadline(after: duration - start.duration(to: .now))
+            WorkerThread.start("demo-end") {
+                pause(for: end.remaining)
+                service.stop()
+            }
+        }
+        let code = service.run()
+        if code != .done, isOnTerminal { for line in troubles.lines { output.message(line) } }
+        return code
+    }
+
+    // MARK: Parts
+
+    /// In the order in which they start. The view stops after all that it shows.
+    private func parts(
+        start: ContinuousClock.Instant, health: Health, sink: @escaping @Sendable ([UInt8]) -> Void,
+        troubles: DemoTroubles, style: DemoView.Style
+    ) throws -> [any ServicePart] {
+        let logger = Logger(level: .warning, format: .text, sink: sink)
+        let topics = DemoTopics(place, say: output.message)
+        let (store, clock, present) = try world(start)
+        let metrics = Metrics()
+        let board = DemoBoard()
+        let identity = try Self.identity()
+        let ingest = ingest(
+            topics, policy: VerificationPolicy(anchors: TrustAnchors([store.root]), apps: Self.apps),
+            identity: identity,
+            clock: clock, health: health, metrics: metrics,
+            // It warns of requests that are refused; forgeries are what the demo sends it.
+            logger: Logger(level: .error, format: .text, sink: sink))
+        var ticking = LogTicker.Configuration(
+            prefix: topics.prefix, partitions: DemoTopics.partitions, interval: Self.tickInterval, app: Self.app)
+        ticking.environments = [.production]
+        let ticker = LogTicker(ticking, log: topics.log, now: { clock.now }, metrics: metrics, logger: logger)
+        let worker = worker(topics, health: health, metrics: metrics, logger: logger)
+        let api = ReadAPIService(
+            ReadAPIService.Configuration(
+                topics.names(.production), partitions: Int(DemoTopics.partitions), listen: Self.anyPort, token: nil),
+            log: topics.log, stores: MemoryStores(),
+            // Who may use what is asked in the store's time, which the records are of.
+            time: ReadAPITime(now: { clock.now }, elapsed: { start.duration(to: .now) }), health: health,
+            metrics: metrics, logger: logger)
+        let url: @Sendable () -> String? = { ingest.address.map { "https://\($0)/notifications" } }
+        let subject = DemoView.Subject(
+            topics: topics, clock: clock, board: board, metrics: metrics, troubles: troubles, start: start,
+            present: present, ingest: url,
+            api: { api.address.map { "http://\($0)" } })
+        let view = ThreadPart("view") { stop in
+            var view = try DemoView(subject, style)
+            try view.run(until: stop)
+        }
+        let appStore = DemoStore.part(
+            store, clock: clock, board: board, authority: identity.certificate,
+            isIngestReady: {
+                // Of Kafka; what lives in this process is there when it has started.
+                !health.readiness.reasons.contains { $0.condition == "kafka" || $0.condition == "topics" }
+            }, url: url)
+        return [topics, view, worker, ticker] + api.parts + ingest.parts + [appStore]
+    }
+
+    /// The store, its time, and what that does not run beyond.
+    private func world(
+        _ start: ContinuousClock.Instant
+    ) throws -> (MakeBelieveStore, StoreClock, (@Sendable () -> Int64)?) {
+        let today = WallClock.milliseconds()
+        let begin = today - Self.pastDays * Self.dayMilliseconds
+        var present: (@Sendable () -> Int64)?
+        var days = Self.pastDays
+        if case .kafka = place { present = { WallClock.milliseconds() } } else { days += Self.futureDays }
+        let seed = UInt64.random(in: 0...UInt64(Int.max))
+        var simulation = Simulation.Configuration(
+            seed: seed, subscribers: Int(days * Self.subscribersPerDay), apps: MakeBelieveStore.apps, start: begin,
+            end: begin + days * Self.dayMilliseconds)
+        simulation.weights.merge(Self.livelier) { _, livelier in livelier }
+        var delivery = Delivery.Configuration(seed: seed)
+        delivery.duplicatesPerMille = 20
+        delivery.forgeriesPerMille = 20
+        let store: MakeBelieveStore
+        do throws(MakeBelieveStore.Fault) {
+            store = try MakeBelieveStore(simulation, delivery)
+        } catch {
+            throw DemoFault(description: error.words)
+        }
+        let clock = StoreClock(
+            start: begin, speed: Self.daysPerSecond * 86_400, latest: present ?? { .max },
+            elapsed: { start.duration(to: .now) })
+        return (store, clock, present)
+    }
+
+    private static let apps = MakeBelieveStore.apps.map(\.contractApp)
+
+    private func ingest(
+        _ topics: DemoTopics, policy: VerificationPolicy, identity: HTTPServer.Identity, clock: StoreClock,
+        health: Health, metrics: Metrics, logger: Logger
+    ) -> IngestService {
+        let door = IngestDoor(listen: Self.anyPort, identity: .inMemory(identity))
+        var endpoint = Endpoint.Configuration(app: Self.app)
+        endpoint.archivesSignedPayloads = false
+        let destination = IngestService.Destination(
+            prefix: topics.prefix, partitions: DemoTopics.partitions, topics: DemoTopics.taken)
+        let judge = VerifierPool(policy, revocation: nil)
+        switch place {
+        case .memory:
+            return IngestService(
+                door, endpoint, judge: judge, to: destination, log: topics.log, now: { clock.now }, metrics: metrics,
+                logger: logger)
+        case .kafka(let properties):
+            return IngestService(
+                door, endpoint, judge: judge, to: destination, kafka: properties, now: { clock.now }, health: health,
+                metrics: metrics, logger: logger)
+        }
+    }
+
+    private func worker(_ topics: DemoTopics, health: Health, metrics: Metrics, logger: Logger) -> WorkerService {
+        let rules = EntitlementRules(apps: Self.apps, leeway: Self.leeway, environment: .production)
+        let names = topics.names(.production)
+        var configuration = WorkerService.Configuration()
+        configuration.sessionTimeout = Self.sessionTimeout
+        return WorkerService(
+            {
+                EntitlementsProcessor(
+                    names, rules: rules, partitions: DemoTopics.partitions, app: Self.app,
+                    metrics: EntitlementsMetrics(metrics))
+            }, log: topics.log, stores: MemoryStores(), configuration, health: health, metrics: metrics,
+            logger: logger)
+    }
+
+    /// Loopback, whatever port is free.
+    private static let anyPort = ListenAddress("127.0.0.1:0")!
+
+    /// A certificate for this run, signed by itself.
+    private static func identity() throws(CertificateFault) -> HTTPServer.Identity {
+        let key = SigningKey(.p256)
+        let now = WallClock.milliseconds()
+        let request = CertificateRequest(
+            commonName: "perennial demo", serial: [1], validity: (now - dayMilliseconds)...(now + 30 * dayMilliseconds),
+            extensions: [
+                .basicConstraints(isAuthority: true, pathLength: nil),
+                .subjectAlternativeNames(dns: ["localhost"], addresses: ["127.0.0.1"]),
+            ])
+        return HTTPServer.Identity(certificate: try Certificate.make(request, key: key).pem, key: key.pem)
+    }
+}

@@ -1,0 +1,80 @@
+// One moment of the demo, as it is shown.
+
+/// Everything that the view shows, and nothing else: what is drawn is a function of it.
+struct DemoScene: Sendable {
+    /// Since the start, by the clock on the wall.
+    var running: Duration = .zero
+    /// Of the store, in milliseconds since 1970.
+    var storeTime: Int64 = 0
+    /// Days of the store that pass in a second.
+    var daysPerSecond = 0.0
+    /// The store's time has reached that of the wall, and goes on with it.
+    var isPresent = false
+    /// Where the log is: "in memory", or the broker and the prefix.
+    var log = "in memory"
+    var posts = DemoBoard.Posts()
+    var postsPerSecond = 0.0
+    /// Where ingest listens; nil: not yet.
+    var ingest: String?
+    /// Records that the worker has not dealt with; nil: not known yet.
+    var lag: Int?
+    /// Milliseconds from the post to the committed output.
+    var latency: (half: Double, nearlyAll: Double)?
+    /// When the first entitlement could be read, from the start.
+    var firstOutput: Duration?
+    var subscriptions = 0
+    var withAccess = 0
+    var byState: [String: Int] = [:]
+    var byKind: [String: Int] = [:]
+    /// Newest last.
+    var events: [DemoOutputs.Event] = []
+    var unreadable = 0
+    /// Requests that have been answered with 200, as a user would write them; empty: the API is not ready yet.
+    var questions: [String] = []
+    /// Why something does not work, the newest last.
+    var troubles: [String] = []
+}
+
+extension DemoScene {
+    /// The states of the contract in the order in which a subscription may live through them.
+    private static let order = ["active", "grace", "billing_retry", "expired", "superseded", "revoked", "owned"]
+
+    /// Those that occur, and how often; what is not known here comes last.
+    var states: [(name: String, count: Int)] {
+        let known = Self.order + byState.keys.filter { !Self.order.contains($0) }.sorted()
+        return known.compactMap { name in byState[name].flatMap { $0 > 0 ? (name, $0) : nil } }
+    }
+
+    /// The most frequent first.
+    var kinds: [(name: String, count: Int)] {
+        byKind.map { (name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
+    }
+}
+
+/// `1,234,567`
+func grouped(_ number: Int) -> String {
+    var digits = Array(String(number.magnitude))
+    var place = digits.count - 3
+    while place > 0 {
+        digits.insert(",", at: place)
+        place -= 3
+    }
+    return (number < 0 ? "-" : "") + String(digits)
+}
+
+/// One digit behind the point below ten, none from there on.
+func rounded(_ number: Double) -> String {
+    guard number.isFinite else { return "?" }
+    let clamped = min(max(number, 0), 1e12)
+    if clamped >= 9.95 { return grouped(Int(clamped.rounded())) }
+    let tenths = Int((clamped * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+}
+
+/// `1:02:03`, or `02:03` within the first hour.
+func clockText(_ duration: Duration) -> String {
+    let seconds = Int(max(.zero, duration).components.seconds)
+    func two(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
+    let rest = "\(two(seconds / 60 % 60)):\(two(seconds % 60))"
+    return seconds < 3600 ? rest : "\(seconds / 3600):\(rest)"
+}

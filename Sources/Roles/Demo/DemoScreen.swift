@@ -1,0 +1,119 @@
+// The demo on a terminal: from a scene to lines.
+
+import Telemetry
+
+struct ScreenLine: Equatable {
+    enum Style { case plain, title, faint, warning }
+
+    var text: String
+    var style = Style.plain
+
+    init(_ text: String, _ style: Style = .plain) {
+        self.text = text
+        self.style = style
+    }
+}
+
+/// A pure function of scene and size. No line is wider than the screen, and there are never more of them than it has rows.
+struct DemoScreen {
+    let width: Int
+    let height: Int
+
+    private static let labelWidth = 15
+    /// What is left of the screen for events; on a tall one more would only scroll by.
+    private static let limitEvents = 12
+    private static let limitTroubles = 3
+
+    func lines(_ scene: DemoScene) -> [ScreenLine] {
+        // What a newcomer needs most comes first and last; events take the room in between.
+        let top = head(scene) + [ScreenLine("")] + flow(scene) + [ScreenLine("")] + states(scene)
+        let bottom = troubles(scene) + questions(scene)
+        let room = height - top.count - bottom.count - 3
+        let shown = scene.events.suffix(max(0, min(room, Self.limitEvents)))
+        let events = shown.isEmpty ? [] : [ScreenLine(""), ScreenLine("Last events", .title)] + shown.map(line)
+        return (top + events + [ScreenLine("")] + bottom).prefix(max(0, height)).map(cut)
+    }
+
+    private func head(_ scene: DemoScene) -> [ScreenLine] {
+        let pace = scene.isPresent ? "the present is reached" : "\(rounded(scene.daysPerSecond)) days a second"
+        return [
+            ScreenLine(
+                "Perennial demo   \(day(scene.storeTime)) \(timeOfDay(scene.storeTime)) in the make-believe App Store, \(pace)",
+                .title),
+            ScreenLine("running for \(clockText(scene.running)), the log is \(scene.log); Ctrl-C ends it", .faint),
+        ]
+    }
+
+    private func flow(_ scene: DemoScene) -> [ScreenLine] {
+        let posts = scene.posts
+        var answers = "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused"
+        if posts.comeAgain > 0 { answers += ", \(grouped(posts.comeAgain)) to come again" }
+        if posts.wrong > 0 { answers += ", \(grouped(posts.wrong)) NOT AS THEY SHOULD BE" }
+        let latency =
+            scene.latency.map {
+                "\(rounded($0.half)) ms from POST to committed output, 99 of 100 within \(rounded($0.nearlyAll)) ms"
+            } ?? "nothing written yet"
+        return [
+            row("App Store", "\(grouped(posts.sent)) notifications posted, \(rounded(scene.postsPerSecond)) a second"),
+            row("ingest", scene.ingest.map { "\(answers); \($0)" } ?? "starting"),
+            row("entitlements", scene.lag.map { "\(grouped($0)) behind; \(latency)" } ?? latency),
+            row("api", scene.questions.isEmpty ? "starting" : "ready"),
+        ]
+    }
+
+    private func states(_ scene: DemoScene) -> [ScreenLine] {
+        let title = ScreenLine(
+            "\(grouped(scene.subscriptions)) subscriptions and purchases, \(grouped(scene.withAccess)) with access",
+            .title)
+        let most = max(1, scene.states.map(\.count).max() ?? 1)
+        let bar = max(0, min(50, width - Self.labelWidth - 12))
+        return [title]
+            + scene.states.map { name, count in
+                let filled = (count * bar + most - 1) / most
+                return row(name, padded(grouped(count), to: 8) + String(repeating: "#", count: filled))
+            }
+    }
+
+    private func line(_ event: DemoOutputs.Event) -> ScreenLine {
+        ScreenLine(
+            "  \(day(event.at)) \(timeOfDay(event.at))  \(padded(event.kind, to: 24))\(padded(event.state, to: 15))"
+                + event.originalTransactionId)
+    }
+
+    private func troubles(_ scene: DemoScene) -> [ScreenLine] {
+        var lines = scene.troubles.suffix(Self.limitTroubles).map { ScreenLine($0, .warning) }
+        if scene.unreadable > 0 {
+            lines.append(ScreenLine("\(grouped(scene.unreadable)) records of the worker cannot be read", .warning))
+        }
+        return lines
+    }
+
+    private func questions(_ scene: DemoScene) -> [ScreenLine] {
+        guard !scene.questions.isEmpty else { return [] }
+        return [ScreenLine("Ask it, in another terminal:", .title)] + scene.questions.flatMap(command)
+    }
+
+    /// A command is never cut: on a narrow screen it goes on in the next line, as a shell reads it.
+    private func command(_ text: String) -> [ScreenLine] {
+        var rest = Substring(text)
+        var lines: [ScreenLine] = []
+        while rest.count > max(width, 2) {
+            lines.append(ScreenLine(rest.prefix(max(width, 2) - 1) + "\\"))
+            rest = rest.dropFirst(max(width, 2) - 1)
+        }
+        return lines + [ScreenLine(String(rest))]
+    }
+
+    private func row(_ label: String, _ text: String) -> ScreenLine {
+        ScreenLine("  " + padded(label, to: Self.labelWidth) + text)
+    }
+
+    private func cut(_ line: ScreenLine) -> ScreenLine {
+        line.text.count <= width ? line : ScreenLine(String(line.text.prefix(max(0, width))), line.style)
+    }
+}
+
+/// `2026-03-01`
+func day(_ time: Int64) -> String { String(rfc3339(milliseconds: time).prefix(10)) }
+/// `09:30`
+func timeOfDay(_ time: Int64) -> String { String(rfc3339(milliseconds: time).dropFirst(11).prefix(5)) }

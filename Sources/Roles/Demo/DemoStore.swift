@@ -1,0 +1,71 @@
+// The make-believe App Store as a part of the demo: tells its stories by the demo's clock.
+
+import Crypto
+import HTTPClient
+import Platform
+import Service
+import Simulation
+
+enum DemoStore {
+    /// Enough for one machine, few enough that each keeps its connection.
+    private static let connections = 16
+    /// An hour of Apple's waiting is a second of ours.
+    private static let retryScale = 3600.0
+    private static let readyInterval: Duration = .milliseconds(50)
+
+    /// - Parameters:
+    ///   - isIngestReady: nothing is posted before. Apple would not wait for that, but come again in an hour.
+    ///   - url: where it posts to; asked once, at the start.
+    ///   - authority: PEM, what the certificate of ingest leads to.
+    static func part(
+        _ store: MakeBelieveStore, clock: StoreClock, board: DemoBoard, authority: [UInt8],
+        isIngestReady: @escaping @Sendable () -> Bool, url: @escaping @Sendable () -> String?
+    ) -> ThreadPart {
+        ThreadPart("app-store") { stop in
+            guard let url = url() else { throw DemoFault(description: "ingest does not listen") }
+            var configuration = HTTPClient.Configuration()
+            configuration.threadName = "app-store-http"
+            configuration.maxInFlight = connections
+            configuration.maxResponseBytes = Answer.maxBytes
+            configuration.extraAuthorities = authority
+            configuration.userAgent = "perennial-demo/\(PerennialVersion.text)"
+            let client = try HTTPClient(configuration)
+            defer { client.close() }
+            while !isIngestReady() { if stop.wait(for: readyInterval) { return } }
+            var options = Courier.Options(url: url)
+            options.connections = connections
+            options.retryScale = retryScale
+            let guide = Guide(clock: clock, board: board, stop: stop)
+            var courier = Courier(options, client: client, guide: guide) { _, _, _, _, _ in }
+            var parcels = store.parcels
+            try courier.deliver(
+                {
+                    guard let parcel = parcels.next() else { return nil }
+                    clock.expect(parcel.at)
+                    return parcel
+                }, watch: { _, _ in })
+            // Every story is told; what was told goes on to have its consequences.
+            stop.wait()
+        }
+    }
+
+    private struct Guide: CourierGuide {
+        let clock: StoreClock
+        let board: DemoBoard
+        let stop: Latch
+
+        var isOver: Bool { stop.isOpen }
+        func wait(until time: Int64) -> Duration { clock.wait(until: time) }
+
+        func sending(_ parcel: Parcel, sends: Int) {
+            board.sending(
+                parcel.notificationUUID, waitsForOutput: parcel.expectation == .accepted && sends == 1)
+        }
+
+        func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict) {
+            board.answered(verdict)
+            // As with Apple, time does not stand still for what has to come again.
+            if sends == 1 { clock.settle(parcel.at) }
+        }
+    }
+}

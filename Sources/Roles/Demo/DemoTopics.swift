@@ -1,0 +1,169 @@
+// The log of a demo, and its topics, which are there as long as it runs.
+
+import Contract
+import Kafka
+import Log
+import MemoryLog
+import Platform
+import Service
+import Synchronization
+
+/// Why there is no demo, in words.
+struct DemoFault: Error, CustomStringConvertible { let description: String }
+
+final class DemoTopics: ServicePart {
+    enum Place: Sendable {
+        case memory
+        /// Brokers, as `kafka.bootstrap.servers` has them.
+        case kafka(ClientProperties)
+    }
+
+    let name = "topics"
+    let log: any RecordLog
+    let prefix: TopicPrefix
+    /// Enough to show that there are several, few enough for any laptop.
+    static let partitions: Int32 = 4
+    /// What ingest writes.
+    static let taken: [TopicID] = [.notifications, .rejected]
+
+    private let place: Place
+    private let say: @Sendable (String) -> Void
+
+    /// In memory, of each partition: so much a reader may be behind, and so much memory a long demo takes.
+    private static let retainedRecords = 2000
+    private static let answerLimit: Duration = .seconds(15)
+    private static let contactLimit: Duration = .seconds(5)
+    /// A little more than the session of the worker's member.
+    private static let groupLimit: Duration = .seconds(10)
+
+    /// - Parameter say: told what is made and removed outside of the process.
+    init(_ place: Place, say: @escaping @Sendable (String) -> Void) {
+        self.place = place
+        self.say = say
+        // Nobody else's, so that it can be taken away again.
+        prefix = TopicPrefix("perennial-demo-\(String(UInt32.random(in: 0 ... .max), radix: 16))")!
+        switch place {
+        case .memory: log = MemoryLog()
+        case .kafka(let properties): log = KafkaLog(properties)
+        }
+    }
+
+    /// Where it is, in words.
+    var description: String {
+        switch place {
+        case .memory: "in memory"
+        case .kafka(let properties): "\(properties.bootstrapServers ?? "Kafka"), topics \(prefix).*, removed at the end"
+        }
+    }
+
+    func names(_ environment: Contract.Environment) -> Names { Names(prefix: prefix, environment: environment) }
+
+    private var planned: [PlannedTopic] {
+        let plan = TopicPlan(
+            prefix: prefix, partitions: Int(Self.partitions), replicationFactor: 1, minimumInSyncReplicas: 1)
+        let ofWorker: [TopicID] = [
+            .entitlements, .entitlementEvents, .accounts, .changelog(.entitlements), .deadLetters(.entitlements),
+        ]
+        // Ingest serves both worlds, the worker of the demo one.
+        return plan.topics(in: .production).filter { (Self.taken + ofWorker).contains($0.id) }
+            + plan.topics(in: .sandbox).filter { Self.taken.contains($0.id) }
+    }
+
+    func start(failed: @escaping @Sendable (any Error) -> Void) throws {
+        switch place {
+        case .memory: try makeInMemory()
+        case .kafka(let properties): try make(with: properties)
+        }
+    }
+
+    func stop(by deadline: Deadline) throws {
+        guard case .kafka(let properties) = place else { return }
+        try remove(with: properties, by: deadline)
+    }
+
+    private func makeInMemory() throws(LogFault) {
+        guard let log = log as? MemoryLog else { return }
+        let deadline = Deadline(after: Self.answerLimit)
+        for topic in planned {
+            let isCompacted = TopicCatalogue.definition(topic.id).retention == .lastOfKey
+            try log.create(
+                [NewTopic(topic.name, partitions: Self.partitions, isCompacted: isCompacted)], by: deadline)
+            if !isCompacted { try log.configure(topic.name) { $0.retainedRecords = Self.retainedRecords } }
+        }
+    }
+
+    // MARK: Kafka
+
+    private func make(with properties: ClientProperties) throws {
+        try withAdmin(properties) { admin in
+            do throws(KafkaFault) {
+                _ = try admin.cluster(by: Deadline(after: Self.contactLimit))
+            } catch {
+                let cause = admin.recentFaults.last { $0.code != .allBrokersDown }?.detail ?? error.words
+                throw DemoFault(
+                    description: "no Kafka answers at \(properties.bootstrapServers ?? "?"): name a broker that takes "
+                        + "connections without TLS and password (\(cause))")
+            }
+        }
+        let deadline = Deadline(after: Self.answerLimit)
+        let topics = planned
+        let requests = topics.map { topic in
+            Admin.NewTopic(
+                name: topic.name, partitions: Self.partitions, replicationFactor: 1,
+                settings: topic.settings.map { ($0.name, $0.value) })
+        }
+        do {
+            try withAdmin(properties) { admin in
+                for (topic, fault) in try admin.create(requests, by: deadline) {
+                    if let fault { throw DemoFault(description: "\(topic) cannot be made: \(fault.words)") }
+                }
+                // A topic is there when every partition has a leader, which may be later than the answer.
+                let names = Set(topics.map(\.name))
+                while true {
+                    let known = try admin.cluster(by: deadline).topics.filter { names.contains($0.name) }
+                    let led = known.filter { $0.partitions.allSatisfy { $0.leader != nil } }
+                    if led.count == names.count { break }
+                    if deadline.hasPassed { throw DemoFault(description: "Kafka has not made the topics in time") }
+                    pause(for: .milliseconds(50))
+                }
+            }
+            say("the topics \(prefix).* are made, and will be removed at the end")
+        } catch {
+            // Whatever was made of them.
+            try? remove(with: properties, by: Deadline(after: Self.answerLimit))
+            throw error
+        }
+    }
+
+    private func remove(with properties: ClientProperties, by deadline: Deadline) throws {
+        try withAdmin(properties) { admin in
+            for (topic, fault) in try admin.delete(topics: planned.map(\.name), by: deadline) {
+                guard let fault, fault.code != .unknownTopicOrPartition else { continue }
+                throw DemoFault(
+                    description: "\(topic) is left behind (\(fault.words)): delete the topics \(prefix).* yourself")
+            }
+            say("the topics \(prefix).* are removed")
+            forget(names(.production).group(.entitlements), with: admin, by: deadline)
+        }
+    }
+
+    /// The worker's member is one that may come back, so the group stays until its session is over. One that Kafka does not
+    /// delete now it forgets by itself soon, because nothing is left that it could have a position in.
+    private func forget(_ group: String, with admin: Admin, by deadline: Deadline) {
+        let limit = Deadline(after: min(deadline.remaining, Self.groupLimit))
+        while !limit.hasPassed {
+            do throws(KafkaFault) {
+                return try admin.delete(group: group, by: limit)
+            } catch {
+                if error.code != .groupNotEmpty { return }
+                pause(for: .milliseconds(250))
+            }
+        }
+    }
+
+    private func withAdmin(_ properties: ClientProperties, _ body: (Admin) throws -> Void) throws {
+        let admin = try Admin(clientID: "perennial-demo", properties: properties)
+        defer { admin.close(by: Deadline(after: .seconds(2))) }
+        try body(admin)
+    }
+}

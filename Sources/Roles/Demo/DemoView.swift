@@ -1,0 +1,234 @@
+// Watches the demo and shows it.
+
+import Contract
+import HTTPClient
+import Log
+import Platform
+import Synchronization
+import Telemetry
+
+/// Reads what the worker writes, as any reader of its topics may, and draws. One thread.
+struct DemoView {
+    /// What it looks at.
+    struct Subject: Sendable {
+        let topics: DemoTopics
+        let clock: StoreClock
+        let board: DemoBoard
+        let metrics: Metrics
+        let troubles: DemoTroubles
+        let start: ContinuousClock.Instant
+        /// Beyond it the store's time does not run; nil: nothing holds it.
+        let present: (@Sendable () -> Int64)?
+        let ingest: @Sendable () -> String?
+        /// Of the read API.
+        let api: @Sendable () -> String?
+    }
+
+    /// How it is shown.
+    struct Style: Sendable {
+        /// nil: not on a terminal. Asked before each drawing, because people change the size of their windows.
+        let size: @Sendable () -> TerminalCanvas.Size?
+        let isColoured: Bool
+        /// Whole lines.
+        let print: @Sendable (String) -> Void
+        /// What a terminal is sent, as it is.
+        let draw: @Sendable (String) -> Void
+    }
+
+    private struct Sample {
+        let at: ContinuousClock.Instant
+        let sent: Int
+        let storeTime: Int64
+    }
+
+    private static let pollWait: Duration = .milliseconds(50)
+    /// Faster nobody reads.
+    private static let frameInterval: Duration = .milliseconds(200)
+    /// In a log.
+    private static let lineInterval: Duration = .seconds(5)
+    /// Rates are those of so long.
+    private static let rateSpan: Duration = .seconds(5)
+    private static let questionInterval: Duration = .milliseconds(300)
+    /// Within it time counts as that of the wall.
+    private static let presentMilliseconds: Int64 = 60_000
+
+    private let subject: Subject
+    private let style: Style
+    private let questions: DemoQuestions
+    private var outputs = DemoOutputs()
+    private var report = DemoReport()
+    private var canvas: TerminalCanvas
+    private var samples: [Sample] = []
+    private var firstOutput: Duration?
+
+    init(_ subject: Subject, _ style: Style) throws(HTTPClientFault) {
+        self.subject = subject
+        self.style = style
+        questions = try DemoQuestions()
+        canvas = TerminalCanvas(isColoured: style.isColoured)
+    }
+
+    /// Shows until `stop` opens, and then the last of it.
+    mutating func run(until stop: Latch) throws(LogFault) {
+        defer { questions.close() }
+        let names = subject.topics.names(.production)
+        let topics = [names.topic(.entitlements), names.topic(.entitlementEvents)]
+        let reader = try subject.topics.log.openReader(
+            ReaderOptions(name: "perennial-demo-view", group: names.group(.entitlements), topics: topics))
+        defer { reader.close(by: Deadline(after: .seconds(2))) }
+        let partitions = topics.flatMap { topic in
+            (0..<DemoTopics.partitions).map { TopicPartition(topic, $0) }
+        }
+        try reader.read(from: Dictionary(uniqueKeysWithValues: partitions.map { ($0, NextOffset(0)) }))
+        let isOnTerminal = style.size() != nil
+        var nextShow = ContinuousClock.now
+        var nextLine = subject.start + Self.lineInterval
+        var nextQuestion = ContinuousClock.now
+        let batch = RecordBatch()
+        while !stop.isOpen {
+            try take(from: reader, batch)
+            let now = ContinuousClock.now
+            if now >= nextQuestion, let example = outputs.example, let api = subject.api() {
+                nextQuestion = now + Self.questionInterval
+                questions.ask(api, example)
+            }
+            guard now >= nextShow else { continue }
+            nextShow = now + Self.frameInterval
+            let scene = scene(at: now)
+            if isOnTerminal, let size = style.size() {
+                show(scene, size)
+            } else {
+                for line in report.news(scene) { style.print(line) }
+                guard now >= nextLine else { continue }
+                nextLine = now + Self.lineInterval
+                for line in report.status(scene) { style.print(line) }
+            }
+        }
+        // What was committed last.
+        try take(from: reader, batch)
+        let last = scene(at: .now)
+        if isOnTerminal, let size = style.size() {
+            show(last, size)
+        } else {
+            for line in report.news(last) { style.print(line) }
+        }
+        for line in DemoReport.summary(last) { style.print(line) }
+    }
+
+    private mutating func show(_ scene: DemoScene, _ size: TerminalCanvas.Size) {
+        // The cursor waits in the row below.
+        let lines = DemoScreen(width: size.width, height: size.height - 1).lines(scene)
+        style.draw(canvas.draw(lines, width: size.width))
+    }
+
+    private mutating func take(from reader: any LogReader, _ batch: RecordBatch) throws(LogFault) {
+        // In vain it waits a moment; while records come, several batches are one frame's.
+        let enough = Deadline(after: Self.frameInterval / 2)
+        repeat {
+            try reader.poll(into: batch, limit: 500, wait: Self.pollWait)
+            for index in 0..<batch.count {
+                let (key, value) = (batch[index].copyOfKey() ?? [], batch[index].copyOfValue())
+                if batch[index].topic == 0 {
+                    if let uuid = outputs.take(entitlement: value, key: key) { subject.board.committed(uuid) }
+                    if firstOutput == nil { firstOutput = subject.start.duration(to: .now) }
+                } else if let value {
+                    outputs.take(event: value)
+                }
+            }
+        } while !batch.isEmpty && !enough.hasPassed
+        batch.removeAll()
+    }
+
+    private mutating func scene(at now: ContinuousClock.Instant) -> DemoScene {
+        var scene = DemoScene()
+        scene.running = subject.start.duration(to: now)
+        scene.storeTime = subject.clock.now
+        scene.log = subject.topics.description
+        scene.posts = subject.board.posts
+        samples.append(Sample(at: now, sent: scene.posts.sent, storeTime: scene.storeTime))
+        while samples.count > 2, samples[1].at + Self.rateSpan <= now { samples.removeFirst() }
+        if let first = samples.first, first.at < now {
+            let seconds = first.at.duration(to: now).fractionalSeconds
+            scene.postsPerSecond = Double(scene.posts.sent - first.sent) / seconds
+            scene.daysPerSecond = Double(scene.storeTime - first.storeTime) / 86_400_000 / seconds
+        }
+        if let present = subject.present { scene.isPresent = scene.storeTime > present() - Self.presentMilliseconds }
+        scene.ingest = subject.ingest()
+        scene.lag = MetricsReading(subject.metrics.exposition()).sum(of: "perennial_lag_records").map { Int($0) }
+        scene.latency = subject.board.latency
+        scene.firstOutput = firstOutput
+        scene.subscriptions = outputs.subscriptionCount
+        scene.withAccess = outputs.withAccess
+        scene.byState = outputs.byState
+        scene.byKind = outputs.byKind
+        scene.events = outputs.events
+        scene.unreadable = outputs.unreadable
+        scene.questions = questions.answered
+        scene.troubles = subject.troubles.lines
+        return scene
+    }
+}
+
+/// Asks the API what a user is then told to ask: only what has been answered is shown.
+private final class DemoQuestions: Sendable {
+    private struct State {
+        var isAsking = false
+        var answered: [String] = []
+    }
+
+    private let client: HTTPClient
+    private let state = Mutex(State())
+
+    init() throws(HTTPClientFault) {
+        var configuration = HTTPClient.Configuration()
+        configuration.threadName = "demo-questions"
+        configuration.timeout = .seconds(5)
+        client = try HTTPClient(configuration)
+    }
+
+    func close() { client.close(by: Deadline(after: .seconds(2))) }
+
+    var answered: [String] { state.withLock { $0.answered } }
+
+    /// Returns at once.
+    func ask(_ api: String, _ example: (originalTransactionId: String, appAccountToken: String)) {
+        let mayAsk = state.withLock { state in
+            guard !state.isAsking, state.answered.isEmpty else { return false }
+            state.isAsking = true
+            return true
+        }
+        guard mayAsk else { return }
+        let subscription = "\(api)/v1/subscriptions/\(example.originalTransactionId)"
+        let account = "\(api)/v1/accounts/\(example.appAccountToken)"
+        client.send(HTTPClient.Request("GET", subscription)) { [self] first in
+            guard case .success(let response) = first, response.status == 200 else { return ended([]) }
+            client.send(HTTPClient.Request("GET", account)) { [self] second in
+                guard case .success(let response) = second, response.status == 200 else { return ended([]) }
+                ended(["curl -s \(subscription)", "curl -s \(account)"])
+            }
+        }
+    }
+
+    private func ended(_ questions: [String]) {
+        state.withLock { state in
+            state.isAsking = false
+            state.answered = questions
+        }
+    }
+}
+
+/// Log lines for a screen that they would spoil.
+final class DemoTroubles: Sendable {
+    private static let limit = 20
+    private let state = Mutex<[String]>([])
+
+    var lines: [String] { state.withLock { $0 } }
+
+    func add(_ line: [UInt8]) {
+        let text = String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self)
+        state.withLock { lines in
+            lines.append(text)
+            if lines.count > Self.limit { lines.removeFirst() }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import Kafka
+import KafkaTestKit
+import Platform
+import Testing
+
+extension RealBroker {
+    @Suite struct `The demo on a real broker` {
+        /// Names of topics and groups that a demo has made.
+        private func traces(on broker: Broker) async throws -> [String] {
+            try await blocking {
+                let admin = try Admin(clientID: "test", properties: broker.properties)
+                defer { admin.close(by: Deadline(after: patience)) }
+                let topics = try admin.cluster(by: Deadline(after: patience)).topics.map(\.name)
+                let groups = try admin.groups(by: Deadline(after: patience))
+                return (topics + groups).filter { $0.hasPrefix("perennial-demo-") }
+            }
+        }
+
+        @Test func `tells a history that ends now, answers, and removes what it has made`() async throws {
+            let broker = try await Broker.shared()
+            let folder = try ScratchDirectory("demo")
+            let demo = try ChildProcess(
+                productPath("perennial"), ["demo", "--kafka", broker.bootstrap], environment: .only([:]),
+                workingDirectory: folder.path)
+            try await demo.waitUntilPrinted("/v1/accounts/")
+            #expect(try await traces(on: broker).contains { $0.hasSuffix(".production.entitlements") })
+            let question = try #require(demo.standardOutput.split(separator: "\n").first { $0.hasPrefix("curl ") })
+            let answer = try await run(
+                "/bin/sh", ["-c", String(question)], environment: .only(["PATH": "/usr/bin:/bin"])
+            ).standardOutput
+            #expect(answer.contains(#""access":true"#), "\(answer)")
+            demo.kill(2)
+            #expect(try await demo.wait() == .exited(code: 0))
+            let words = demo.standardOutput + demo.standardError
+            #expect(
+                words.contains("are made, and will be removed at the end") && words.contains("are removed"), "\(words)")
+            #expect(!words.contains("to come again"), "it waits until ingest can write")
+            #expect(try await traces(on: broker) == [])
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import Glibc
+import KafkaTestKit
+import Testing
+
+@testable import Roles
+
+private struct DemoTestFault: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// The built program in an empty directory, with an empty directory for temporary files.
+private final class DemoProcess: Sendable {
+    let process: ChildProcess
+    private let folder: ScratchDirectory
+
+    /// - Parameter terminal: settings of `stty` for a terminal of its own; nil: it writes to files.
+    init(_ arguments: [String], terminal: String? = nil, environment: [String: String] = [:]) throws {
+        folder = try ScratchDirectory("demo")
+        for name in ["here", "tmp"] {
+            guard mkdir("\(folder.path)/\(name)", 0o700) == 0 else { throw DemoTestFault("no directory for the demo") }
+        }
+        let program = try productPath("perennial")
+        let values = environment.merging(["TMPDIR": "\(folder.path)/tmp", "PATH": "/usr/bin:/bin"]) { own, _ in own }
+        let command = ([program, "demo"] + arguments)
+        process =
+            if let terminal {
+                try ChildProcess(
+                    "/usr/bin/script",
+                    ["-qfec", "stty \(terminal); exec \(command.joined(separator: " "))", "/dev/null"],
+                    environment: .only(values), workingDirectory: "\(folder.path)/here")
+            } else {
+                try ChildProcess(
+                    program, Array(command.dropFirst()), environment: .only(values),
+                    workingDirectory: "\(folder.path)/here")
+            }
+    }
+
+    var output: String { process.standardOutput }
+
+    /// Files that it has made.
+    func leftovers() async throws -> String {
+        try await run("/usr/bin/find", [folder.path, "-mindepth", "2"]).standardOutput
+    }
+
+    /// The first line that is a request to its API.
+    func question(about part: String) async throws -> String {
+        var found: String?
+        try await waitUntil("the demo prints a question about \(part)\n\(process.lastLines(20))") {
+            guard process.isRunning else { throw DemoTestFault("the demo ended:\n\(process.lastLines(30))") }
+            // Whole lines only.
+            found = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+                .first { $0.hasPrefix("curl ") && $0.contains(part) }
+            return found != nil
+        }
+        return found ?? ""
+    }
+}
+
+@Suite(.serialized) struct `The demo` {
+    @Test func `shows entitlements, answers what it says to ask, and leaves nothing behind`() async throws {
+        let demo = try DemoProcess(["--for", "10m"])
+        let question = try await demo.question(about: "/v1/subscriptions/")
+        #expect(demo.output.contains("first entitlements after "))
+        let id = try #require(question.split(separator: "/").last)
+        let environment = ProcessEnvironment.only(["PATH": "/usr/bin:/bin"])
+        let answer = try await run("/bin/sh", ["-c", question], environment: environment).standardOutput
+        #expect(
+            answer.contains(#""originalTransactionId":"\#(id)""#) && answer.contains(#""access":true"#), "\(answer)")
+        let account = try await demo.question(about: "/v1/accounts/")
+        let owned = try await run("/bin/sh", ["-c", account], environment: environment).standardOutput
+        #expect(owned.contains(#""\#(id)""#), "\(owned)")
+
+        demo.process.kill(SIGINT)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.output.contains("ended after "))
+        #expect(try await demo.leftovers() == "")
+        let closed = try await run("/bin/sh", ["-c", question], environment: environment)
+        #expect(closed.code == 7, "curl says that nobody listens any more")
+    }
+
+    @Test func `ends by itself when it was told for how long`() async throws {
+        let demo = try DemoProcess(["--for", "3s"])
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.output.contains("first entitlements after "), "\(demo.process.lastLines(20))")
+        #expect(demo.process.standardError == "", "nothing is wrong")
+        #expect(try await demo.leftovers() == "")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM]) func `ends within seconds of a signal`(_ signal: Int32) async throws {
+        let demo = try DemoProcess([])
+        try await demo.process.waitUntilPrinted("first entitlements after ")
+        demo.process.kill(signal)
+        #expect(try await demo.process.wait(within: .seconds(15)) == .exited(code: 0))
+    }
+
+    @Test func `draws itself again in its place on a terminal, within its width`() async throws {
+        let demo = try DemoProcess(["--for", "4s"], terminal: "cols 60 rows 20")
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        let drawings = demo.output.split(separator: "\u{1B}[J")
+        #expect(drawings.count > 5, "\(demo.process.lastLines(20))")
+        #expect(demo.output.contains("\u{1B}[1mPerennial demo"))
+        for drawing in drawings.dropLast() {
+            let lines = drawing.replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 20)
+            for line in lines {
+                let visible = line.replacing(#/\u{1B}\[[0-9]*[A-Za-z]/#, with: "")
+                #expect(visible.count <= 60, "\(visible)")
+            }
+        }
+    }
+
+    @Test func `has no colours where nobody wants any, and no drawing on a terminal that cannot`() async throws {
+        let plain = try DemoProcess(["--for", "2s"], terminal: "cols 80 rows 24", environment: ["NO_COLOR": "1"])
+        #expect(try await plain.process.wait() == .exited(code: 0))
+        #expect(plain.output.contains("\u{1B}[J") && !plain.output.contains("\u{1B}[1m"))
+        let dumb = try DemoProcess(["--for", "2s"], terminal: "cols 80 rows 24", environment: ["TERM": "dumb"])
+        #expect(try await dumb.process.wait() == .exited(code: 0))
+        #expect(!dumb.output.contains("\u{1B}") && dumb.output.contains("ended after "))
+    }
+
+    @Test func `ends cleanly when nobody reads its output`() async throws {
+        let result = try await perennial(["demo", "--for", "2s"], closesOutput: true)
+        #expect(result.code == 0, "\(result.words)")
+    }
+
+    @Test(arguments: [
+        (["--for", "soon"], "--for must be a time from 1s to 24h"), (["--for", "0s"], "--for must be"),
+        (["--for", "25h"], "--for must be"), (["--for", "-3s"], "--for must be"), (["--for", ""], "--for must be"),
+        (["--kafka", ""], "--kafka needs the address of a broker"), (["--fast"], "no option is called"),
+        (["now"], "one word too many"),
+    ])
+    func `says what is wrong with its options`(_ arguments: [String], _ words: String) async throws {
+        let result = try await perennial(["demo"] + arguments)
+        #expect(result.code == 2)
+        #expect(result.standardError.contains(words), "\(result.words)")
+    }
+
+    @Test func `reads times as people write them`() {
+        #expect(DemoRun.duration("30s") == .seconds(30))
+        #expect(DemoRun.duration("10m") == .seconds(600))
+        #expect(DemoRun.duration("24h") == .seconds(86_400))
+        for text in ["", "s", "30", "1.5m", "+3s", "3 s", "3d", "99999999999999999999s", "٣s"] {
+            #expect(DemoRun.duration(text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `gives up on a Kafka that is not there, and says so`() async throws {
+        let result = try await perennial(["demo", "--for", "60s", "--kafka", "127.0.0.1:1"])
+        #expect(result.code == 3)
+        #expect(result.standardError.contains("no Kafka answers at 127.0.0.1:1"), "\(result.words)")
+    }
+}
