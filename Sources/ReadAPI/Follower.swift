@@ -204,7 +204,9 @@ final class Following {
         for state in states where state.copy.isOpen {
             let isLarge = state.changed >= Self.recordsPerWrite || state.changes.bytes.count >= bytes
             let isNoteDue = now - state.noteWrittenAt >= Self.noteInterval
-            if state.changed > 0 && (all || isLarge) || state.changed == 0 && isNoteDue {
+            // Whoever hears that it is complete may ask at once: nothing of it may be held back then.
+            let isAsked = state.completeAt.allSatisfy { $0 != nil }
+            if state.changed > 0 && (all || isLarge || isAsked) || state.changed == 0 && isNoteDue {
                 write(state)
             } else if state.changed == 0 {
                 state.copy.move(to: state.note)

@@ -66,6 +66,15 @@ import Testing
         for id in [0, 2500, 4999] { #expect(rig.status(.subscription, "\(id)") == 200) }
     }
 
+    /// The last records come in a full batch, which alone would not be written at once.
+    @Test func `has everything at the moment at which it may be asked`() throws {
+        let rig = try Rig(partitions: 1)
+        try rig.write((0..<4000).map { .subscription(Record(id: "\($0)")) })
+        for _ in 0..<20 where rig.trouble != nil { _ = rig.following.step() }
+        #expect(rig.trouble == nil)
+        #expect(rig.status(.subscription, "3999") == 200)
+    }
+
     @Test func `goes on where it was after the process has died`() throws {
         let rig = try Rig()
         try rig.write((0..<100).map { .subscription(Record(id: "\($0)")) })

@@ -2,6 +2,7 @@
 
 import CLoops
 import Contract
+import Entitlements
 import EntitlementsWorker
 import Glibc
 import Kafka
