@@ -92,6 +92,7 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
+    .target(name: "Schemas", dependencies: ["JSON"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
@@ -131,13 +132,14 @@ let tests: [Target] = [
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
-    .testTarget(name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records"]),
+    .testTarget(
+        name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
     .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
             "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
-            "Platform", "Records", "Runtime", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
+            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
         ]),
     .testTarget(
         name: "HTTPClientTests",
@@ -214,6 +216,7 @@ let package = Package(
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
+        .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // Measured by Tests/Benchmarks.
         .library(name: "RenewalsExample", targets: ["RenewalsExample"]),

@@ -3,6 +3,8 @@
 struct ByteWriter {
     private(set) var bytes: [UInt8] = []
 
+    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+
     mutating func byte(_ value: UInt8) { bytes.append(value) }
 
     /// Seven bits a byte, the lowest first; the highest bit says that more follow.
@@ -22,7 +24,7 @@ struct ByteWriter {
     mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
 
     mutating func fixed(_ value: UInt64) {
-        for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
     mutating func text(_ text: Text) {
@@ -50,12 +52,13 @@ struct ByteReader: ~Copyable {
     /// Each number has one form: a longer one of the same is none.
     mutating func unsigned() -> UInt64? {
         var value: UInt64 = 0
-        for shift in stride(from: 0 as UInt64, to: 64, by: 7) {
-            guard let next = byte() else { return nil }
+        var shift: UInt64 = 0
+        while shift < 64, let next = byte() {
             let bits = UInt64(next & 0x7f)
             guard shift < 63 || bits <= 1 else { return nil }
             value |= bits << shift
             if next < 0x80 { return next == 0 && shift > 0 ? nil : value }
+            shift += 7
         }
         return nil
     }
@@ -68,8 +71,10 @@ struct ByteReader: ~Copyable {
 
     mutating func fixed() -> UInt64? {
         guard bytes.count - place >= 8 else { return nil }
-        defer { place += 8 }
-        return bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        var value: UInt64 = 0
+        for index in place..<place + 8 { value = value << 8 | UInt64(bytes[index]) }
+        place += 8
+        return value
     }
 
     mutating func text() -> Text? {

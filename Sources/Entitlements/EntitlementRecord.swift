@@ -67,15 +67,20 @@ public struct EntitlementRecord: Sendable {
         return json.bytes
     }
 
-    /// Of `entitlements`.
-    public var value: [UInt8] {
-        var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
-        json.object { json in
-            write(to: &json)
-            json.name("cause")
-            if let cause { cause.write(to: &json) } else { json.null() }
-        }
-        return json.bytes
+    /// Of `entitlements`: the same with its cause as the last member.
+    public var value: [UInt8] { value(accountValue: accountValue) }
+
+    /// The same from what has been written already.
+    public func value(accountValue: [UInt8]) -> [UInt8] {
+        var value = accountValue
+        value.removeLast()
+        value.append(contentsOf: ",\"cause\":".utf8)
+        guard let cause else { return value + Array("null}".utf8) }
+        var json = JSONWriter(capacity: 256)
+        cause.write(to: &json)
+        value.append(contentsOf: json.bytes)
+        value.append(UInt8(ascii: "}"))
+        return value
     }
 
     private func write(to json: inout JSONWriter) {

@@ -24,7 +24,7 @@ extension Facts {
 
     public var encoded: [UInt8] {
         var texts = TextTable()
-        var body = ByteWriter()
+        var body = ByteWriter(capacity: 256 + purchases.count * 48 + renewalInfos.count * 48)
         body.unsigned(UInt64(purchases.count))
         var previous: PurchaseFacts?
         for purchase in purchases {
@@ -59,6 +59,8 @@ extension Facts {
         }
         guard let purchaseCount = reader.count() else { return nil }
         var purchases: [PurchaseFacts] = []
+        // Bytes that are none of ours may claim any count; a purchase takes more than 16 of them.
+        purchases.reserveCapacity(min(purchaseCount, encoded.count / 16))
         for _ in 0..<purchaseCount {
             guard let purchase = PurchaseFacts(&reader, after: purchases.last, texts) else { return nil }
             purchases.append(purchase)

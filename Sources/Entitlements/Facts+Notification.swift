@@ -66,33 +66,33 @@ extension Transaction {
         guard let id = record.text("transactionId", of: object),
             let purchaseDate = record.integer("purchaseDate", of: object)
         else { return nil }
-        self.init(id: id, purchaseDate: purchaseDate)
+        let terms = Terms(
+            type: record.text("type", of: object), bundleId: record.text("bundleId", of: object),
+            productId: record.text("productId", of: object),
+            subscriptionGroup: record.text("subscriptionGroupIdentifier", of: object),
+            appAccountToken: record.text("appAccountToken", of: object)?.lowercased,
+            ownership: record.text("inAppOwnershipType", of: object),
+            revocationType: record.text("revocationType", of: object),
+            currency: record.text("currency", of: object), billingPlan: record.text("billingPlanType", of: object))
+        self.init(id: TransactionId(id), purchaseDate: purchaseDate, terms)
         expiresDate = record.integer("expiresDate", of: object)
-        type = record.text("type", of: object)
-        if type == .autoRenewable && expiresDate == nil { return nil }
-        bundleId = record.text("bundleId", of: object)
-        productId = record.text("productId", of: object)
-        subscriptionGroup = record.text("subscriptionGroupIdentifier", of: object)
-        appAccountToken = record.text("appAccountToken", of: object)?.lowercased
-        ownership = record.text("inAppOwnershipType", of: object)
+        if terms.type == .autoRenewable && expiresDate == nil { return nil }
         revocationDate = record.integer("revocationDate", of: object)
-        revocationType = record.text("revocationType", of: object)
         isUpgraded = record.bool("isUpgraded", of: object) ?? false
-        offer = record.integer("offerType", of: object).map {
+        price = record.integer("price", of: object)
+        let offer = record.integer("offerType", of: object).map {
             Offer(
                 type: $0, identifier: record.text("offerIdentifier", of: object),
                 discount: record.text("offerDiscountType", of: object))
         }
-        price = record.integer("price", of: object)
-        currency = record.text("currency", of: object)
-        billingPlan = record.text("billingPlanType", of: object)
-        commitment = record.object("commitmentInfo", of: object).map {
+        let commitment = record.object("commitmentInfo", of: object).map {
             Commitment(
                 period: record.integer("billingPeriodNumber", of: $0),
                 of: record.integer("totalBillingPeriods", of: $0),
                 endsAt: record.integer("commitmentExpiresDate", of: $0),
                 price: record.integer("commitmentPrice", of: $0))
         }
+        if offer != nil || commitment != nil { particulars = Particulars(offer: offer, commitment: commitment) }
     }
 }
 

@@ -28,8 +28,8 @@ public struct Facts: Sendable, Equatable {
     /// nil when they are none: unsorted, too many, or more than would be remembered.
     init?(purchases: [PurchaseFacts], renewalInfos: [RenewalInfo], introOfferUsed: Bool, isTruncated: Bool) {
         guard purchases.count <= Self.limitPurchases, renewalInfos.count <= Self.limitRenewalInfos,
-            zip(purchases, purchases.dropFirst()).allSatisfy({ $0.precedes($1) }),
-            zip(renewalInfos, renewalInfos.dropFirst()).allSatisfy({ $0 < $1 }),
+            purchases.neighboursSatisfy({ $0.precedes($1) }),
+            renewalInfos.neighboursSatisfy({ $0 < $1 }),
             renewalInfos.dropLast().allSatisfy(\.saysMore)
         else { return nil }
         self.purchases = purchases
@@ -55,9 +55,10 @@ public struct Facts: Sendable, Equatable {
     private mutating func add(_ purchase: PurchaseFacts) -> Bool {
         let place = purchases.firstPlace { !$0.precedes(purchase) }
         if place < purchases.count, purchases[place].hasKey(of: purchase) {
-            let before = purchases[place]
-            purchases[place].merge(purchase)
-            return purchases[place] != before
+            let merged = purchases[place].merged(with: purchase)
+            if merged == purchases[place] { return false }
+            purchases[place] = merged
+            return true
         }
         if purchases.count == Self.limitPurchases {
             // The smallest key goes: nothing that comes later can make it one of the greatest again.
@@ -87,6 +88,16 @@ public struct Facts: Sendable, Equatable {
 }
 
 extension Array {
+    /// `holds` for each element and the one after it.
+    func neighboursSatisfy(_ holds: (Element, Element) -> Bool) -> Bool {
+        var place = 1
+        while place < count {
+            if !holds(self[place - 1], self[place]) { return false }
+            place += 1
+        }
+        return true
+    }
+
     /// Of an array that `isBehind` parts in two. News mostly belong at the end, where the search begins.
     fileprivate func firstPlace(where isBehind: (Element) -> Bool) -> Int {
         var low = 0

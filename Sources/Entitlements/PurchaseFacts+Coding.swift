@@ -19,7 +19,7 @@ private struct Flags: OptionSet {
 extension PurchaseFacts {
     private var flags: Flags {
         var flags: Flags = []
-        if transaction.id.number != nil { flags.insert(.numericId) }
+        if case .number = transaction.id.form { flags.insert(.numericId) }
         if transaction.expiresDate != nil { flags.insert(.expires) }
         if firstSigned != version.signedDate { flags.insert(.firstSigned) }
         if firstUpgraded != nil { flags.insert(.firstUpgraded) }
@@ -34,11 +34,14 @@ extension PurchaseFacts {
 
     func write(to writer: inout ByteWriter, after previous: PurchaseFacts?, _ texts: inout TextTable) {
         var flags = flags
-        let repeated = transaction.repeatedTexts
-        if repeated == previous?.transaction.repeatedTexts { flags.insert(.sameTexts) }
+        let terms = transaction.terms
+        if terms == previous?.transaction.terms { flags.insert(.sameTexts) }
         let start = transaction.purchaseDate
         writer.unsigned(flags.rawValue)
-        if let number = transaction.id.number { writer.unsigned(number) } else { writer.text(transaction.id) }
+        switch transaction.id.form {
+        case .number(let number): writer.unsigned(number)
+        case .text(let text): writer.text(text)
+        }
         writer.signed(start, from: previous?.transaction.purchaseDate ?? 0)
         writer.signed(version.signedDate, from: start)
         writer.fixed(version.hash)
@@ -50,7 +53,7 @@ extension PurchaseFacts {
             writer.unsigned(texts.number(expiry.subtype))
         }
         if !flags.contains(.sameTexts) {
-            for text in repeated { writer.unsigned(texts.number(text)) }
+            terms.write(to: &writer, &texts)
         }
         if let price = transaction.price { writer.signed(price) }
         if let revocation = transaction.revocationDate { writer.signed(revocation, from: start) }
@@ -67,20 +70,19 @@ extension PurchaseFacts {
         }
     }
 
-    init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
+    convenience init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
         guard let flags = reader.unsigned().map(Flags.init(rawValue:)), Flags.all.isSuperset(of: flags),
             let id = reader.id(isNumber: flags.contains(.numericId)),
             let start = reader.signed(from: previous?.transaction.purchaseDate ?? 0),
             let signed = reader.signed(from: start), let hash = reader.fixed()
         else { return nil }
-        var transaction = Transaction(id: id, purchaseDate: start)
+        var expires: Int64?
         var firstSigned = signed
         var firstUpgraded: Int64?
         var expiry: Expiry?
-        transaction.isUpgraded = flags.contains(.upgraded)
         if flags.contains(.expires) {
-            guard let expires = reader.signed(from: start) else { return nil }
-            transaction.expiresDate = expires
+            guard let date = reader.signed(from: start) else { return nil }
+            expires = date
         }
         if flags.contains(.firstSigned) {
             guard let first = reader.signed(from: signed), first < signed else { return nil }
@@ -96,12 +98,17 @@ extension PurchaseFacts {
             }
             expiry = Expiry(signedDate: date, subtype: subtype)
         }
+        let terms: Terms
         if flags.contains(.sameTexts) {
             guard let previous else { return nil }
-            transaction.takeRepeatedTexts(of: previous.transaction)
+            terms = previous.transaction.terms
         } else {
-            guard transaction.readRepeatedTexts(&reader, texts) else { return nil }
+            guard let read = Terms(&reader, texts) else { return nil }
+            terms = read
         }
+        var transaction = Transaction(id: id, purchaseDate: start, terms)
+        transaction.expiresDate = expires
+        transaction.isUpgraded = flags.contains(.upgraded)
         guard transaction.readRest(&reader, flags, texts) else { return nil }
         self.init(
             transaction, version: Version(signedDate: signed, hash: hash), firstSigned: firstSigned,
@@ -109,46 +116,33 @@ extension PurchaseFacts {
     }
 }
 
-extension Transaction {
-    /// Those that hardly change from one row to the next.
-    fileprivate var repeatedTexts: [Text?] {
-        [
-            type, bundleId, productId, subscriptionGroup, appAccountToken, ownership, revocationType, currency,
-            billingPlan,
-        ]
+extension Terms {
+    fileprivate func write(to writer: inout ByteWriter, _ texts: inout TextTable) {
+        writer.unsigned(texts.number(type))
+        writer.unsigned(texts.number(bundleId))
+        writer.unsigned(texts.number(productId))
+        writer.unsigned(texts.number(subscriptionGroup))
+        writer.unsigned(texts.number(appAccountToken))
+        writer.unsigned(texts.number(ownership))
+        writer.unsigned(texts.number(revocationType))
+        writer.unsigned(texts.number(currency))
+        writer.unsigned(texts.number(billingPlan))
     }
 
-    fileprivate mutating func readRepeatedTexts(_ reader: inout ByteReader, _ texts: [Text]) -> Bool {
+    fileprivate convenience init?(_ reader: inout ByteReader, _ texts: [Text]) {
         guard let type = reader.text(of: texts), let bundleId = reader.text(of: texts),
             let productId = reader.text(of: texts), let group = reader.text(of: texts),
             let token = reader.text(of: texts), let ownership = reader.text(of: texts),
             let revocationType = reader.text(of: texts), let currency = reader.text(of: texts),
             let billingPlan = reader.text(of: texts)
-        else { return false }
-        self.type = type
-        self.bundleId = bundleId
-        self.productId = productId
-        subscriptionGroup = group
-        appAccountToken = token
-        self.ownership = ownership
-        self.revocationType = revocationType
-        self.currency = currency
-        self.billingPlan = billingPlan
-        return true
+        else { return nil }
+        self.init(
+            type: type, bundleId: bundleId, productId: productId, subscriptionGroup: group, appAccountToken: token,
+            ownership: ownership, revocationType: revocationType, currency: currency, billingPlan: billingPlan)
     }
+}
 
-    fileprivate mutating func takeRepeatedTexts(of other: Transaction) {
-        type = other.type
-        bundleId = other.bundleId
-        productId = other.productId
-        subscriptionGroup = other.subscriptionGroup
-        appAccountToken = other.appAccountToken
-        ownership = other.ownership
-        revocationType = other.revocationType
-        currency = other.currency
-        billingPlan = other.billingPlan
-    }
-
+extension Transaction {
     fileprivate mutating func readRest(_ reader: inout ByteReader, _ flags: Flags, _ texts: [Text]) -> Bool {
         if flags.contains(.price) {
             guard let price = reader.signed() else { return false }
@@ -158,6 +152,8 @@ extension Transaction {
             guard let date = reader.signed(from: purchaseDate) else { return false }
             revocationDate = date
         }
+        var offer: Offer?
+        var commitment: Commitment?
         if flags.contains(.offer) {
             guard let type = reader.signed(), let identifier = reader.text(of: texts),
                 let discount = reader.text(of: texts)
@@ -170,6 +166,7 @@ extension Transaction {
             else { return false }
             commitment = Commitment(period: period, of: of, endsAt: end.map { $0 &+ purchaseDate }, price: price)
         }
+        if offer != nil || commitment != nil { particulars = Particulars(offer: offer, commitment: commitment) }
         return true
     }
 }
@@ -191,31 +188,14 @@ extension ByteReader {
         }
     }
 
-    fileprivate mutating func id(isNumber: Bool) -> Text? {
+    fileprivate mutating func id(isNumber: Bool) -> TransactionId? {
         guard isNumber else {
-            guard let text = text(), text.number == nil else { return nil }
-            return text
+            guard let text = text() else { return nil }
+            let id = TransactionId(text)
+            if case .number = id.form { return nil }
+            return id
         }
-        guard let number = unsigned(), number < Text.limitNumber else { return nil }
-        return Text(String(number))
-    }
-}
-
-extension Text {
-    /// Of 19 digits: more may not fit into 64 bits. Apple's ids have up to 18.
-    fileprivate static let limitNumber: UInt64 = 10_000_000_000_000_000_000
-    private static let limitDigits = 19
-
-    /// nil unless it is a number in decimal digits, written as numbers are.
-    fileprivate var number: UInt64? {
-        guard (1...Self.limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
-            return nil
-        }
-        var number: UInt64 = 0
-        for byte in bytes {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-            number = number * 10 + UInt64(byte - UInt8(ascii: "0"))
-        }
-        return number
+        guard let number = unsigned(), number < TransactionId.limitNumber else { return nil }
+        return TransactionId(number: number)
     }
 }

@@ -10,7 +10,6 @@ struct Row: Sendable {
 
     let facts: PurchaseFacts
     let term: Term
-    let product: EntitlementRules.Product
     /// Those that speak of this row and of no newer one, from the oldest to the newest.
     var infos: [RenewalInfo] = []
     /// Without leeway, and as if nothing was refunded. nil: never.
@@ -23,23 +22,22 @@ struct Row: Sendable {
 
     init(_ facts: PurchaseFacts, _ rules: EntitlementRules) {
         self.facts = facts
-        product = rules.product(of: facts.transaction)
         let transaction = facts.transaction
-        let isOneTime = transaction.type.map(Text.oneTimeTypes.contains) ?? false
-        if let expires = transaction.expiresDate, !isOneTime {
-            term = .period(until: expires, isCommitment: transaction.billingPlan == .monthly)
+        if let expires = transaction.expiresDate, !transaction.terms.isOneTime {
+            term = .period(until: expires, isCommitment: transaction.terms.billingPlan == .monthly)
         } else {
-            term = .oneTime(until: product.period.map { adding($0, to: transaction.purchaseDate) })
+            let period = rules.product(of: transaction).period
+            term = .oneTime(until: period.map { adding($0, to: transaction.purchaseDate) })
         }
     }
 
     /// The order of everything: by beginning; the one that was upgraded away from is before the one that took its place.
     func precedes(_ other: Row) -> Bool {
+        if start != other.start { return start < other.start }
         let (left, right) = (transaction, other.transaction)
         let leftUpgrade = left.isUpgraded ? 0 : 1
         let rightUpgrade = right.isUpgraded ? 0 : 1
-        return (left.purchaseDate, leftUpgrade, left.expiresDate ?? 0, left.id)
-            < (right.purchaseDate, rightUpgrade, right.expiresDate ?? 0, right.id)
+        return (leftUpgrade, left.expiresDate ?? 0, left.id) < (rightUpgrade, right.expiresDate ?? 0, right.id)
     }
 
     var isCommitment: Bool { if case .period(_, true) = term { true } else { false } }

@@ -2,14 +2,19 @@
 
 /// Collects texts; its numbers are 1 and up, 0 is none.
 struct TextTable {
+    /// Few texts are compared with each other: that is faster than to hash them. A subscription has about eight.
+    private static let fewTexts = 16
+
     private(set) var texts: [Text] = []
+    /// Of the texts beyond the few.
     private var numbers: [Text: UInt64] = [:]
 
     mutating func number(_ text: Text?) -> UInt64 {
         guard let text else { return 0 }
+        if let place = texts.prefix(Self.fewTexts).firstIndex(of: text) { return UInt64(place + 1) }
         if let number = numbers[text] { return number }
         texts.append(text)
-        numbers[text] = UInt64(texts.count)
+        if texts.count > Self.fewTexts { numbers[text] = UInt64(texts.count) }
         return UInt64(texts.count)
     }
 }

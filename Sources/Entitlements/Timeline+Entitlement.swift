@@ -12,7 +12,8 @@ extension Timeline {
         return Entitlement(
             bundleId: transaction.bundleId, productId: transaction.productId, type: transaction.type,
             subscriptionGroup: transaction.subscriptionGroup, appAccountToken: account(of: row, info),
-            ownership: transaction.ownership, entitlements: row.product.entitlements, state: verdict.state,
+            ownership: transaction.ownership, entitlements: rules.product(of: transaction).entitlements,
+            state: verdict.state,
             reason: verdict.reason, access: verdict.access, accessUntil: verdict.accessUntil, since: row.since,
             autoRenew: renews, pendingProductId: pendingProduct(of: row, info),
             pendingBillingPlan: pendingPlan(of: row, info), priceConsent: priceConsent(info),
@@ -82,7 +83,7 @@ extension Timeline {
 
     // MARK: Failed payments
 
-    private func graceUntil(of row: Row, _ info: RenewalInfo?, _ verdict: Verdict, at instant: Int64) -> Int64? {
+    func graceUntil(of row: Row, _ info: RenewalInfo?, _ verdict: Verdict, at instant: Int64) -> Int64? {
         guard verdict.state == .active || verdict.state == .grace, let info, let grace = row.grace(info),
             instant < grace
         else { return nil }
@@ -90,7 +91,7 @@ extension Timeline {
     }
 
     /// Of a row that is being retried.
-    private func retry(of row: Row, _ verdict: Verdict, at instant: Int64) -> Entitlement.Retry? {
+    func retry(of row: Row, _ verdict: Verdict, at instant: Int64) -> Entitlement.Retry? {
         guard [.active, .grace, .billingRetry].contains(verdict.state), case .period(let expires, _) = row.term,
             let window = rules.retryWindow(isCommitment: row.isCommitment), instant < adding(expires, window)
         else { return nil }

@@ -1,7 +1,7 @@
 // The state function: the first rule that holds decides.
 
 extension Timeline {
-    struct Verdict {
+    struct Verdict: Equatable {
         var state: Entitlement.State
         var reason: Entitlement.Reason?
         /// nil: no end.

@@ -17,7 +17,8 @@ public struct Timeline: Sendable {
     public init?(_ facts: Facts, _ rules: EntitlementRules) {
         guard !facts.purchases.isEmpty else { return nil }
         var rows = Self.newestOfEach(facts.purchases).map { Row($0, rules) }
-        rows.sort { $0.precedes($1) }
+        // They mostly are in order already.
+        if !rows.neighboursSatisfy({ $0.precedes($1) }) { rows.sort { $0.precedes($1) } }
         for info in facts.renewalInfos {
             guard let owner = Self.owner(of: info, among: rows) else { continue }
             rows[owner].infos.append(info)
@@ -37,11 +38,13 @@ public struct Timeline: Sendable {
 
     /// One for each transaction: what was told of it with different dates of purchase is told of one thing.
     private static func newestOfEach(_ purchases: [PurchaseFacts]) -> [PurchaseFacts] {
-        var places: [Text: Int] = [:]
+        // Ids mostly grow with the dates, and then each is there once.
+        if purchases.neighboursSatisfy({ $0.transaction.id < $1.transaction.id }) { return purchases }
+        var places: [TransactionId: Int] = [:]
         var merged: [PurchaseFacts] = []
         for purchase in purchases {
             if let place = places[purchase.transaction.id] {
-                merged[place].merge(purchase)
+                merged[place] = merged[place].merged(with: purchase)
             } else {
                 places[purchase.transaction.id] = merged.count
                 merged.append(purchase)
@@ -109,13 +112,24 @@ public struct Timeline: Sendable {
 
     /// The first instant after this one at which the answer is another although nothing was told; nil: it stays as it is.
     public func nextChange(after instant: Int64) -> Int64? {
-        let answer = entitlement(at: instant)
         var now = instant
         while let boundary = nextBoundary(after: now) {
-            if entitlement(at: boundary) != answer { return boundary }
+            if hasOtherAnswer(at: boundary, than: instant) { return boundary }
             now = boundary
         }
         return nil
+    }
+
+    private func hasOtherAnswer(at instant: Int64, than before: Int64) -> Bool {
+        let place = place(at: before)
+        // Another purchase may say the same; of one purchase the time decides these alone.
+        guard self.place(at: instant) == place else { return entitlement(at: instant) != entitlement(at: before) }
+        let (now, then) = (verdict(at: instant), verdict(at: before))
+        guard now == then else { return true }
+        let row = rows[place]
+        guard let info = info(of: row), row.isRetrying(info) else { return false }
+        return graceUntil(of: row, info, now, at: instant) != graceUntil(of: row, info, then, at: before)
+            || retry(of: row, now, at: instant) != retry(of: row, then, at: before)
     }
 
     /// Between two of these nothing can change: every rule compares the time with one of them.

@@ -32,28 +32,99 @@ public struct Transaction: Sendable, Hashable {
         public var price: Int64?
     }
 
-    public var id: Text
-    public var purchaseDate: Int64
+    public let id: TransactionId
+    public let purchaseDate: Int64
     public var expiresDate: Int64?
-    public var type: Text?
-    public var bundleId: Text?
-    public var productId: Text?
-    public var subscriptionGroup: Text?
-    /// Lower case.
-    public var appAccountToken: Text?
-    public var ownership: Text?
     public var revocationDate: Int64?
-    public var revocationType: Text?
     public var isUpgraded = false
-    public var offer: Offer?
     public var price: Int64?
-    public var currency: Text?
-    public var billingPlan: Text?
-    public var commitment: Commitment?
+    var terms: Terms
+    var particulars: Particulars?
 
-    public init(id: Text, purchaseDate: Int64) {
+    public var type: Text? { terms.type }
+    public var bundleId: Text? { terms.bundleId }
+    public var productId: Text? { terms.productId }
+    public var subscriptionGroup: Text? { terms.subscriptionGroup }
+    /// Lower case.
+    public var appAccountToken: Text? { terms.appAccountToken }
+    public var ownership: Text? { terms.ownership }
+    public var revocationType: Text? { terms.revocationType }
+    public var currency: Text? { terms.currency }
+    public var billingPlan: Text? { terms.billingPlan }
+    public var offer: Offer? { particulars?.offer }
+    public var commitment: Commitment? { particulars?.commitment }
+
+    init(id: TransactionId, purchaseDate: Int64, _ terms: Terms) {
         self.id = id
         self.purchaseDate = purchaseDate
+        self.terms = terms
+    }
+}
+
+/// What hardly changes from one period to the next. Periods share one: hundreds of them are read, moved and compared for every
+/// notification.
+final class Terms: Sendable, Hashable {
+    let type: Text?
+    let bundleId: Text?
+    let productId: Text?
+    let subscriptionGroup: Text?
+    let appAccountToken: Text?
+    let ownership: Text?
+    let revocationType: Text?
+    let currency: Text?
+    let billingPlan: Text?
+    /// As `type` says.
+    let isOneTime: Bool
+
+    init(
+        type: Text? = nil, bundleId: Text? = nil, productId: Text? = nil, subscriptionGroup: Text? = nil,
+        appAccountToken: Text? = nil, ownership: Text? = nil, revocationType: Text? = nil, currency: Text? = nil,
+        billingPlan: Text? = nil
+    ) {
+        self.type = type
+        self.bundleId = bundleId
+        self.productId = productId
+        self.subscriptionGroup = subscriptionGroup
+        self.appAccountToken = appAccountToken
+        self.ownership = ownership
+        self.revocationType = revocationType
+        self.currency = currency
+        self.billingPlan = billingPlan
+        isOneTime = type.map(Text.oneTimeTypes.contains) ?? false
+    }
+
+    static func == (left: Terms, right: Terms) -> Bool {
+        left === right
+            || left.productId == right.productId && left.appAccountToken == right.appAccountToken
+                && left.type == right.type && left.bundleId == right.bundleId
+                && left.subscriptionGroup == right.subscriptionGroup && left.ownership == right.ownership
+                && left.revocationType == right.revocationType && left.currency == right.currency
+                && left.billingPlan == right.billingPlan
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(productId)
+        hasher.combine(appAccountToken)
+    }
+}
+
+/// What few transactions have.
+final class Particulars: Sendable, Hashable {
+    let offer: Transaction.Offer?
+    let commitment: Transaction.Commitment?
+
+    init(offer: Transaction.Offer?, commitment: Transaction.Commitment?) {
+        self.offer = offer
+        self.commitment = commitment
+    }
+
+    static func == (left: Particulars, right: Particulars) -> Bool {
+        left === right || left.offer == right.offer && left.commitment == right.commitment
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(offer)
+        hasher.combine(commitment)
     }
 }
 
@@ -61,7 +132,9 @@ public struct Transaction: Sendable, Hashable {
 ///
 /// The purchase date of a transaction does not change, but nothing promises it. With the date in the key, what is beyond the
 /// limit of a subscription follows from the key alone, whatever came first.
-public struct PurchaseFacts: Sendable, Hashable {
+///
+/// A value, though a class: facts and timelines share what has not changed.
+public final class PurchaseFacts: Sendable, Hashable {
     /// The word of an `EXPIRED`, and when Apple gave it.
     public struct Expiry: Sendable, Hashable, Comparable {
         public var signedDate: Int64
@@ -74,17 +147,17 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// The newest version, and what it says.
-    public private(set) var version: Version
-    public private(set) var transaction: Transaction
+    public let version: Version
+    public let transaction: Transaction
     /// The smallest date that any version was signed at.
-    public private(set) var firstSigned: Int64
+    public let firstSigned: Int64
     /// The same of the versions that are upgraded away from.
-    public private(set) var firstUpgraded: Int64?
+    public let firstUpgraded: Int64?
     /// The greatest that is known.
-    public private(set) var expiry: Expiry?
+    public let expiry: Expiry?
 
     /// As one notification tells it.
-    init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
+    convenience init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
         self.init(
             transaction, version: version, firstSigned: version.signedDate,
             firstUpgraded: transaction.isUpgraded ? version.signedDate : nil, expiry: expiry)
@@ -101,15 +174,22 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// Every member is a minimum or a maximum, so that order and repetition do not matter.
-    mutating func merge(_ other: PurchaseFacts) {
-        if version < other.version {
-            version = other.version
-            transaction = other.transaction
-        }
-        firstSigned = min(firstSigned, other.firstSigned)
-        firstUpgraded = [firstUpgraded, other.firstUpgraded].compactMap { $0 }.min()
-        expiry = [expiry, other.expiry].compactMap { $0 }.max()
+    func merged(with other: PurchaseFacts) -> PurchaseFacts {
+        let newest = version < other.version ? other : self
+        return PurchaseFacts(
+            newest.transaction, version: newest.version, firstSigned: min(firstSigned, other.firstSigned),
+            firstUpgraded: [firstUpgraded, other.firstUpgraded].compactMap { $0 }.min(),
+            expiry: [expiry, other.expiry].compactMap { $0 }.max())
     }
+
+    public static func == (left: PurchaseFacts, right: PurchaseFacts) -> Bool {
+        left === right
+            || left.version == right.version && left.firstSigned == right.firstSigned
+                && left.firstUpgraded == right.firstUpgraded && left.expiry == right.expiry
+                && left.transaction == right.transaction
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
     /// By the key, which is what the limit counts by.
     func precedes(_ other: PurchaseFacts) -> Bool {

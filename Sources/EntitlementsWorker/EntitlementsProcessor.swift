@@ -56,6 +56,9 @@ public final class EntitlementsProcessor: Processor {
             throw ProcessFailure("no_notification", "a notification has a key and a value")
         }
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
+        guard json.kind(of: json.root) == .object else {
+            throw ProcessFailure("json", "the value of a notification is an object")
+        }
         let reading = NotificationReading(json)
         if reading.hasUnusableTransaction { metrics.unusable.add() }
         // Much that Apple tells is of no subscription: tests, summaries, tokens of purchases elsewhere.
@@ -115,14 +118,15 @@ public final class EntitlementsProcessor: Processor {
 
     private func tell(_ record: EntitlementRecord, _ now: Standing, since told: Standing?, _ turn: Turn) {
         let key = record.originalTransactionId.bytes
-        turn.emit(Output.entitlements, key: key.span, value: record.value.span)
+        let accountValue = record.accountValue
+        turn.emit(Output.entitlements, key: key.span, value: record.value(accountValue: accountValue).span)
         for event in now.events(since: told, told: record.cause?.signedDate ?? record.asOf) {
             let value = event.value(id: turn.nextID, record: record, before: told?.entitlement)
             turn.emit(Output.events, key: key.span, value: value.span)
         }
         let account = now.entitlement.appAccountToken
         if let old = told?.entitlement.appAccountToken, old != account { bind(old, key, nil, turn) }
-        if let account { bind(account, key, record.accountValue, turn) }
+        if let account { bind(account, key, accountValue, turn) }
     }
 
     /// nil: the account has the subscription no longer.

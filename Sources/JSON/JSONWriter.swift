@@ -51,13 +51,17 @@ public struct JSONWriter {
     @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
         if isNegative { bytes.append(UInt8(ascii: "-")) }
-        let first = bytes.count
-        var rest = magnitude
-        repeat {
-            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
-        } while rest > 0
-        bytes[first...].reverse()
+        // 20 digits at most, the last one first.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var first = digits.count
+            var rest = magnitude
+            repeat {
+                first -= 1
+                digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            } while rest > 0
+            bytes.append(contentsOf: digits[first...])
+        }
     }
 
     public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
@@ -164,7 +168,7 @@ public struct JSONWriter {
         // Nearly always nothing is to be escaped: the text goes over in one piece. Of a string that has no bytes of its own
         // (none that is made on Linux) `nil` comes back.
         let isCopied = text.utf8.withContiguousStorageIfAvailable { text in
-            guard !text.contains(where: Self.needsEscape) else { return false }
+            guard !Self.needsEscape(text) else { return false }
             bytes.append(contentsOf: text)
             return true
         }
@@ -175,9 +179,31 @@ public struct JSONWriter {
     private mutating func quote(_ text: Span<UInt8>) {
         bytes.append(UInt8(ascii: "\""))
         text.withUnsafeBufferPointer { text in
-            if text.contains(where: Self.needsEscape) { escape(text) } else { bytes.append(contentsOf: text) }
+            if Self.needsEscape(text) { escape(text) } else { bytes.append(contentsOf: text) }
         }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Whether any byte does. Eight at a time: names and texts are most of what is written.
+    private static func needsEscape(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        let bytes = UnsafeRawBufferPointer(text)
+        let (ones, tops) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
+        /// The top bit of each byte that is zero; of those behind the first one perhaps more.
+        func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
+        var place = 0
+        while place + 8 <= bytes.count {
+            let word = bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+            let isBelowSpace = (word &- ones &* 0x20) & ~word & tops
+            let isMark =
+                zeros(word ^ ones &* UInt64(UInt8(ascii: "\""))) | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
+            if isBelowSpace | isMark != 0 { return true }
+            place += 8
+        }
+        while place < bytes.count {
+            if needsEscape(bytes[place]) { return true }
+            place += 1
+        }
+        return false
     }
 
     private static func needsEscape(_ byte: UInt8) -> Bool {

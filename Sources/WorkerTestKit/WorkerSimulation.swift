@@ -26,7 +26,8 @@ public final class WorkerSimulation {
         public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
     }
 
-    public let processor: any Processor
+    /// Another one, of the same definition but for its rules, is that of the lives that begin after.
+    public var processor: any Processor
     public let log: MemoryLog
     public let clock: MemoryLog.Clock
     public let processes: [Process]

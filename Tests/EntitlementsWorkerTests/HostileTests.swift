@@ -207,6 +207,8 @@ private let absurdValues = [
         #expect(slices[11] < slices[9] * 3, "\(slices)")
         let last = try #require(try target.values(.entitlements).last)
         #expect(last["runsTruncated"] == .bool(true) && last["runs"]?.array?.count == 100)
-        print("1,200 transactions of one subscription, by hundreds: \(slices); largest record \(try target.largest()) bytes")
+        print(
+            "1,200 transactions of one subscription, by hundreds: \(slices); largest record \(try target.largest()) bytes"
+        )
     }
 }

@@ -149,6 +149,6 @@ private struct Renewal {
         }
         let all = events.values.reduce(0) { $0 + $1.count }
         #expect(news < all / 20, "\(news) of \(all) events are no history")
-        #expect(truth.unjudged(clock: now) < truth.subscriptionCount / 5)
+        #expect(truth.moving(until: now) < truth.subscriptionCount / 5)
     }
 }

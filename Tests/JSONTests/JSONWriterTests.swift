@@ -34,6 +34,24 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
             text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")
     }
 
+    /// Texts are looked through eight bytes at a time.
+    @Test func `finds what is to be escaped at every place, as text and as bytes`() {
+        for length in 1...20 {
+            for place in 0..<length {
+                for byte in UInt8.min..<0x80 {
+                    var bytes = [UInt8](repeating: UInt8(ascii: "z"), count: length)
+                    bytes[place] = byte
+                    let isSpecial = byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+                    let written = text { $0.string(utf8: bytes) }
+                    #expect(written == text { $0.string(String(decoding: bytes, as: UTF8.self)) })
+                    #expect((written.utf8.count > length + 2) == isSpecial, "\(bytes)")
+                }
+            }
+        }
+        #expect(text { $0.integer(Int64.min) } == "-9223372036854775808")
+        #expect(text { $0.integer(UInt64.max) } == "18446744073709551615")
+    }
+
     @Test func `writes every character so that another reader gets it back`() throws {
         let all = String(String.UnicodeScalarView((0...0x2ff).map { Unicode.Scalar($0)! }))
         var writer = JSONWriter()

@@ -3,6 +3,7 @@ import Contract
 import Crypto
 import JSON
 import Records
+import Schemas
 import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

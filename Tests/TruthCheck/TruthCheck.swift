@@ -17,6 +17,8 @@ public struct TruthCheck: Sendable {
         var intervals: [Interval]
     }
 
+    private static let day: Int64 = 86_400_000
+
     public struct Unreadable: Error {
         public let line: String
     }
@@ -59,8 +61,11 @@ public struct TruthCheck: Sendable {
     /// - Parameters:
     ///   - entitlements: the last value of each key.
     ///   - accounts: the last value of each key, those gone that ended with a tombstone.
-    ///   - clock: the partitions' at the end: not before that of the simulation. What comes by time between the two is not judged.
-    public func wrong(entitlements: [String: JSONValue], accounts: [String: JSONValue], clock: Int64) -> [String] {
+    ///   - clock: the partitions', to `margin`: not before the end of the simulation. Of what time changes between the two only
+    ///     access is judged.
+    public func wrong(entitlements: [String: JSONValue], accounts: [String: JSONValue], clock: Int64, margin: Int64 = 0)
+        -> [String]
+    {
         var wrong: [String] = []
         for id in entitlements.keys.sorted() where subscriptions[id] == nil { wrong.append("\(id): nobody bought it") }
         for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
@@ -68,15 +73,21 @@ public struct TruthCheck: Sendable {
                 wrong.append("\(id): it has no record")
                 continue
             }
-            if moves(subscription, until: clock) { continue }
+            if moves(subscription, until: clock + margin) {
+                let expected = hasAccess(id, at: clock, margin: margin)
+                if let expected, record["access"] != .bool(expected) {
+                    wrong.append("\(id): access is not \(expected)")
+                }
+                continue
+            }
             wrong += Self.differences(of: record, from: subscription.final).map { "\(id): \($0)" }
             wrong += accessFaults(of: record, subscription).map { "\(id): \($0)" }
         }
         return wrong + accountFaults(accounts, entitlements)
     }
 
-    /// Those that `wrong` does not judge, because time changes them between the simulation's end and `clock`.
-    public func unjudged(clock: Int64) -> Int { subscriptions.values.count { moves($0, until: clock) } }
+    /// Those that time changes between the simulation's end and `clock`.
+    public func moving(until clock: Int64) -> Int { subscriptions.values.count { moves($0, until: clock) } }
 
     /// How many changes by time alone the truth has there, the leeway's end counted as one.
     public func edges(of id: String, from: Int64, to: Int64) -> Int {
@@ -84,7 +95,11 @@ public struct TruthCheck: Sendable {
     }
 
     private func edges(of subscription: Subscription) -> [Int64] {
-        subscription.intervals.flatMap { [$0.from, $0.until, $0.until.map { $0 + leeway }] }.compactMap(\.self)
+        let edges = subscription.intervals.flatMap { [$0.from, $0.until, $0.until.map { $0 + leeway }] }.compactMap(
+            \.self)
+        guard subscription.final["state"] == .string("billing_retry") else { return edges }
+        // And when Apple stops trying: by 60 days, of commitments 90.
+        return edges + subscription.intervals.compactMap(\.until).flatMap { [$0 + 60 * Self.day, $0 + 90 * Self.day] }
     }
 
     private func moves(_ subscription: Subscription, until clock: Int64) -> Bool {
@@ -155,7 +170,8 @@ public struct TruthCheck: Sendable {
 
     /// Whether the truth gives access then. nil: so near to a change that what was not told yet may decide, or in the leeway.
     func hasAccess(_ id: String, at instant: Int64, margin: Int64) -> Bool? {
-        guard let intervals = subscriptions[id]?.intervals else { return nil }
+        guard let subscription = subscriptions[id], subscription.final["state"] != .null else { return nil }
+        let intervals = subscription.intervals
         let edges = intervals.flatMap { [$0.from, $0.until] }.compactMap { $0 }
         if edges.contains(where: { abs($0 - instant) < margin }) { return nil }
         if intervals.contains(where: { $0.contains(instant) }) { return true }

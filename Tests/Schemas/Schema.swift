@@ -1,20 +1,20 @@
 import Foundation
-import JSON
+public import JSON
 
 /// As much of JSON Schema as the files in deploy/schemas use; an unknown keyword is a problem, so that none is passed over.
-struct Schema {
+public struct Schema {
     private let root: JSONValue
 
-    init(_ name: String) throws {
+    public init(_ name: String) throws {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../deploy/schemas/\(name).schema.json").standardized
         root = try JSONValue.read(Array(Data(contentsOf: path)))
     }
 
-    var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
-    var properties: Set<String> { Set(root["properties"]?.object?.members.map(\.name) ?? []) }
+    public var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
+    public var properties: Set<String> { Set(root["properties"]?.object?.members.map(\.name) ?? []) }
 
-    func problems(of value: JSONValue) -> [String] { problems(of: value, by: root, at: "$") }
+    public func problems(of value: JSONValue) -> [String] { problems(of: value, by: root, at: "$") }
 
     private func problems(of value: JSONValue, by schema: JSONValue, at place: String) -> [String] {
         (schema.object?.members ?? []).flatMap { problems(of: value, by: $0.name, $0.value, at: place) }
@@ -44,6 +44,10 @@ struct Schema {
             guard let object = value.object else { return [] }
             return (rule.object?.members ?? []).flatMap { member in
                 object[member.name].map { problems(of: $0, by: member.value, at: "\(place).\(member.name)") } ?? []
+            }
+        case "items":
+            return (value.array ?? []).enumerated().flatMap { index, element in
+                problems(of: element, by: rule, at: "\(place)[\(index)]")
             }
         case "oneOf":
             let fitting = (rule.array ?? []).filter { problems(of: value, by: $0, at: place).isEmpty }

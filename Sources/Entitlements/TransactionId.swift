@@ -1,0 +1,76 @@
+// The id of a transaction.
+
+/// Apple's are numbers, which take no memory of their own here; any other text is one, too. In the order of their bytes.
+public struct TransactionId: Sendable, Hashable {
+    enum Form: Sendable, Hashable {
+        case number(UInt64)
+        case text(Text)
+    }
+
+    /// Of 19 digits: more may not fit into 64 bits. Apple's ids have up to 18.
+    static let limitNumber: UInt64 = 10_000_000_000_000_000_000
+    private static let limitDigits = 19
+
+    let form: Form
+
+    /// Below `limitNumber`.
+    init(number: UInt64) { form = .number(number) }
+
+    public init(_ text: Text) { self.init(text.bytes.span, elseText: text) }
+
+    init(_ bytes: Span<UInt8>) { self.init(bytes, elseText: nil) }
+
+    private init(_ bytes: Span<UInt8>, elseText text: Text?) {
+        if let number = Self.number(bytes) {
+            form = .number(number)
+        } else {
+            form = .text(text ?? bytes.withUnsafeBufferPointer { Text(Array($0)) })
+        }
+    }
+
+    /// nil unless it is a number in decimal digits, written as numbers are.
+    private static func number(_ bytes: Span<UInt8>) -> UInt64? {
+        guard (1...limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
+            return nil
+        }
+        var number: UInt64 = 0
+        for index in bytes.indices {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) else { return nil }
+            number = number * 10 + UInt64(bytes[index] - UInt8(ascii: "0"))
+        }
+        return number
+    }
+
+    public var text: Text {
+        switch form {
+        case .number(let number): Text(String(number))
+        case .text(let text): text
+        }
+    }
+}
+
+extension TransactionId: Comparable {
+    public static func < (left: TransactionId, right: TransactionId) -> Bool {
+        if case .number(let left) = left.form, case .number(let right) = right.form,
+            digits(left) == digits(right)
+        {
+            return left < right
+        }
+        return left.text < right.text
+    }
+
+    private static func digits(_ number: UInt64) -> Int {
+        var rest = number / 10
+        var count = 1
+        while rest > 0 {
+            rest /= 10
+            count += 1
+        }
+        return count
+    }
+}
+
+extension TransactionId: ExpressibleByStringLiteral, CustomStringConvertible {
+    public init(stringLiteral value: String) { self.init(Text(value)) }
+    public var description: String { text.description }
+}
