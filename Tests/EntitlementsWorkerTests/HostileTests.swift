@@ -165,15 +165,16 @@ private let absurdValues = [
         let unreadable: [[UInt8]] = [
             [], Array("{".utf8), Array("[]x".utf8), [0xff, 0xfe],
             Array("{\"a\":\"".utf8) + [0xc3, 0x28] + Array("\"}".utf8),
-            Array("{\"future\":\(deep)}".utf8), Array(notification([]).utf8.dropLast()),
+            Array("{\"future\":\(deep)}".utf8), Array(notification([]).utf8.dropLast()), Array("[]".utf8),
+            Array("1".utf8), Array("\"x\"".utf8), Array("null".utf8),
         ]
         for bytes in unreadable { try target.feed(bytes) }
         try target.feed(nil as [UInt8]?)
         try target.feed(Array(notification([]).utf8), key: nil)
         try target.feed(Array(notification([]).utf8), key: [0xff, 0x00, 0xfe])
-        // JSON, and nothing of a subscription.
-        for text in ["[]", "1", "\"x\"", "null", "{}", "{\"transaction\":7}"] { try target.feed(Array(text.utf8)) }
-        try target.feed([])
+        // Of no subscription, as much is that Apple tells.
+        for text in ["{}", "{\"transaction\":7}"] { try target.feed(Array(text.utf8)) }
+        try target.feed([(String, String)]())
         try target.work()
         let letters = try target.letters()
         #expect(letters.count { $0 == "json" } == unreadable.count)
@@ -181,6 +182,30 @@ private let absurdValues = [
         #expect(letters.count { $0 == "key" } == 1)
         #expect(letters.count == unreadable.count + 3, "\(letters)")
         #expect(try target.values(.entitlements).count == 1)
+    }
+
+    /// Apple signs no such texts; what it signs must not stop the others.
+    @Test func `puts aside what would make a state too large to be kept, and works on`() throws {
+        let target = try Target()
+        for number in 0..<150 {
+            let texts =
+                ["transaction.transactionId", "transaction.productId", "transaction.offerIdentifier"]
+                + ["transaction.subscriptionGroupIdentifier", "transaction.currency", "renewalInfo.autoRenewProductId"]
+                + ["renewalInfo.appAccountToken", "transaction.billingPlanType"]
+            let start = 1_000_000_000_000 + Int64(number) * StoreLog.day
+            let dates = [
+                ("transaction.purchaseDate", "\(start)"), ("transaction.expiresDate", "\(start + StoreLog.day)"),
+                ("transaction.signedDate", "\(start)"), ("renewalInfo.signedDate", "\(start)"),
+                ("renewalInfo.autoRenewStatus", "0"), ("transaction.offerType", "2"),
+            ]
+            try target.feed(
+                dates + texts.map { ($0, "\"\($0)-\(number)-" + String(repeating: "t", count: 980) + "\"") })
+        }
+        try target.feed([(String, String)](), key: "3000")
+        try target.work()
+        let letters = try target.letters()
+        #expect(!letters.isEmpty && letters.allSatisfy { $0 == "too_large" }, "\(letters)")
+        #expect(try target.values(.entitlements).last?["originalTransactionId"] == .string("3000"))
     }
 
     /// Each of them costs time in proportion to what is kept, so there must be a limit to that.
