@@ -66,13 +66,18 @@ let roles: [Target] = [
     .target(
         name: "EntitlementsWorker",
         dependencies: ["Contract", "Entitlements", "JSON", "Log", "Runtime", "Telemetry"]),
+    .target(
+        name: "ReadAPI",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Platform", "Service", "Store", "Telemetry",
+        ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "Records",
-            "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Platform", "ReadAPI",
+            "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -92,7 +97,7 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
-    .target(name: "Schemas", dependencies: ["JSON"], path: "Tests/Schemas"),
+    .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
@@ -134,7 +139,9 @@ let tests: [Target] = [
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(
         name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
-    .testTarget(name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON"]),
+    .testTarget(
+        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Simulation"],
+        exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
@@ -159,6 +166,13 @@ let tests: [Target] = [
             "TestTraits",
         ]),
     .testTarget(
+        name: "ReadAPITests",
+        dependencies: [
+            "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Platform",
+            "ReadAPI",
+            "Service", "Store", "Telemetry", "TestTraits",
+        ]),
+    .testTarget(
         name: "ClockTests",
         dependencies: ["Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "Platform", "Records", "Telemetry"]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
@@ -179,10 +193,10 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit",
-            "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime", "Settings", "Simulation", "Telemetry",
-            "WorkerTestKit", "perennial",
-        ]),
+            "AppStore", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
+            "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime",
+            "Settings", "Simulation", "Telemetry", "WorkerTestKit", "perennial",
+        ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]
 
@@ -218,9 +232,9 @@ let package = Package(
         .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
-        // Measured by Tests/Benchmarks.
-        .library(name: "RenewalsExample", targets: ["RenewalsExample"]),
+        // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
+        .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),
         // Preloaded into programs under test; a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -31,7 +31,7 @@ public enum SettingTable {
     // MARK: Apps and verification
 
     static let apps = setting(
-        "apps", .path, for: .verifiers + .runWorkers + [.promote],
+        "apps", .path, for: .verifiers + .runWorkers + [.promote, .inspect],
         "JSON file of the apps, their Apple ids, entitlements and periods.")
     static let verifyRoots = setting(
         "verify.roots", .list(of: .path), for: .verifiers,
@@ -110,7 +110,7 @@ public enum SettingTable {
     static let entitlementsLeeway = setting(
         // Apple's own longest grace period is 28 days.
         "entitlements.leeway.ms", default: "3600000", note: "60000 in sandbox", .integer(0...28 * 86_400_000),
-        for: [.entitlements, .replay, .promote],
+        for: [.entitlements, .replay, .promote, .inspect],
         "Time after the end of a period in which access lasts although the renewal's word has not come.")
     static let churnZone = setting(
         "churn.zone", default: "UTC", .zone, for: [.churn, .replay, .promote], "Time zone of the day buckets.")

@@ -73,6 +73,9 @@ public struct Names: Sendable, Hashable {
     /// The group whose members divide the ticking of partitions. Its members are dynamic: they have no instance ids.
     public var clockGroup: String { "\(prefix).\(environment.rawValue).clock" }
 
+    /// Who the read API is to Kafka, where the group is only looked up, and its part of `state.directory`.
+    public var apiGroup: String { "\(prefix).\(environment.rawValue).api" }
+
     /// Who one thread of one replica is, as transactional id and as group instance id: after a restart the same, so that it
     /// fences its predecessor. Two processes with one slot would fence each other for ever.
     public func identity(_ worker: Worker, slot: Int, thread: Int) -> String { "\(group(worker)).\(slot)-\(thread)" }

@@ -1,6 +1,6 @@
 // What the worker keeps of a subscription.
 
-import Entitlements
+public import Entitlements
 
 /// The facts, and what was last told of them. As bytes: sequence, asOf, facts.
 struct EntitlementsState {
@@ -36,5 +36,17 @@ struct EntitlementsState {
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
         Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) })
+    }
+}
+
+extension EntitlementsProcessor {
+    /// What the worker keeps of a subscription whose newest value had this `sequence` and `asOf`: for who fills a state, as
+    /// benchmarks do.
+    public static func state(of facts: Facts, sequence: Int64, asOf: Int64) -> [UInt8] {
+        var state = EntitlementsState()
+        state.sequence = sequence
+        state.asOf = asOf
+        state.facts = facts
+        return state.bytes
     }
 }

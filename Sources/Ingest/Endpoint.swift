@@ -72,7 +72,7 @@ public final class Endpoint: HTTPHandler {
             response.headers.add("Allow", "POST")
             return response
         }
-        if path == .usage, !bears(configuration.usageToken ?? "", head.headers) {
+        if path == .usage, !head.headers.bear(configuration.usageToken ?? "") {
             var response = refuse(.unauthorized, 401)
             response.headers.add("WWW-Authenticate", "Bearer")
             return response

@@ -90,22 +90,8 @@ final class FrontDoor: ServicePart {
                 ["connections": .integer(max(possible, 64)), "wanted": .integer(wanted)])
         }
         configuration.maxConnections = max(64, min(wanted, possible))
-        configuration.refusal = Self.refusal
+        configuration.refusal = HTTPResponse.refusalInJSON
         return configuration
-    }
-
-    /// What the server itself refuses, in the form of all other refusals.
-    static let refusal: @Sendable (Int, String) -> HTTPResponse = { status, _ in .error(status, code(status)) }
-
-    private static func code(_ status: Int) -> String {
-        switch status {
-        case 408: "timed_out"
-        case 413: "too_large"
-        case 431: "head_too_large"
-        case 500: "internal"
-        case 503: "unavailable"
-        default: "bad_request"
-        }
     }
 
     private func doChores(_ server: HTTPServer) {

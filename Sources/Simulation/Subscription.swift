@@ -223,9 +223,9 @@ final class Subscription {
         words.reason = reason
     }
 
-    /// What Apple's tardiness must not cost the customer.
+    /// What Apple's tardiness must not cost the customer. Who had no access any more, after a refund, waits for the renewal.
     func bridge(from end: Int64, until start: Int64) {
-        guard let last = intervals.last else { return }
+        guard let last = intervals.last, last.until == end else { return }
         intervals.append(
             AccessInterval(
                 from: end, until: start, productId: last.productId, transactionId: last.transactionId, rule: .leeway,

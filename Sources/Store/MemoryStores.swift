@@ -115,6 +115,17 @@ final class MemoryStore: PartitionStore {
         return true
     }
 
+    func scan(
+        _ prefix: Span<UInt8>, _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool
+    ) throws(StoreFault) {
+        let prefix = prefix.withUnsafeBytes { Array($0) }
+        let found = try access(.read) { partition in
+            partition.contents.values.filter { $0.key.starts(with: prefix) }
+                .sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        }
+        for (key, value) in found where !take(key.span, value.span) { return }
+    }
+
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
         try access(.timers) { $0.contents.timers.entries(after: last, dueBy: moment, limit: limit) }
     }

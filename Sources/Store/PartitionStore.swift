@@ -52,6 +52,9 @@ public protocol PartitionStore: AnyObject {
     func note() throws(StoreFault) -> [UInt8]?
     /// Puts the value of `key` into `value`, whose old bytes go. False: there is none.
     func read(_ key: Span<UInt8>, into value: inout [UInt8]) throws(StoreFault) -> Bool
+    /// Hands over what has a key that begins with `prefix`, in the order of the keys' bytes, until `take` is false. Nothing of the
+    /// store may be called in there.
+    func scan(_ prefix: Span<UInt8>, _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool) throws(StoreFault)
     /// At most `limit` timers that are due by then, in order, beginning behind `last`.
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry]
     /// The due time of the first timer there is.

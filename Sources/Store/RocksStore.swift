@@ -70,6 +70,19 @@ final class RocksStore: PartitionStore {
         return true
     }
 
+    func scan(
+        _ prefix: Span<UInt8>, _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool
+    ) throws(StoreFault) {
+        let start = [KeySpace.value] + prefix.withUnsafeBytes { Array($0) }
+        _ = try scan(from: start, to: KeySpace.end(ofPrefix: start)) { key, iterator in
+            var count = 0
+            let value = rocksdb_iter_value(iterator, &count)
+            return take(
+                Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: key.dropFirst())),
+                Span(_unsafeBytes: UnsafeRawBufferPointer(start: value, count: count)))
+        }
+    }
+
     // MARK: Timers
 
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
@@ -84,7 +97,7 @@ final class RocksStore: PartitionStore {
         }
         var entries: [TimerEntry] = []
         let end = TimerKey.end(dueBy: moment)
-        let first = try scan(from: start, to: end) { bytes in
+        let first = try scan(from: start, to: end) { bytes, _ in
             guard let entry = TimerKey.entry(bytes) else { return nil }
             entries.append(entry)
             return entries.count < limit
@@ -96,7 +109,7 @@ final class RocksStore: PartitionStore {
     func firstTimer() throws(StoreFault) -> Int64? {
         if let known = floor.knownFirst { return known }
         let end = [KeySpace.end]
-        let first = try scan(from: floor.bytes, to: end) { TimerKey.due($0) == nil ? nil : false }
+        let first = try scan(from: floor.bytes, to: end) { bytes, _ in TimerKey.due(bytes) == nil ? nil : false }
         settle(first, before: end)
         return floor.knownFirst ?? nil
     }
@@ -105,10 +118,10 @@ final class RocksStore: PartitionStore {
         if let first { floor.found(first) } else { floor.foundNone(before: end) }
     }
 
-    /// Hands each key of the range to `take` until that is false; nil from it: the key makes no sense.
+    /// Hands each key of the range, and what stands on it, to `take` until that is false; nil from it: the key makes no sense.
     /// - Returns: the first key.
     private func scan(
-        from start: [UInt8], to end: [UInt8], _ take: (UnsafeRawBufferPointer) -> Bool?
+        from start: [UInt8], to end: [UInt8], _ take: (UnsafeRawBufferPointer, _ iterator: OpaquePointer) -> Bool?
     ) throws(StoreFault) -> [UInt8]? {
         precondition(isOpen, "a closed store is not used")
         start.withUnsafeBytes { keys.hold($0) }
@@ -122,7 +135,7 @@ final class RocksStore: PartitionStore {
             var count = 0
             let key = UnsafeRawBufferPointer(start: rocksdb_iter_key(iterator, &count), count: count)
             if first == nil { first = Array(key) }
-            guard let wantsMore = take(key) else {
+            guard let wantsMore = take(key, iterator) else {
                 throw StoreFault("scan", path: path, rocks: "Corruption: a key of \(count) bytes is no timer")
             }
             if !wantsMore { return first }

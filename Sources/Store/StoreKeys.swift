@@ -6,6 +6,15 @@ enum KeySpace {
     static let value: UInt8 = 1
     static let timer: UInt8 = 2
     static let end: UInt8 = 3
+
+    /// Behind every key that begins with these bytes, and before all others. They begin with what says which kind of key it is,
+    /// so that there is something to count up.
+    static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {
+        var end = prefix
+        while end.last == 0xff { end.removeLast() }
+        end[end.count - 1] += 1
+        return end
+    }
 }
 
 /// Timers as keys: `timer`, due time (8 bytes, big-endian, sign flipped so that times before 1970 come first), key with

@@ -26,9 +26,10 @@ let package = Package(
                 .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
+                .product(name: "ReadAPI", package: "perennial"),
                 .product(name: "Store", package: "perennial"),
                 .product(name: "Worker", package: "perennial"),
-                .product(name: "RenewalsExample", package: "perennial"),
+                .product(name: "EntitlementsWorker", package: "perennial"),
                 // Not linked: built beside it, to be started.
                 .product(name: "perennial", package: "perennial"),
             ],

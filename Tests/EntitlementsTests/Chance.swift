@@ -42,15 +42,28 @@ func notifications(_ count: Int, _ chance: inout Chance) -> [String] {
             row = bought(
                 "\(number)", d(30 * (number - 1)) + chance.below(3), d(30 * number) + chance.below(3), signed: signed,
                 extra)
-        default: row = once("\(number)", d(30 * number))
+        default:
+            row = once(
+                "\(number)", d(30 * number),
+                type: chance.of("Non-Consumable", "Non-Renewing Subscription", "A New Type"),
+                product: chance.of("pro", "season"), extra.contains("productId") ? "" : extra)
         }
         var info: [String] = []
         if chance.yes(30) { info.append("'isInBillingRetryPeriod':\(chance.of("true", "false"))") }
         if chance.yes(20) { info.append("'gracePeriodExpiresDate':\(d(30 * number + chance.below(20)))") }
         if chance.yes(20) { info.append("'expirationIntent':\(1 + chance.below(5))") }
-        if chance.yes(20) { info.append("'commitmentInfo':{'commitmentAutoRenewStatus':\(chance.below(2))}") }
+        if chance.yes(20) {
+            let product = chance.yes(50) ? ",'commitmentAutoRenewProductId':'lite'" : ""
+            let plan = chance.yes(50) ? ",'commitmentRenewalBillingPlanType':'BILLED_UPFRONT'" : ""
+            info.append("'commitmentInfo':{'commitmentAutoRenewStatus':\(chance.below(2))\(product)\(plan)}")
+        }
+        if chance.yes(20) { info.append("'renewalPrice':\(chance.below(9000)),'appAccountToken':'U'") }
+        if chance.yes(20) {
+            info.append("'autoRenewProductId':'\(chance.of("pro", "lite"))','renewalBillingPlanType':'MONTHLY'")
+        }
         let renews = renewal(
-            Int(chance.below(4) == 0 ? 0 : 1), at: d(30 * number), signed: signed, info.joined(separator: ","))
+            Int(chance.below(4) == 0 ? 0 : 1), at: chance.yes(90) ? d(30 * number) : nil, signed: signed,
+            info.joined(separator: ","))
         return told(
             chance.of("DID_RENEW", "EXPIRED", "A"), chance.of(nil, "VOLUNTARY", "BILLING_RETRY"), at: signed,
             chance.yes(85) ? row : nil, chance.yes(70) ? renews : nil,

@@ -67,6 +67,25 @@ import Testing
         #expect(weeks.purchases.count == 260 && weeks.encoded.count < 16_384)
     }
 
+    /// A commitment has more to say in every month, and fails as often.
+    @Test func `take less than 4 KiB for five years of a commitment`() throws {
+        let months = try facts(
+            (0..<60 as Range<Int64>).flatMap { number -> [String] in
+                let start = d(0) + number * 30 * 24 * hour
+                let end = start + 30 * 24 * hour
+                let row = bought(
+                    "\(2_000_000_123_456_789 + number * 7_654_321)", start, end,
+                    signed: start - 3_000_000 + number * 17,
+                    "'subscriptionGroupIdentifier':'21430000','appAccountToken':'0f8fad5b-d9cb-469f-a165-70867728950e',"
+                        + "'price':9990,'currency':'EUR','billingPlanType':'MONTHLY','commitmentInfo':{"
+                        + "'billingPeriodNumber':\(number % 12 + 1),'totalBillingPeriods':12,"
+                        + "'commitmentExpiresDate':\(d(360 * (1 + number / 12))),'commitmentPrice':119880}")
+                return [told("DID_RENEW", at: start, row, committed(1, at: end))]
+                    + (number % 10 == 9 ? [told("DID_FAIL_TO_RENEW", at: end, nil, failing(end))] : [])
+            })
+        #expect(months.purchases.count == 60 && months.renewalInfos.count >= 6 && months.encoded.count < 4096)
+    }
+
     @Test func `grow with a longer life up to the limit of rows, and no further`() throws {
         #expect(try subscription(1_100, days: 7).encoded.count < 48 << 10)
         #expect(try subscription(1_000, days: 7).encoded.count < 48 << 10)

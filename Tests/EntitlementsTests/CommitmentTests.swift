@@ -137,8 +137,11 @@ import Testing
     }
 
     @Test func `has no claim for what was not paid (E.6 15)`() throws {
-        let over = told("EXPIRED", "BILLING_RETRY", at: d(120), month(1), status: 2)
-        #expect(try timeline(start, failed, over).entitlement(at: d(120)).renewalPrice == nil)
+        let over = told(
+            "EXPIRED", "BILLING_RETRY", at: d(120), month(1, "'price':10000"),
+            renewal(0, at: d(30), "'expirationIntent':2,'renewalPrice':10000"), status: 2)
+        let answer = try timeline(start, failed, over).entitlement(at: d(120))
+        #expect(answer.renewalPrice == nil && answer.price == 10_000 && answer.commitment?.price == 120_000)
     }
 
     @Test func `tells its monthly price and what the whole of it costs (E.6 16, seed 002)`() throws {

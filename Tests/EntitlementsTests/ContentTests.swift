@@ -85,6 +85,27 @@ import Testing
         #expect(issues(known.runs, at: date(2026, 4, 3)) == [3, 4])
     }
 
+    @Test func `is counted from the dates of the rows, never from a duration (E.8 6, seed 004)`() throws {
+        // A free week, then a month of which Apple gave away ten days more: neither is a month long.
+        let records = [
+            told("SUBSCRIBED", "INITIAL_BUY", at: d(0), bought("1", d(0), d(7), "'offerType':1"), renewal(1, at: d(7))),
+            told("DID_RENEW", at: d(7), bought("2", d(7), d(37)), renewal(1, at: d(37))),
+            told("RENEWAL_EXTENDED", at: d(20), bought("2", d(7), d(47)), renewal(0, at: d(47))),
+        ]
+        let runs = try #require(Timeline(try facts(records), rules())).entitlement(at: d(20)).runs
+        #expect(runs == [Run(start: d(0), end: d(47))])
+        #expect(runs.accessible([d(46), d(47)], at: d(50)) == [d(46)])
+    }
+
+    @Test func `of a past grace is that of the days it was given (E.8 2)`() throws {
+        let records = [
+            told("DID_FAIL_TO_RENEW", at: d(30), period(1), failing(d(30), grace: d(46)), status: 4),
+            told("DID_CHANGE_RENEWAL_STATUS", at: d(40), period(1), renewal(0, at: d(30))),
+        ]
+        let runs = try #require(Timeline(try facts(records), rules())).entitlement(at: d(50)).runs
+        #expect(runs.accessible([d(29), d(39), d(40), d(45)], at: d(50)) == [d(29), d(39)])
+    }
+
     @Test func `of something owned is everything from then on`() {
         #expect([Run(start: d(10), end: nil)].accessible([d(9), d(99_999)], at: d(100_000)) == [d(9), d(99_999)])
     }

@@ -155,4 +155,18 @@ import Testing
         #expect(try answer(told("A", at: d(0), Part(members: intro)), later, at: d(30)).introOfferUsed)
         #expect(try !answer(later, at: d(30)).introOfferUsed)
     }
+
+    @Test func `introOfferUsed outlives the transaction it is known from (E.16, 1)`() throws {
+        var known = try reading(told("A", at: 0, period(1, "'offerType':1"))).facts
+        for number in 2...1_001 { known.merge(try reading(told("A", at: 0, period(Int64(number)))).facts) }
+        #expect(known.purchases.count == 1_000 && known.purchases[0].transaction.id == "2" && known.introOfferUsed)
+        #expect(Facts(encoded: known.encoded)?.introOfferUsed == true)
+    }
+
+    @Test func `graceUntil is told while grace is to come or given, and not in retry after it (E.16)`() throws {
+        let known = try #require(
+            Timeline(try facts([told("A", at: d(29), period(1), failing(d(30), grace: d(46)))]), rules()))
+        let instants = [d(29), d(30), d(46) - 1, d(46)]
+        #expect(instants.map { known.entitlement(at: $0).graceUntil } == [d(46), d(46), d(46), nil])
+    }
 }

@@ -111,6 +111,27 @@ import Testing
         }
     }
 
+    /// Two programs, written apart, that agree on what nobody would think of.
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `is that of the exact rules, read once more and word by word (E.16)`(_ part: UInt64) throws {
+        var chance = Chance(seed: 4_000 + part)
+        for _ in 0..<40 {
+            let records = notifications(1 + Int(chance.below(8)), &chance)
+            let isSandbox = chance.yes(20)
+            let plain = try PlainRules(records, app, leeway: hour, isSandbox: isSandbox)
+            let timeline = Timeline(try facts(records), rules(isSandbox ? .sandbox : .production))
+            for _ in 0..<15 {
+                let now = d(chance.below(260)) + chance.of(0, 0, 1, hour - 1, hour)
+                let expected = plain.members(at: now)
+                let answer = timeline?.entitlement(at: now)
+                #expect((expected == nil) == (answer == nil))
+                for (name, value) in expected ?? [:] where answer?.value(of: name) != value {
+                    Issue.record("\(name) is \(answer?.value(of: name) as Any), not \(value), at \(now) of \(records)")
+                }
+            }
+        }
+    }
+
     @Test(arguments: 0..<100 as Range<UInt64>)
     func `has runs that are sorted, apart and not empty`(_ seed: UInt64) throws {
         var chance = Chance(seed: 2_000 + seed)

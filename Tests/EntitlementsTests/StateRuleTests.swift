@@ -160,4 +160,25 @@ import Testing
             told("EXPIRED", "VOLUNTARY", at: d(31), period(1), renewal(0, at: d(30), "'expirationIntent':3")))
         #expect(known.words(at: d(31)) == "expired price since 30d")
     }
+
+    @Test func `is expired for what the renewal info shows, when neither intent nor word says it (reason)`() throws {
+        let retrying = told("A", at: d(30), period(1), failing(d(30)))
+        #expect(try timeline(retrying).words(at: d(90)) == "expired billing since 30d")
+        #expect(
+            try timeline(told("A", at: d(1), period(1), renewal(0, at: d(30)))).words(at: d(30))
+                == "expired voluntary since 30d")
+        let last = told("A", at: d(330), month(12), committed(0, at: d(360)))
+        #expect(try timeline(last).words(at: d(360)) == "expired voluntary since 360d")
+        let silent = Part(members: "'renewalDate':\(d(30))")
+        #expect(try timeline(told("A", at: d(1), period(1), silent)).words(at: d(30)) == "expired unknown since 30d")
+        #expect(try timeline(told("A", at: d(1), period(1))).words(at: d(30)) == "expired unknown since 30d")
+    }
+
+    @Test func `goes on with a later row that begins when access ends, not a millisecond later (access)`() throws {
+        let first = told("A", at: d(0), period(1), renewal(0, at: d(30)))
+        let joined = try timeline(first, told("A", at: d(0), bought("2", d(30), d(60))))
+        #expect(joined.words(at: d(0)) == "active until 60d")
+        let apart = try timeline(first, told("A", at: d(0), bought("2", d(30) + 1, d(60))))
+        #expect(apart.words(at: d(0)) == "active until 30d" && apart.nextChange(after: d(0)) == d(30))
+    }
 }

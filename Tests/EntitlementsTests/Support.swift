@@ -105,9 +105,11 @@ func told(
     return record.replacing("'", with: "\"")
 }
 
-func reading(_ record: String) throws -> NotificationReading {
+func reading(_ record: String) throws -> NotificationReading { try reading(Array(record.utf8)) }
+
+func reading(_ record: [UInt8]) throws -> NotificationReading {
     var document = JSONDocument()
-    try document.read(Array(record.utf8).span)
+    try document.read(record.span)
     return NotificationReading(document)
 }
 

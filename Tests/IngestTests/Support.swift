@@ -116,7 +116,7 @@ final class Door: Sendable {
             configuration, judge: judge, sink: log, metrics: metrics, refusals: refusals, now: { now })
         var options = HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!)
         options.drainGrace = .milliseconds(50)
-        options.refusal = FrontDoor.refusal
+        options.refusal = HTTPResponse.refusalInJSON
         server = try HTTPServer(options, handler: endpoint, metrics: metrics, logger: logger)
         client = try HTTPClient()
     }

@@ -108,8 +108,8 @@ private func run(
     @Test(arguments: [
         ("nope", "perennial: no command is called \"nope\"; perennial help lists them"),
         (
-            "entitlement",
-            "perennial: no command is called \"entitlement\"; the nearest is entitlements, which version 0.1.0 does not "
+            "promot",
+            "perennial: no command is called \"promot\"; the nearest is promote, which version 0.1.0 does not "
                 + "have yet. perennial help lists them"
         ),
     ])

@@ -1,14 +1,14 @@
-import Foundation
 public import JSON
+import Platform
 
 /// As much of JSON Schema as the files in deploy/schemas use; an unknown keyword is a problem, so that none is passed over.
 public struct Schema {
     private let root: JSONValue
 
     public init(_ name: String) throws {
-        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../deploy/schemas/\(name).schema.json").standardized
-        root = try JSONValue.read(Array(Data(contentsOf: path)))
+        let folder = "\(#filePath)".split(separator: "/").dropLast(3).joined(separator: "/")
+        let path = "/\(folder)/deploy/schemas/\(name).schema.json"
+        root = try JSONValue.read(readFile(path, limitBytes: 1 << 20))
     }
 
     public var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
@@ -35,8 +35,9 @@ public struct Schema {
         case "minimum": return (value.integer ?? .max) >= rule.integer ?? .max ? [] : ["\(place) is too small"]
         case "maximum": return (value.integer ?? .min) <= rule.integer ?? .min ? [] : ["\(place) is too large"]
         case "pattern":
-            let matches = value.string.map { $0.range(of: rule.string ?? "", options: .regularExpression) != nil }
-            return matches == false ? ["\(place) does not match"] : []
+            guard let text = value.string else { return [] }
+            let pattern = rule.string.flatMap { try? Regex($0) }
+            return pattern.flatMap { text.firstMatch(of: $0) } == nil ? ["\(place) does not match"] : []
         case "required":
             guard let object = value.object else { return [] }
             return (rule.array ?? []).compactMap(\.string).filter { object[$0] == nil }.map { "\(place) lacks \($0)" }

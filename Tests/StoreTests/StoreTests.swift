@@ -56,6 +56,34 @@ import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `gives all values whose keys begin alike, in order, and no others`(_ kind: StoreKind) throws {
+        let store = try Place(kind).stores.open(0)
+        var dice = Dice(seed: 3)
+        let keys = Set((0..<300).map { _ in dice.awkwardKey() })
+        let changes = StoreChanges()
+        for key in keys { changes.put(key.span, ([7] + key).span) }
+        for key in keys { changes.addTimer(due: 0, key: key.span, kind: 1) }
+        changes.note = [1]
+        try store.write(changes, .process)
+        for prefix in keys.union([[], [0xff], [0xff, 0xff], [2]]) {
+            var found: [[UInt8]] = []
+            try store.scan(prefix.span) { key, value in
+                found.append(key.withUnsafeBytes { Array($0) })
+                return value.withUnsafeBytes { Array($0) } == [7] + found.last!
+            }
+            let expected = keys.filter { $0.starts(with: prefix) }.sorted { $0.lexicographicallyPrecedes($1) }
+            #expect(found == expected, "\(prefix)")
+        }
+        var taken = 0
+        try store.scan([UInt8]().span) { _, _ in
+            taken += 1
+            return taken < 3
+        }
+        #expect(taken == 3)
+        try store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `takes any bytes for a key, and keeps keys, timers and note apart`(_ kind: StoreKind) throws {
         let place = try Place(kind)
         var store = try place.stores.open(0)

@@ -4,11 +4,13 @@ extension Program {
     public static let standard = Program(
         commands: [
             .ingest,
+            .api,
             .clock,
             .entitlements,
             .offsets,
             .topics,
             .deadLetters,
+            .inspect,
             .verify,
             .check,
             .simulate,

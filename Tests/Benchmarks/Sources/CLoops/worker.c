@@ -77,7 +77,7 @@ static rd_kafka_t *make_consumer(const bench_worker_work *work) {
 struct sender {
     const bench_worker_work *work;
     rd_kafka_t *producer;
-    rd_kafka_topic_t *output;
+    rd_kafka_topic_t *outputs[3];
     rd_kafka_topic_t *changelog;
     char *bytes;
 };
@@ -103,24 +103,30 @@ static int send_bytes(
     }
 }
 
-/// The output and the changelog record that one input causes.
-static int send_both(struct sender *sender, const rd_kafka_message_t *message) {
+/// The outputs and the changelog record that one input causes.
+static int send_all(struct sender *sender, const rd_kafka_message_t *message) {
     const bench_worker_work *work = sender->work;
-    char id[48], source[160];
-    int id_count = snprintf(id, sizeof id, "%d-%lld-0", (int)message->partition, (long long)message->offset);
+    char source[160];
     int source_count = snprintf(
         source, sizeof source, "%s:%d:%lld", work->input, (int)message->partition, (long long)message->offset);
-    rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
-    rd_kafka_header_add(headers, "id", 2, id, id_count);
-    rd_kafka_header_add(headers, "type", 4, "renewals", 8);
-    rd_kafka_header_add(headers, "schema", 6, "renewals/1", 10);
-    rd_kafka_header_add(headers, "app", 3, "renewals/1", 10);
-    rd_kafka_header_add(headers, "source", 6, source, source_count);
     rd_kafka_timestamp_type_t type;
     int64_t timestamp = rd_kafka_message_timestamp(message, &type);
-    if (send_bytes(
-            sender, sender->output, message->partition, timestamp, work->output_key, work->output_value, headers))
-        return 1;
+    for (int index = 0; index < 3; index++) {
+        const bench_worker_output *output = &work->outputs[index];
+        char id[48], schema[64];
+        int id_count = snprintf(id, sizeof id, "%d-%lld-%d", (int)message->partition, (long long)message->offset, index);
+        int schema_count = snprintf(schema, sizeof schema, "%s/1", output->type);
+        rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
+        rd_kafka_header_add(headers, "id", 2, id, id_count);
+        rd_kafka_header_add(headers, "type", 4, output->type, -1);
+        rd_kafka_header_add(headers, "schema", 6, schema, schema_count);
+        rd_kafka_header_add(headers, "app", 3, "perennial/1.0.0", 15);
+        rd_kafka_header_add(headers, "rules", 5, work->rules, -1);
+        rd_kafka_header_add(headers, "source", 6, source, source_count);
+        // Accounts are where their token belongs.
+        int32_t partition = index == 2 ? (int32_t)(message->offset % work->partitions) : message->partition;
+        if (send_bytes(sender, sender->outputs[index], partition, timestamp, output->key, output->value, headers)) return 1;
+    }
     return send_bytes(
         sender, sender->changelog, message->partition, timestamp, work->changelog_key, work->changelog_value, NULL);
 }
@@ -148,9 +154,10 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
     int64_t failed = 0;
     struct sender sender = {.work = work, .producer = make_producer(work, &failed)};
     if (!sender.producer) return -1;
-    sender.output = rd_kafka_topic_new(sender.producer, work->output, NULL);
+    for (int index = 0; index < 3; index++)
+        sender.outputs[index] = rd_kafka_topic_new(sender.producer, work->outputs[index].topic, NULL);
     sender.changelog = rd_kafka_topic_new(sender.producer, work->changelog, NULL);
-    sender.bytes = calloc(1, 1024);
+    sender.bytes = calloc(1, 4096);
     rd_kafka_t *consumer = make_consumer(work);
     int64_t *next = calloc((size_t)work->partitions, sizeof *next);
     char *touched = calloc((size_t)work->partitions, 1);
@@ -165,7 +172,7 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
         while (message) {
             if (!message->err) {
                 if (in_transaction == 0) broken |= complain(rd_kafka_begin_transaction(sender.producer));
-                broken |= send_both(&sender, message);
+                broken |= send_all(&sender, message);
                 next[message->partition] = message->offset + 1;
                 touched[message->partition] = 1;
                 seen++;
@@ -187,7 +194,7 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
     int64_t spent = bench_cpu_microseconds() - start;
     int64_t end = 0;
     for (int32_t p = 0; p < work->partitions; p++) end += next[p];
-    rd_kafka_topic_destroy(sender.output);
+    for (int index = 0; index < 3; index++) rd_kafka_topic_destroy(sender.outputs[index]);
     rd_kafka_topic_destroy(sender.changelog);
     rd_kafka_consumer_close(consumer);
     rd_kafka_destroy(consumer);

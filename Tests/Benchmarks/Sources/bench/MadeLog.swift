@@ -30,6 +30,9 @@ struct MadeLog: RecordLog {
     }
 }
 
+/// When the twelfth periods end: long after the last notification.
+private let madeEnd = Notifications.usualEnd
+
 /// Records of one partition, one behind the other in a buffer: the addresses are good until the next are made.
 private final class MadeRecords: RecordAccess {
     private static let limit = 1000
@@ -85,7 +88,7 @@ private final class MadeRecords: RecordAccess {
 private final class MadeReader: LogReader {
     private let count: Int
     private var next = 0
-    private var changelog = Changelog()
+    private var changelog = Changelog(end: madeEnd)
     private let records: MadeRecords
 
     init(_ count: Int) {
@@ -127,7 +130,7 @@ private final class MadeSession: LogSession {
     private let input: TopicPartition
     private let choice: MadeLog.Choice
     private let records: MadeRecords
-    private var notifications = Notifications()
+    private var notifications = Notifications(.change, end: madeEnd)
     private var isAssigned = false
     private var isPaused = true
     private var next = 0

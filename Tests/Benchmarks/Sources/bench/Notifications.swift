@@ -1,47 +1,117 @@
-// What the workers of the rows read: renewals of made-up subscriptions.
+// What the workers of the rows read: notifications about made-up subscriptions, each of which has been renewed eleven times.
 
+import Contract
+import Entitlements
+import EntitlementsWorker
+import JSON
 import Log
+
+private let period: Int64 = 30 * 86_400_000
+
+/// The apps of the rows.
+let benchApps = [
+    App(
+        bundleId: "com.example.subscriptions", appAppleId: 1_234_567_890,
+        entitlements: [.init(name: "premium", productIds: ["pro.monthly.one", "pro.monthly.two"])], periods: [])
+]
+let benchRules = EntitlementRules(apps: benchApps, leeway: 3_600_000, environment: .production)
 
 /// Records of `notifications` of about 2.2 KB, as ingest writes them. All are of one length, and differ in what a consumer
 /// looks at: whose, what and when.
 struct Notifications {
+    enum Subject: Sendable {
+        /// The thirteenth period begins, in the last moments of the twelfth.
+        case renewal
+        /// Another product is wanted from the next period on, and with the next notification the old one again: it can come
+        /// again and again, and is news each time.
+        case change
+    }
+
     static let idDigits = 16
-    /// Of the first record.
-    static let firstDate: Int64 = 1_771_000_000_000
+    /// When the twelfth period ends, where nothing else is said.
+    static let usualEnd: Int64 = 1_771_000_000_000
     static let headers = EncodedHeaders([
         RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "notification"),
         RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/1.0.0"),
     ])
+    static let key = Array("2000000000000000".utf8)
+    /// The last digits are the subscription's number.
+    static let token = "c0ffee00-5c64-4b1f-9c1c-0e4a00000000"
+    private static let tokenDigits = 8
 
-    private(set) var key: [UInt8]
+    private(set) var key = Self.key
     private(set) var value: [UInt8]
     private(set) var timestamp: Int64 = 0
-    private let idPlaces: [Int]
-    private let datePlaces: [Int]
-    private let productPlaces: [Int]
+    private let subject: Subject
+    private let firstDate: Int64
+    private let ownerPlaces: [Int]
+    private let tokenPlaces: [Int]
+    private let signedPlaces: [Int]
+    private let wantedPlaces: [Int]
 
-    init() {
-        let text = Array(Self.template.utf8)
-        key = Array("0000000000000000".utf8)
-        value = text
-        idPlaces = Self.places(of: "IIIIIIIIIIIIIIII", in: text)
-        datePlaces = Self.places(of: "DDDDDDDDDDDDD", in: text)
-        productPlaces = Self.places(of: "PPPP", in: text)
+    /// - Parameter end: of the twelfth period.
+    init(_ subject: Subject = .renewal, end: Int64 = Self.usualEnd) {
+        self.subject = subject
+        switch subject {
+        case .renewal:
+            firstDate = end
+            value = Self.template(row: 12, start: end)
+        case .change:
+            firstDate = end - period / 2
+            value = Self.template(row: 11, start: end - period)
+        }
+        ownerPlaces = Self.places(of: "2000000000000000", in: value)
+        tokenPlaces = Self.places(of: Self.token, in: value)
+        signedPlaces = Self.places(of: "DDDDDDDDDDDDD", in: value)
+        wantedPlaces = Self.places(of: "WWW", in: value)
+        Self.write("one", at: wantedPlaces, in: &value)
     }
 
-    /// The n-th record, about one of `subscriptions`. Later ones are later renewals, one second apart.
+    /// The n-th record, about one of the subscriptions.
     mutating func make(_ n: Int, of subscription: Int) {
-        timestamp = Self.firstDate + Int64(n)
+        timestamp = firstDate + Int64(n)
         Self.write(2_000_000_000_000_000 + subscription, digits: Self.idDigits, at: 0, in: &key)
-        for place in idPlaces {
+        for place in ownerPlaces {
             Self.write(2_000_000_000_000_000 + subscription, digits: Self.idDigits, at: place, in: &value)
         }
-        for place in datePlaces { Self.write(Int(Self.firstDate) + n * 1000, digits: 13, at: place, in: &value) }
-        for place in productPlaces { Self.write(1000 + n % 4, digits: 4, at: place, in: &value) }
+        for place in tokenPlaces { Self.writeToken(of: subscription, at: place, in: &value) }
+        for place in signedPlaces { Self.write(Int(timestamp), digits: 13, at: place, in: &value) }
+        if subject == .change { Self.write(n.isMultiple(of: 2) ? "one" : "two", at: wantedPlaces, in: &value) }
     }
 
     /// The partition of the record's key.
     func partition(of count: Int32) -> Int32 { Partitioner.partition(of: key.span, count: count) }
+
+    /// What a worker keeps of a subscription whose twelfth period ends then.
+    static func state(end: Int64) -> [UInt8] {
+        var json = JSONDocument()
+        var facts = Facts()
+        for row in 0..<12 {
+            let start = end + Int64(row - 12) * period
+            var text = template(row: row, start: start)
+            for place in places(of: "DDDDDDDDDDDDD", in: text) { write(Int(start), digits: 13, at: place, in: &text) }
+            write("one", at: places(of: "WWW", in: text), in: &text)
+            guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is no JSON") }
+            facts.merge(NotificationReading(json).facts)
+        }
+        return EntitlementsProcessor.state(of: facts, sequence: 12, asOf: end - period)
+    }
+
+    /// The digits of the account's token that are the subscription's number.
+    static func writeToken(of subscription: Int, at place: Int, in bytes: inout [UInt8]) {
+        write(subscription, digits: tokenDigits, at: place + token.utf8.count - tokenDigits, in: &bytes)
+    }
+
+    private static func write(_ text: String, at places: [Int], in bytes: inout [UInt8]) {
+        for place in places { bytes.replaceSubrange(place..<place + text.utf8.count, with: text.utf8) }
+    }
+
+    /// One notification of subscription 0: of the row with this number.
+    private static func template(row: Int, start: Int64) -> [UInt8] {
+        Array(
+            template.replacing("RR", with: "\(10 + row)").replacing("PPPPPPPPPPPPP", with: "\(start)")
+                .replacing("EEEEEEEEEEEEE", with: "\(start + period)").utf8)
+    }
 
     static func write(_ number: Int, digits: Int, at place: Int, in bytes: inout [UInt8]) {
         var rest = number
@@ -51,7 +121,7 @@ struct Notifications {
         }
     }
 
-    private static func places(of mark: String, in text: [UInt8]) -> [Int] {
+    static func places(of mark: String, in text: [UInt8]) -> [Int] {
         let mark = Array(mark.utf8)
         return text.indices.filter { text[$0...].starts(with: mark) && ($0 == 0 || text[$0 - 1] != mark[0]) }
     }
@@ -60,58 +130,47 @@ struct Notifications {
         #"{"v":1,"notificationUUID":"6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21","notificationType":"DID_RENEW","subtype":null,"#
         + #""signedDate":DDDDDDDDDDDDD,"receivedDate":DDDDDDDDDDDDD,"source":"push","environment":"Production","#
         + #""bundleId":"com.example.subscriptions","appAppleId":1234567890,"bundleVersion":"7.4.1","status":1,"#
-        + #""consumptionRequestReason":null,"transaction":{"transactionId":"IIIIIIIIIIIIIIII","#
-        + #""originalTransactionId":"IIIIIIIIIIIIIIII","webOrderLineItemId":"IIIIIIIIIIIIIIII","#
-        + #""bundleId":"com.example.subscriptions","productId":"pro.yearly.PPPP","#
-        + #""subscriptionGroupIdentifier":"21430000","purchaseDate":DDDDDDDDDDDDD,"#
-        + #""originalPurchaseDate":DDDDDDDDDDDDD,"expiresDate":DDDDDDDDDDDDD,"quantity":1,"#
-        + #""type":"Auto-Renewable Subscription","appAccountToken":"c0ffee00-5c64-4b1f-9c1c-0e4a3b8d7f21","#
+        + #""consumptionRequestReason":null,"transaction":{"transactionId":"30000000000000RR","#
+        + #""originalTransactionId":"2000000000000000","webOrderLineItemId":"2000000000000000","#
+        + #""bundleId":"com.example.subscriptions","productId":"pro.monthly.one","#
+        + #""subscriptionGroupIdentifier":"21430000","purchaseDate":PPPPPPPPPPPPP,"#
+        + #""originalPurchaseDate":1739896000000,"expiresDate":EEEEEEEEEEEEE,"quantity":1,"#
+        + #""type":"Auto-Renewable Subscription","appAccountToken":"\#(token)","#
         + #""inAppOwnershipType":"PURCHASED","signedDate":DDDDDDDDDDDDD,"environment":"Production","#
         + #""transactionReason":"RENEWAL","storefront":"USA","storefrontId":"143441","price":9990,"currency":"USD","#
-        + #""appTransactionId":"IIIIIIIIIIIIIIII","offerType":1,"offerDiscountType":"PAY_AS_YOU_GO","offerPeriod":"P1M","#
+        + #""appTransactionId":"2000000000000000","#
         + #""advancedCommerceInfo":{"requestReferenceId":"ab12ab12-5c64-4b1f-9c1c-0e4a3b8d7f21","taxCode":"C003-00-2","#
         + #""period":"P1M","estimatedTax":790,"taxRate":"0.0825","taxExclusivePrice":9200,"#
         + #""descriptors":{"displayName":"Everything, every month","description":"All of the content, in all of the apps"},"#
         + #""items":[{"SKU":"pro.monthly.base","displayName":"Base","description":"The base plan","price":7990},"#
         + #"{"SKU":"pro.monthly.more","displayName":"More","description":"More of the plan","price":2000}]}},"#
-        + #""renewalInfo":{"originalTransactionId":"IIIIIIIIIIIIIIII","autoRenewProductId":"pro.yearly.PPPP","#
-        + #""productId":"pro.yearly.PPPP","autoRenewStatus":1,"renewalPrice":9990,"currency":"USD","#
-        + #""signedDate":DDDDDDDDDDDDD,"environment":"Production","recentSubscriptionStartDate":DDDDDDDDDDDDD,"#
-        + #""renewalDate":DDDDDDDDDDDDD,"appAccountToken":"c0ffee00-5c64-4b1f-9c1c-0e4a3b8d7f21","#
-        + #""appTransactionId":"IIIIIIIIIIIIIIII","eligibleWinBackOfferIds":["winback.one","winback.two"]},"#
+        + #""renewalInfo":{"originalTransactionId":"2000000000000000","autoRenewProductId":"pro.monthly.WWW","#
+        + #""productId":"pro.monthly.one","autoRenewStatus":1,"renewalPrice":9990,"currency":"USD","#
+        + #""signedDate":DDDDDDDDDDDDD,"environment":"Production","recentSubscriptionStartDate":1739896000000,"#
+        + #""renewalDate":EEEEEEEEEEEEE,"appAccountToken":"\#(token)","#
+        + #""appTransactionId":"2000000000000000","eligibleWinBackOfferIds":["winback.one","winback.two"]},"#
         + #""evidence":{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","#
         + #""leaf":"5f3a8c0de1b24a77"}}"#
 }
 
-/// Records of the example's changelog: what a worker that has seen each subscription once has written.
+/// Records of the worker's changelog: what one that knows each subscription has written.
 struct Changelog {
     private(set) var key: [UInt8]
     private(set) var value: [UInt8]
-    private static let dateDigits = 13
+    private let tokenPlaces: [Int]
 
-    /// - Parameter valueBytes: at least what the example writes; more is filled up, for rows about bytes.
-    init(valueBytes: Int = 0) {
+    init(end: Int64 = Notifications.usualEnd) {
         // An entry: the key's space, then the key.
-        key = [1] + Array("0000000000000000".utf8)
-        // The format of the state, one timer (its kind, when it is due), the state.
-        let entry: [UInt8] = [1, 1, 0] + [UInt8](repeating: 0, count: 8)
-        // Leading zeros: the example reads the number all the same.
-        let zeros = max(Self.dateDigits, valueBytes - entry.count)
-        value = entry + [UInt8](repeating: UInt8(ascii: "0"), count: zeros)
+        key = [1] + Notifications.key
+        // The format of the state, one timer (its kind, when it is due), the state. The answer changes when leeway has ended.
+        let due = withUnsafeBytes(of: (end + 3_600_000).littleEndian) { Array($0) }
+        value = [1, 1, 0] + due + Notifications.state(end: end)
+        tokenPlaces = Notifications.places(of: Notifications.token, in: value)
     }
 
     mutating func make(_ subscription: Int) {
         Notifications.write(2_000_000_000_000_000 + subscription, digits: Notifications.idDigits, at: 1, in: &key)
-        // As many moments as subscriptions, all long after the last renewal.
-        var due = UInt64(Notifications.firstDate + 400 * 86_400_000 + Int64(subscription * 7919 % 1_000_000_007))
-        for place in 3..<11 {
-            value[place] = UInt8(truncatingIfNeeded: due)
-            due >>= 8
-        }
-        // Before every renewal that is to come.
-        Notifications.write(
-            Int(Notifications.firstDate) - 1, digits: Self.dateDigits, at: value.count - Self.dateDigits,
-            in: &value)
+        for place in tokenPlaces { Notifications.writeToken(of: subscription, at: place, in: &value) }
     }
 
     func partition(of count: Int32) -> Int32 {

@@ -52,6 +52,7 @@ struct Row: Sendable {
         Row(
             name: "ingest", summary: "posts over TLS to acknowledged Kafka, per core of the ingest process",
             measure: measureIngest),
+        Row(name: "api", summary: "the read API over kept connections, per core of its process", measure: measureAPI),
         Row(
             name: "overload", summary: "twice the capacity of ingest, and what is left of it", measure: measureOverload),
     ]
@@ -75,6 +76,7 @@ func runOne(_ arguments: [String]) -> Never {
             printData(try runWorker(arguments).line)
             exitProcess(0)
         }
+        if arguments.first == "api-server" { try serveAPI() }
         let spent: Int64 =
             switch arguments.first {
             case "verify", "verify-and-encode": try verifyLoop(arguments)

@@ -61,7 +61,7 @@ private final class Trickle: Sendable {
     init(_ input: WorkerInput, perSecond: Int) {
         let isOver = isOver
         let topic = input.processor("").definition.events.topic
-        let bootstrap = input.bootstrap
+        let (bootstrap, end) = (input.bootstrap, input.end)
         thread = WorkerThread.start("trickle") {
             var options = Producer.Configuration(
                 clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
@@ -69,14 +69,14 @@ private final class Trickle: Sendable {
             let producer = try Producer(options) { _ in }
             let handle = try producer.topic(topic)
             _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
-            var notifications = Notifications()
+            var notifications = Notifications(end: end)
             let headers = [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")]
             let start = ContinuousClock.now
             var n = 0
             while !isOver.isOpen {
                 notifications.make(n, of: scattered(n, of: 100_000))
                 try producer.send(
-                    to: handle, partition: Int32(n % Int(workerPartitions)), key: notifications.key.span,
+                    to: handle, partition: notifications.partition(of: workerPartitions), key: notifications.key.span,
                     value: notifications.value.span, headers: headers, timestamp: WallClock.milliseconds(), token: 0)
                 producer.poll()
                 n += 1
@@ -189,14 +189,14 @@ func measureWorkerRestart(_ report: inout Report) async throws {
 
 // MARK: To another process
 
-/// Values of 500 bytes: a gibibyte in all with `PERENNIAL_BENCH_FULL=1`, else a quarter of it.
+/// Values of 560 bytes: a gibibyte in all with `PERENNIAL_BENCH_FULL=1`, else a quarter of it.
 private var handoverRecords: Int { isFull ? 2_000_000 : 500_000 }
 private let handoverCeiling = 2.0
 
 func measureWorkerHandover(_ report: inout Report) async throws {
     let input = try await WorkerInput("worker-handover")
     try await input.create(run: "move")
-    try await input.fillChangelog(run: "move", subscriptions: handoverRecords, valueBytes: 500)
+    try await input.fillChangelog(run: "move", subscriptions: handoverRecords)
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
     let trickle = Trickle(input, perSecond: perSecond)
@@ -225,7 +225,7 @@ func measureWorkerHandover(_ report: inout Report) async throws {
     _ = try await new.child.terminate(within: .seconds(30))
     try await input.delete(runs: ["move"])
     report.note(
-        "\(handoverRecords) values of 500 bytes in \(workerPartitions) partitions, \(moved.count) of them to a copy of the state"
+        "\(handoverRecords) values of \(Changelog().value.count) bytes in \(workerPartitions) partitions, \(moved.count) of them to a copy of the state"
     )
     report.judge(
         "worker-handover",

@@ -5,7 +5,7 @@ import Platform
 import Runtime
 
 private let records = 500_000
-private let valueBytes = 500
+private let valueBytes = Changelog().value.count
 private let rounds = 5
 /// Records per second.
 private let floor = 100_000.0
@@ -14,7 +14,7 @@ func measureWorkerRebuild(_ report: inout Report) async throws {
     let input = try await WorkerInput("worker-rebuild")
     try await input.create(run: "lost")
     printMessage("filling the changelog with \(records) records of \(valueBytes) bytes")
-    try await input.fillChangelog(run: "lost", subscriptions: records, valueBytes: valueBytes)
+    try await input.fillChangelog(run: "lost", subscriptions: records)
     let changelog = input.processor("lost").definition.changelog
     var (count, cpu, rates): ([Double], [Double], [Double]) = ([], [], [])
     var peak = 0.0

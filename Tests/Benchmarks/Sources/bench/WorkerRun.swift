@@ -1,13 +1,13 @@
-// The example's worker in a process of its own, as the rows start it.
+// The entitlements worker in a process of its own, as the rows start it.
 
 import CLoops
 import Contract
+import EntitlementsWorker
 import Glibc
 import Kafka
 import KafkaTestKit
 import Log
 import Platform
-import RenewalsExample
 import Runtime
 import Store
 import Synchronization
@@ -15,9 +15,9 @@ import Telemetry
 
 let workerPartitions: Int32 = 12
 
-/// The example under names of a run: several runs read one input, and none finds what another has left.
+/// The worker under names of a run: several runs read one input, and none finds what another has left.
 struct Rerun: Processor {
-    private let renewals: Renewals
+    private let entitlements: EntitlementsProcessor
     let definition: WorkerDefinition
 
     /// - Parameters:
@@ -25,26 +25,25 @@ struct Rerun: Processor {
     ///   - run: in the names of all else.
     init(prefix: String, run: String) {
         guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is no prefix") }
-        renewals = Renewals(Names(prefix: prefix, environment: .production), partitions: workerPartitions)
-        var definition = renewals.definition
+        entitlements = EntitlementsProcessor(
+            Names(prefix: prefix, environment: .production), rules: benchRules, partitions: workerPartitions,
+            app: "perennial/1.0.0", metrics: EntitlementsMetrics(Metrics()))
+        var definition = entitlements.definition
         definition.group += ".\(run)"
         definition.changelog += ".\(run)"
         self.definition = definition
     }
 
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
-        try renewals.process(record, turn)
+        try entitlements.process(record, turn)
     }
-    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) { try renewals.fire(timer, turn) }
+    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) { try entitlements.fire(timer, turn) }
 
     /// All topics of the worker.
     var topics: [NewTopic] {
-        [
-            NewTopic(definition.events.topic, partitions: workerPartitions),
-            NewTopic(definition.outputs[0].topic, partitions: workerPartitions),
-            NewTopic(definition.deadLetters, partitions: workerPartitions),
-            NewTopic(definition.changelog, partitions: workerPartitions, isCompacted: true),
-        ]
+        let plain = [definition.events.topic, definition.deadLetters] + definition.outputs.map(\.topic)
+        return plain.map { NewTopic($0, partitions: workerPartitions) }
+            + [NewTopic(definition.changelog, partitions: workerPartitions, isCompacted: true)]
     }
 }
 
@@ -149,7 +148,8 @@ func requireSpending(_ meter: Meter, within limit: Duration) throws -> Spending 
 
 // MARK: On Kafka
 
-/// A new worker from the beginning of its input to the end, with its state on a new disk.
+/// A worker that knows all subscriptions, from the beginning of its input to the end. What it reads of its changelog first is not
+/// counted.
 private func runOnKafka(_ bootstrap: String, _ prefix: String, run: String, records: Int, isReplay: Bool) throws
     -> RunFigures
 {
@@ -164,7 +164,7 @@ private func runOnKafka(_ bootstrap: String, _ prefix: String, run: String, reco
     let meter = Meter()
     let worker = try RunningWorker(
         prefix: prefix, run: run, KafkaLog(properties), try openStores(scratch.path),
-        meter.hooks(records: records)
+        meter.hooks(records: records).holding(until: workerPartitions)
     ) { configuration in
         if isReplay { configuration.commitInterval = .seconds(1) }
     }
@@ -178,31 +178,45 @@ private func runInC(_ arguments: [String]) throws -> RunFigures {
     let definition = Rerun(prefix: arguments[2], run: arguments[3]).definition
     var transactions: Int64 = 0
     let changelog = Changelog()
-    let spent = arguments[1].withCString { bootstrap in
-        definition.group.withCString { group in
-            definition.events.topic.withCString { input in
-                definition.outputs[0].topic.withCString { output in
-                    definition.changelog.withCString { changes in
-                        var work = bench_worker_work(
-                            bootstrap: bootstrap, group: group, input: input, output: output, changelog: changes,
-                            partitions: workerPartitions, records: Int64(number(arguments, 4)),
-                            records_per_transaction: Int64(number(arguments, 5)),
-                            output_key: Int64("pro.yearly.1000|20497".utf8.count),
-                            output_value: Int64(
-                                #"{"v":1,"productId":"pro.yearly.1000","day":20497,"renewals":1000}"#.utf8.count),
-                            changelog_key: Int64(changelog.key.count), changelog_value: Int64(changelog.value.count),
-                            // The fixed part of a note, and one topic with its position.
-                            note: Int64(36 + 10 + definition.events.topic.utf8.count))
-                        return bench_worker(&work, &transactions)
-                    }
-                }
-            }
-        }
+    let sample = try Sample()
+    // C strings that live until the process ends.
+    func text(_ text: String) -> UnsafePointer<CChar> { UnsafePointer(strdup(text)) }
+    func output(_ index: Int) -> bench_worker_output {
+        bench_worker_output(
+            topic: text(definition.outputs[index].topic), type: text(definition.outputs[index].type),
+            key: Int64(sample.outputs[index].key), value: Int64(sample.outputs[index].value))
     }
+    var work = bench_worker_work(
+        bootstrap: text(arguments[1]), group: text(definition.group), input: text(definition.events.topic),
+        outputs: (output(0), output(1), output(2)), changelog: text(definition.changelog),
+        rules: text(benchRules.fingerprint),
+        partitions: workerPartitions, records: Int64(number(arguments, 4)),
+        records_per_transaction: Int64(number(arguments, 5)), changelog_key: Int64(changelog.key.count),
+        changelog_value: Int64(sample.stateBytes),
+        // The fixed part of a note, and one topic with its position.
+        note: Int64(36 + 10 + definition.events.topic.utf8.count))
+    let spent = bench_worker(&work, &transactions)
     guard spent > 0 else { throw NotInTime("every record in the loop in C", limit: .seconds(300)) }
     var figures = RunFigures(Spending(cpuMicroseconds: Double(spent)))
     figures["commits"] = Double(transactions)
     return figures
+}
+
+/// How many bytes a renewal makes.
+private struct Sample {
+    let outputs: [(key: Int, value: Int)]
+    let stateBytes: Int
+
+    init() throws {
+        var work = try DomainWork()
+        let made = try work.renewal()
+        let key = Notifications.key.count
+        outputs = [
+            (key, made.entitlement), (key, made.event), (Notifications.token.utf8.count + 1 + key, made.account),
+        ]
+        // The changelog adds the format and one timer.
+        stateBytes = 11 + made.state
+    }
 }
 
 /// A worker whose disk is lost: until all partitions are read.

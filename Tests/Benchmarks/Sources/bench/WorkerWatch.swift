@@ -10,6 +10,15 @@ struct SessionHooks: Sendable {
     var polled: @Sendable (SessionEvent) -> Void = { _ in }
     var resumed: @Sendable ([TopicPartition]) -> Void = { _ in }
     var committed: @Sendable ([TopicPartition: NextOffset]) -> Void = { _ in }
+    /// No record comes before so many partitions can be worked on.
+    var heldPartitions: Int32 = 0
+
+    /// So that what is measured begins when the last restore has ended.
+    func holding(until partitions: Int32) -> SessionHooks {
+        var hooks = self
+        hooks.heldPartitions = partitions
+        return hooks
+    }
 }
 
 struct WatchedLog: RecordLog {
@@ -38,10 +47,13 @@ struct WatchedLog: RecordLog {
 private final class WatchedSession: LogSession {
     private let session: any LogSession
     private let hooks: SessionHooks
+    private var held: Set<TopicPartition> = []
+    private var isHolding: Bool
 
     init(_ session: any LogSession, _ hooks: SessionHooks) {
         self.session = session
         self.hooks = hooks
+        isHolding = hooks.heldPartitions > 0
     }
 
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
@@ -65,7 +77,14 @@ private final class WatchedSession: LogSession {
     func giveBack() throws(LogFault) { try session.giveBack() }
     func pause(_ partitions: [TopicPartition]) throws(LogFault) { try session.pause(partitions) }
     func resume(_ partitions: [TopicPartition]) throws(LogFault) {
-        try session.resume(partitions)
+        if isHolding {
+            held.formUnion(partitions)
+            guard held.count == hooks.heldPartitions else { return }
+            isHolding = false
+            try session.resume(Array(held))
+        } else {
+            try session.resume(partitions)
+        }
         hooks.resumed(partitions)
     }
     func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault) { try session.seek(to: positions) }

@@ -14,6 +14,8 @@ func writeSeeds(below folder: String) {
     write(world.intermediate.der, to: "\(folder)/certificate/intermediate")
     write(world.genuine, to: "\(folder)/jws/genuine")
     for (name, payload) in World.payloads { write(Array(payload.utf8), to: "\(folder)/payload/\(name)") }
+    for (name, story) in World.stories { write(Array(story.utf8), to: "\(folder)/facts/\(name)") }
+    for (name, state) in World.states { write(state, to: "\(folder)/state/\(name)") }
     write(Array("{\"signedPayload\":\"a.b.c\"}".utf8), to: "\(folder)/body/notification")
     write(
         Array(

@@ -9,7 +9,7 @@ typealias Target = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 
 let targets: [(name: String, run: Target)] = [
     ("base64", base64), ("json", json), ("certificate", certificate), ("jws", jws), ("payload", payload),
-    ("body", body),
+    ("body", body), ("facts", facts), ("state", state),
 ]
 
 if CommandLine.argc == 3, CommandLine.arguments[1] == "seeds" {

@@ -25,20 +25,29 @@ int64_t bench_store_put(const char *path, int64_t cache_bytes, int64_t keys, int
 /// is not as it was put.
 int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int64_t value_bytes);
 
+/// A topic, the header `type` of its records, and their bytes.
+typedef struct {
+    const char *topic;
+    const char *type;
+    int64_t key, value;
+} bench_worker_output;
+
 /// What a worker writes, as byte counts, and where.
 typedef struct {
     const char *bootstrap;
     /// A new one: reading begins at the beginning.
     const char *group;
     const char *input;
-    const char *output;
+    /// The third one goes to any partition.
+    bench_worker_output outputs[3];
     const char *changelog;
+    const char *rules;
     int32_t partitions;
     int64_t records;
     int64_t records_per_transaction;
-    int64_t output_key, output_value, changelog_key, changelog_value, note;
+    int64_t changelog_key, changelog_value, note;
 } bench_worker_work;
 
-/// Exactly once, from a group's input to an output with headers and a changelog with a note per partition and commit: all that
+/// Exactly once, from a group's input to three outputs with headers and a changelog with a note per partition and commit: all that
 /// a worker asks of Kafka, and no computing. The CPU time from the first poll to the last commit in microseconds; -1 on failure.
 int64_t bench_worker(const bench_worker_work *work, int64_t *transactions);

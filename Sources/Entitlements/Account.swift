@@ -1,0 +1,81 @@
+// What the subscriptions of an account amount to, over all apps, and what to advise its customer.
+
+public struct Account: Sendable, Equatable {
+    /// Of one name of an entitlement.
+    public struct Grant: Sendable, Equatable {
+        public let name: Text
+        public let access: Bool
+        /// With access its end, nil when it has none; without it the instant it ended.
+        public let accessUntil: Int64?
+        /// Of those that give it the one that lasts longest.
+        public let originalTransactionId: Text
+        public let bundleId: Text?
+    }
+
+    public struct Advice: Sendable, Equatable {
+        public enum Kind: String, Sendable {
+            /// Apple cannot bill: the customer has to mend the payment.
+            case fixPayment = "fix_payment"
+            /// Without it the subscription ends.
+            case consentToPrice = "consent_to_price"
+            /// Renewal is turned off, and access goes on for now.
+            case renew
+            /// It is over.
+            case resubscribe
+
+            /// Where the customer does it.
+            public var url: String {
+                switch self {
+                case .fixPayment: "https://apps.apple.com/account/billing"
+                case .consentToPrice, .renew, .resubscribe: "https://apps.apple.com/account/subscriptions"
+                }
+            }
+        }
+
+        public let kind: Kind
+        public let originalTransactionId: Text
+    }
+
+    /// A name that more than one subscription that renews gives at once: the customer pays twice.
+    public struct DoublePayment: Sendable, Equatable {
+        public let name: Text
+        public let originalTransactionIds: [Text]
+    }
+
+    /// By name.
+    public let grants: [Grant]
+    /// By subscription.
+    public let advice: [Advice]
+    public let doublePayments: [DoublePayment]
+
+    public init(_ subscriptions: [AccountSubscription], at now: Int64) {
+        let sorted = subscriptions.sorted { $0.originalTransactionId < $1.originalTransactionId }
+        var givers: [Text: [AccountSubscription]] = [:]
+        for subscription in sorted {
+            for name in subscription.entitlements { givers[name, default: []].append(subscription) }
+        }
+        let best = givers.compactMapValues { $0.max { $1.lasts(longerThan: $0, at: now) } }
+        grants = best.sorted { $0.key < $1.key }.map { name, giver in
+            Grant(
+                name: name, access: giver.hasAccess(at: now), accessUntil: giver.accessUntil,
+                originalTransactionId: giver.originalTransactionId, bundleId: giver.bundleId)
+        }
+        doublePayments = givers.sorted { $0.key < $1.key }.compactMap { name, givers in
+            let paid = givers.filter { $0.isPaidFor(at: now) }
+            return paid.count < 2
+                ? nil : DoublePayment(name: name, originalTransactionIds: paid.map(\.originalTransactionId))
+        }
+        advice = sorted.compactMap { subscription in
+            // Everything that it gives another one gives for longer: whoever pays for it as well pays twice.
+            let isCovered =
+                !subscription.entitlements.isEmpty
+                && subscription.entitlements.allSatisfy { name in
+                    best[name].map {
+                        $0.hasAccess(at: now) && $0.originalTransactionId != subscription.originalTransactionId
+                    } ?? false
+                }
+            guard !isCovered, let kind = subscription.advice(at: now) else { return nil }
+            return Advice(kind: kind, originalTransactionId: subscription.originalTransactionId)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// Refusals that programs read.
+
+extension HTTPResponse {
+    /// For a 503: by then what keeps a server from answering is usually over.
+    public static let usualRetrySeconds = 60
+
+    /// `{"error":"<code>"}`. Codes are words of ours; none needs escaping.
+    public static func error(
+        _ status: Int, _ code: String, retryAfterSeconds: Int = usualRetrySeconds
+    ) -> HTTPResponse {
+        error(status, json: #"{"error":"\#(code)"}"#, retryAfterSeconds: retryAfterSeconds)
+    }
+
+    /// The same with the name of what the client has to mend.
+    public static func error(_ status: Int, _ code: String, parameter: String) -> HTTPResponse {
+        error(status, json: #"{"error":"\#(code)","parameter":"\#(parameter)"}"#)
+    }
+
+    private static func error(
+        _ status: Int, json: String, retryAfterSeconds: Int = usualRetrySeconds
+    ) -> HTTPResponse {
+        var response = HTTPResponse.json(status, Array(json.utf8))
+        if status == 503 { response.headers.add("Retry-After", String(retryAfterSeconds)) }
+        return response
+    }
+
+    /// What the server itself refuses, in the form of all other refusals: for `HTTPServer.Configuration.refusal`.
+    public static let refusalInJSON: @Sendable (Int, String) -> HTTPResponse = { status, _ in
+        .error(status, code(ofRefusal: status))
+    }
+
+    private static func code(ofRefusal status: Int) -> String {
+        switch status {
+        case 408: "timed_out"
+        case 413: "too_large"
+        case 431: "head_too_large"
+        case 500: "internal"
+        case 503: "unavailable"
+        default: "bad_request"
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// How far a store is, written with every change of it.
+
+internal import Log
+
+/// Positions of one partition of the followed topics.
+struct CopyNote: Equatable, Sendable {
+    struct Place: Equatable, Sendable {
+        /// Everything before it is in the store; nil: nothing was read yet.
+        var next: NextOffset?
+        /// When this was the end of the topic's partition, in milliseconds since 1970 by the host's clock; of a copy that was
+        /// never complete, when it was begun. Deletions since then are still to be found, as long as the topic keeps them.
+        var currentAt: Int64
+    }
+
+    /// Of the topics: with another count keys are in other partitions.
+    var partitions: Int32
+    /// By the number of a `FollowedTopic`.
+    var places: [Place]
+
+    init(partitions: Int32, begunAt: Int64) {
+        self.partitions = partitions
+        places = FollowedTopic.allCases.map { _ in Place(next: nil, currentAt: begunAt) }
+    }
+
+    subscript(topic: FollowedTopic) -> Place {
+        get { places[topic.rawValue] }
+        set { places[topic.rawValue] = newValue }
+    }
+
+    // Version, partitions, then position (-1: none) and time of each topic, all little-endian.
+
+    private static let version: UInt8 = 1
+
+    var encoded: [UInt8] {
+        var bytes = [Self.version]
+        func put(_ value: some FixedWidthInteger) {
+            withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+        put(partitions)
+        for place in places {
+            put(place.next?.value ?? -1)
+            put(place.currentAt)
+        }
+        return bytes
+    }
+
+    /// nil: written by a build that this one does not know, or by nobody.
+    init?(decoding bytes: [UInt8]) {
+        var rest = bytes[...]
+        func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+            let size = MemoryLayout<Value>.size
+            guard rest.count >= size else { return nil }
+            defer { rest = rest.dropFirst(size) }
+            return Value(littleEndian: rest.withUnsafeBytes { $0.loadUnaligned(as: Value.self) })
+        }
+        guard take(UInt8.self) == Self.version, let partitions = take(Int32.self) else { return nil }
+        self.init(partitions: partitions, begunAt: 0)
+        for index in places.indices {
+            guard let next = take(Int64.self), let currentAt = take(Int64.self) else { return nil }
+            places[index] = Place(next: next < 0 ? nil : NextOffset(next), currentAt: currentAt)
+        }
+        guard rest.isEmpty else { return nil }
+    }
+}

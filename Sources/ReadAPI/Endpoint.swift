@@ -1,0 +1,162 @@
+// The HTTP face of the read API.
+
+internal import Contract
+internal import Entitlements
+internal import HTTP
+internal import JSON
+internal import Log
+internal import Platform
+internal import Telemetry
+
+/// Answers from the local copies, on the threads of the server: a look into a copy is shorter than handing it to others.
+final class Endpoint: HTTPHandler {
+    /// A replica that restarts catches up within seconds, and there may be another one.
+    static let retryAfterSeconds = 5
+
+    private let copies: [PartitionCopy]
+    /// By the number of a `FollowedTopic`, each a JSON text.
+    private let topicNames: [[UInt8]]
+    private let token: String?
+    private let time: ReadAPITime
+    private let readiness: Readiness
+    private let metrics: ReadAPIMetrics
+
+    /// - Parameter token: nil: everybody may ask.
+    init(
+        _ names: Names, copies: [PartitionCopy], token: String?, time: ReadAPITime, readiness: Readiness,
+        metrics: ReadAPIMetrics
+    ) {
+        self.copies = copies
+        self.token = token
+        self.time = time
+        self.readiness = readiness
+        self.metrics = metrics
+        topicNames = FollowedTopic.allCases.map { topic in
+            var writer = JSONWriter()
+            writer.string(names.topic(topic.id))
+            return writer.bytes
+        }
+    }
+
+    /// Who may not ask learns nothing of what is there.
+    func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
+        if let token, !head.headers.bear(token) {
+            var response = HTTPResponse.error(401, "unauthorized")
+            response.headers.add("WWW-Authenticate", "Bearer")
+            return counted(response, nil)
+        }
+        guard let (route, _) = Question.route(head.path) else { return counted(.error(404, "not_found"), nil) }
+        // A server that takes GET takes HEAD, whose answer it sends without the body.
+        guard head.method == "GET" || head.method == "HEAD" else {
+            var response = HTTPResponse.error(405, "method_not_allowed")
+            response.headers.add("Allow", "GET, HEAD")
+            return counted(response, route)
+        }
+        return nil
+    }
+
+    func handle(_ request: HTTPRequest, _ responder: Responder) {
+        let start = ContinuousClock.now
+        // `earlyAnswer` has let nothing else through.
+        let found = Question.route(request.path)
+        let response = found.map { answer($0.route, $0.subject, query: request.query) } ?? .error(404, "not_found")
+        // Before the answer is out: who has it may look at the metrics.
+        metrics.seconds.observe(start.duration(to: .now))
+        responder.respond(counted(response, found?.route))
+    }
+
+    private func counted(_ response: HTTPResponse, _ route: Question.Route?) -> HTTPResponse {
+        metrics.count(route, status: response.status)
+        return response
+    }
+
+    // MARK: Answers
+
+    func answer(_ route: Question.Route, _ subject: Substring.UTF8View, query: String?) -> HTTPResponse {
+        let question: Question
+        do throws(Question.Flaw) {
+            question = try Question(route, subject, query: query)
+        } catch {
+            switch error {
+            case .invalid(let parameter): return .error(400, "invalid_parameter", parameter: parameter)
+            case .missing(let parameter): return .error(400, "missing_parameter", parameter: parameter)
+            case .tooMany(let parameter): return .error(400, "too_many_values", parameter: parameter)
+            }
+        }
+        guard readiness.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
+        switch question {
+        case .subscription(let id): return subscription(id)
+        case .content(let id, let published, let scope): return content(id, published, scope)
+        case .account(let token): return account(token)
+        }
+    }
+
+    private static let unavailable = HTTPResponse.error(503, "unavailable", retryAfterSeconds: retryAfterSeconds)
+
+    private func subscription(_ id: [UInt8]) -> HTTPResponse {
+        let copy = copy(for: id)
+        guard let reading = copy.value(.entitlements, id) else { return Self.unavailable }
+        guard let record = reading.found else { return .error(404, "not_found") }
+        var body: [UInt8] = []
+        body.reserveCapacity(record.count + 256)
+        body.append(contentsOf: #"{"subscription":"#.utf8)
+        // As it was written, members that are not known here included.
+        body.append(contentsOf: record)
+        body.append(contentsOf: #","position":"#.utf8)
+        body.append(contentsOf: position(.entitlements, copy, reading.place))
+        body.append(UInt8(ascii: "}"))
+        return Self.found(body)
+    }
+
+    private func content(_ id: [UInt8], _ published: [Int64], _ scope: ContentScope) -> HTTPResponse {
+        let copy = copy(for: id)
+        guard let reading = copy.value(.entitlements, id) else { return Self.unavailable }
+        guard let record = reading.found else { return .error(404, "not_found") }
+        var json = JSONDocument()
+        // What the follower has let in can be read.
+        do throws(JSONFault) { try json.read(record.span) } catch { return Self.unavailable }
+        let runs = PublishedRecord.runs(of: json.root, in: json)
+        var writer = JSONWriter()
+        writer.object { writer in
+            writer.name("accessible")
+            writer.array { writer in
+                for date in runs.accessible(published, at: time.now(), scope: scope) { writer.integer(date) }
+            }
+            writer.member("position", json: position(.entitlements, copy, reading.place))
+        }
+        return Self.found(writer.bytes)
+    }
+
+    /// An account without records is answered like any other: whether there is such an account only the app's backend knows.
+    private func account(_ token: String) -> HTTPResponse {
+        let copy = copy(for: Array(token.utf8))
+        var answer = AccountAnswer(at: time.now())
+        let reading = copy.scan(.accounts, keysFrom: Array("\(token)|".utf8)) { _, record in answer.take(record) }
+        guard let reading else { return Self.unavailable }
+        return Self.found(answer.body(token: token, position: position(.accounts, copy, reading.place)))
+    }
+
+    private static func found(_ body: [UInt8]) -> HTTPResponse {
+        var response = HTTPResponse.json(200, body)
+        // True for a moment, and of one customer.
+        response.headers.add("Cache-Control", "no-store")
+        return response
+    }
+
+    private func copy(for key: [UInt8]) -> PartitionCopy {
+        copies[Int(Partitioner.partition(of: key, count: Int32(copies.count)))]
+    }
+
+    private func position(_ topic: FollowedTopic, _ copy: PartitionCopy, _ place: CopyNote.Place) -> [UInt8] {
+        var writer = JSONWriter(capacity: 128)
+        writer.array { writer in
+            writer.object { writer in
+                writer.member("topic", json: topicNames[topic.rawValue])
+                writer.member("partition", copy.number)
+                writer.member("offset", place.next?.value ?? 0)
+                writer.member("asOf", place.currentAt)
+            }
+        }
+        return writer.bytes
+    }
+}

@@ -1,0 +1,150 @@
+// What happens before reading: are the topics as they should be, and do the copies belong to them?
+
+internal import Contract
+internal import Log
+internal import Platform
+internal import Store
+internal import Telemetry
+
+extension Following {
+    /// A copy that was not complete for so long may have missed deletions: it is built anew. Kafka keeps them for a day unless it
+    /// is told otherwise (`perennial topics apply` says a week); the rest is for reading what has gathered meanwhile.
+    static let greatestAge: Int64 = 20 * 3_600_000
+    /// A note from later than now was written by a clock that ran ahead, and says nothing about its age; less than this is two
+    /// hosts that do not quite agree.
+    private static let clockTolerance: Int64 = 5 * 60_000
+    private static let questionLimit: Duration = .seconds(10)
+
+    func isTooOld(_ place: CopyNote.Place, at now: Int64) -> Bool {
+        !(-Self.clockTolerance...Self.greatestAge).contains(now - place.currentAt)
+    }
+
+    /// The reader, or a new one that begins where the copies stand.
+    func openReader() throws(LogFault) -> any LogReader {
+        if let reader { return reader }
+        for state in states where state.uselessness != nil || !state.copy.isOpen {
+            do throws(StoreFault) {
+                try open(state)
+            } catch {
+                throw LogFault(.rebuild, .other, error.words)
+            }
+        }
+        try checkTopics()
+        var options = ReaderOptions(
+            name: "perennial-api", group: configuration.names.apiGroup,
+            topics: FollowedTopic.allCases.map { topicName($0) })
+        // Everything is read at first, and after that little: what is fetched ahead is what there is.
+        options.readsAhead = true
+        let made = try log.openReader(options)
+        do throws(LogFault) {
+            try place(made)
+        } catch {
+            made.close(by: Deadline(after: Self.questionLimit))
+            throw error
+        }
+        reader = made
+        return made
+    }
+
+    private func open(_ state: CopyState) throws(StoreFault) {
+        if let words = state.uselessness { try wipe(state, words) }
+        if !state.copy.isOpen {
+            let opened: (note: CopyNote?, isEmpty: Bool)
+            do throws(StoreFault) {
+                opened = try state.copy.open(stores)
+            } catch {
+                guard error.cause == .corrupt else { throw error }
+                try wipe(state, error.words)
+                opened = try state.copy.open(stores)
+            }
+            if let note = opened.note, note.partitions == Int32(states.count) { return state.reset(to: note) }
+            if !opened.isEmpty {
+                try wipe(state, "it was written by another build, or for another number of partitions")
+                _ = try state.copy.open(stores)
+            }
+        }
+        state.reset(to: CopyNote(partitions: Int32(states.count), begunAt: time.now()))
+        state.copy.move(to: state.note)
+    }
+
+    private func wipe(_ state: CopyState, _ words: String) throws(StoreFault) {
+        metrics.wipes.add()
+        logger.warning(
+            "a local copy is of no use and is built anew",
+            ["partition": .integer(state.copy.number), "reason": .string(words)])
+        try state.copy.wipe(stores)
+    }
+
+    // MARK: Topics
+
+    private func checkTopics() throws(LogFault) {
+        let names = FollowedTopic.allCases.map { topicName($0) }
+        let shapes = try log.topics(names, by: Deadline(after: Self.questionLimit))
+        for name in names {
+            guard let shape = shapes[name] else {
+                throw LogFault(.stop, .unknownTopic, "the topic \(name) is missing: run perennial topics apply")
+            }
+            guard shape.partitions == states.count else {
+                throw LogFault(
+                    .stop, .misuse,
+                    "the topic \(name) has \(shape.partitions) partitions, and the setting partitions says "
+                        + "\(states.count): set it to the number of the topics")
+            }
+            guard shape.isCompacted else {
+                throw LogFault(
+                    .stop, .misuse,
+                    "the topic \(name) is not compacted: what was not written for long would be missing; run perennial "
+                        + "topics apply")
+            }
+        }
+    }
+
+    /// Lets the reader begin where the copies stand. One that does not belong to its topics is built anew from the beginning.
+    private func place(_ reader: any LogReader) throws(LogFault) {
+        let deadline = Deadline(after: Self.questionLimit)
+        let followed = states.flatMap { state in FollowedTopic.allCases.map { partition($0, state) } }
+        let (wall, elapsed) = (time.now(), time.elapsed())
+        let beginnings = try reader.beginnings(of: followed, by: deadline)
+        let ends = try reader.ends(.committed, of: followed, by: deadline)
+        for partition in followed where beginnings[partition] == nil || ends[partition] == nil {
+            throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+        }
+        var starts: [TopicPartition: NextOffset] = [:]
+        for state in states {
+            for topic in FollowedTopic.allCases {
+                let name = partition(topic, state)
+                let words = try uselessness(
+                    of: state.note[topic], name, beginning: beginnings[name]!, end: ends[name]!, at: wall, reader)
+                if let words {
+                    state.uselessness = words
+                    do throws(StoreFault) { try open(state) } catch { throw LogFault(.rebuild, .other, error.words) }
+                    break
+                }
+            }
+            for topic in FollowedTopic.allCases where state.pauses[topic.rawValue] == nil {
+                let name = partition(topic, state)
+                starts[name] = state.note[topic].next ?? beginnings[name]!
+                state.note[topic].next = starts[name]
+                state.see(topic, CopyState.Goal(end: ends[name]!, wall: wall, elapsed: elapsed))
+            }
+        }
+        try reader.read(from: starts)
+    }
+
+    /// Why a copy that stands there cannot be brought to the end; nil when it can.
+    private func uselessness(
+        of place: CopyNote.Place, _ partition: TopicPartition, beginning: NextOffset, end: NextOffset, at now: Int64,
+        _ reader: any LogReader
+    ) throws(LogFault) -> String? {
+        guard let next = place.next else { return nil }
+        if next < beginning { return "\(partition) does not reach back to it" }
+        if next > end {
+            // Committed records may seem to end earlier for a moment, after another broker has taken over.
+            let last = try reader.ends(.all, of: [partition], by: Deadline(after: Self.questionLimit))[partition]
+            guard let last else { throw LogFault(.retrySameCall, .timedOut, "the end of \(partition) is not known") }
+            if next > last { return "it is ahead of \(partition), which was made anew" }
+        }
+        if next < end, isTooOld(place, at: now) { return "it is so old that it may have missed deletions" }
+        return nil
+    }
+}

@@ -1,0 +1,37 @@
+// What a copy lets in, and what it reads of it.
+
+internal import Entitlements
+internal import JSON
+
+enum PublishedRecord {
+    /// Whether answers can be given from it: what decides access is there, and of its kind.
+    static func isOne(_ record: JSONDocument.Value, in json: borrowing JSONDocument) -> Bool {
+        guard let id = json.member("originalTransactionId", of: record), json.kind(of: id.value) == .string,
+            let access = json.member("access", of: record), json.kind(of: access.value) == .bool
+        else { return false }
+        return json.member("accessUntil", of: record).map { json.isIntegerOrNull($0.value) } ?? true
+    }
+
+    /// The times paid for. One that cannot be read is left out: without an end that is there it would seem to have none.
+    static func runs(of record: JSONDocument.Value, in json: borrowing JSONDocument) -> [Run] {
+        guard let list = json.member("runs", of: record)?.value else { return [] }
+        var runs: [Run] = []
+        var place = json.firstElement(of: list)
+        while let run = place {
+            let end = json.member("end", of: run)?.value
+            if let start = json.integer("start", of: run), end.map({ json.isIntegerOrNull($0) }) ?? true {
+                runs.append(Run(start: start, end: end.flatMap { json.integer($0) }))
+            }
+            place = json.element(after: run)
+        }
+        return runs
+    }
+}
+
+extension JSONDocument {
+    fileprivate func integer(_ name: StaticString, of object: Value) -> Int64? {
+        member(name, of: object).flatMap { integer($0.value) }
+    }
+
+    fileprivate func isIntegerOrNull(_ value: Value) -> Bool { kind(of: value) == .null || integer(value) != nil }
+}

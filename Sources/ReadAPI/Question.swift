@@ -1,0 +1,168 @@
+// What a request asks for: its path and its query.
+
+internal import Entitlements
+internal import HTTP
+
+/// Everything here comes from outside, as bytes that may be anything.
+enum Question: Equatable {
+    case subscription(id: [UInt8])
+    case content(id: [UInt8], published: [Int64], scope: ContentScope)
+    /// In lower case.
+    case account(token: String)
+
+    /// A path that leads somewhere; what it asks for may still be wrong.
+    enum Route: Int, CaseIterable {
+        case subscription, content, account
+
+        /// For labels.
+        var name: String {
+            switch self {
+            case .subscription: "subscription"
+            case .content: "content"
+            case .account: "account"
+            }
+        }
+    }
+
+    /// What the client has to mend.
+    enum Flaw: Error, Equatable {
+        case invalid(parameter: String)
+        case missing(parameter: String)
+        case tooMany(parameter: String)
+    }
+
+    /// Of Apple's some twenty digits; texts that somebody takes for an id are not longer than a line either.
+    static let limitIDBytes = 256
+    /// Issues of forty years of a monthly; more are asked for in parts.
+    static let limitDates = 500
+
+    private static let originalTransactionId = "originalTransactionId"
+    private static let appAccountToken = "appAccountToken"
+    private static let published = "published"
+    private static let scope = "scope"
+
+    /// nil: there is no such path.
+    static func route(_ path: String) -> (route: Route, subject: Substring.UTF8View)? {
+        let parts = path.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 5, omittingEmptySubsequences: false)
+        guard parts.count >= 4, parts[0].isEmpty, parts[1].elementsEqual("v1".utf8), !parts[3].isEmpty else {
+            return nil
+        }
+        if parts[2].elementsEqual("subscriptions".utf8) {
+            if parts.count == 4 { return (.subscription, parts[3]) }
+            guard parts.count == 5, parts[4].elementsEqual("content".utf8) else { return nil }
+            return (.content, parts[3])
+        }
+        guard parts[2].elementsEqual("accounts".utf8), parts.count == 4 else { return nil }
+        return (.account, parts[3])
+    }
+
+    init(_ route: Route, _ subject: Substring.UTF8View, query: String?) throws(Flaw) {
+        switch route {
+        case .subscription:
+            self = .subscription(id: try Self.id(subject))
+        case .content:
+            let id = try Self.id(subject)
+            let (published, scope) = try Self.dates(query ?? "")
+            self = .content(id: id, published: published, scope: scope)
+        case .account:
+            guard let bytes = percentDecoded(subject), let token = Self.uuid(bytes) else {
+                throw .invalid(parameter: Self.appAccountToken)
+            }
+            self = .account(token: token)
+        }
+    }
+
+    private static func id(_ text: Substring.UTF8View) throws(Flaw) -> [UInt8] {
+        // Three bytes for each at most: what is longer need not be decoded.
+        guard text.count <= 3 * limitIDBytes, let id = percentDecoded(text), (1...limitIDBytes).contains(id.count),
+            String(validating: id, as: UTF8.self) != nil
+        else { throw .invalid(parameter: originalTransactionId) }
+        return id
+    }
+
+    /// 8-4-4-4-12 hexadecimal digits, as Apple has them in any case; lower case is what the records are keyed by.
+    private static func uuid(_ bytes: [UInt8]) -> String? {
+        guard bytes.count == 36 else { return nil }
+        var lower: [UInt8] = []
+        lower.reserveCapacity(36)
+        for (index, byte) in bytes.enumerated() {
+            switch byte {
+            case UInt8(ascii: "-"):
+                guard [8, 13, 18, 23].contains(index) else { return nil }
+                lower.append(byte)
+            case _ where [8, 13, 18, 23].contains(index): return nil
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): lower.append(byte)
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): lower.append(byte | 0x20)
+            default: return nil
+            }
+        }
+        return String(decoding: lower, as: UTF8.self)
+    }
+
+    // MARK: The query
+
+    /// Parameters that are not known mean nothing, as everywhere.
+    private static func dates(_ query: String) throws(Flaw) -> ([Int64], ContentScope) {
+        var dates: [Int64] = []
+        var scope: ContentScope?
+        for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = percentDecoded(sides[0]) else { continue }
+            let value = sides.count == 2 ? percentDecoded(sides[1]) : []
+            if name.elementsEqual(published.utf8) {
+                guard let date = value.flatMap({ milliseconds($0) }) else { throw .invalid(parameter: published) }
+                guard dates.count < limitDates else { throw .tooMany(parameter: published) }
+                dates.append(date)
+            } else if name.elementsEqual(Self.scope.utf8) {
+                guard scope == nil, let value, let known = contentScope(value) else {
+                    throw .invalid(parameter: Self.scope)
+                }
+                scope = known
+            }
+        }
+        // Who asks for nothing has misspelt it.
+        if dates.isEmpty { throw .missing(parameter: published) }
+        return (dates, scope ?? .archive)
+    }
+
+    private static func contentScope(_ word: [UInt8]) -> ContentScope? {
+        switch String(decoding: word, as: UTF8.self) {
+        case "archive": .archive
+        case "current": .current
+        default: nil
+        }
+    }
+
+    /// Digits, and a sign for what was published before 1970.
+    private static func milliseconds(_ text: [UInt8]) -> Int64? {
+        let isNegative = text.first == UInt8(ascii: "-")
+        let digits = text.dropFirst(isNegative ? 1 : 0)
+        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int64(String(decoding: text, as: UTF8.self))
+    }
+}
+
+/// The bytes that a part of a target stands for; nil: an escape that is none. A plus is a plus.
+func percentDecoded(_ text: Substring.UTF8View) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count)
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+        guard byte == UInt8(ascii: "%") else {
+            bytes.append(byte)
+            continue
+        }
+        guard let high = rest.next().flatMap(hexDigit), let low = rest.next().flatMap(hexDigit) else { return nil }
+        bytes.append(high << 4 | low)
+    }
+    return bytes
+}
+
+private func hexDigit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+}

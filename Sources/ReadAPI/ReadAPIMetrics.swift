@@ -1,0 +1,61 @@
+// What the read API counts. The objects are made once; requests only add.
+
+internal import Contract
+internal import Telemetry
+
+struct ReadAPIMetrics: Sendable {
+    static let statuses = [200, 400, 401, 404, 405, 503]
+
+    /// By route, the last for what leads nowhere; then by status.
+    private let requests: [[Counter]]
+    let seconds: Histogram
+    /// By the number of the topic.
+    let records: [Counter]
+    let skipped: [Counter]
+    private let keptOut: [[RecordJudge.Flaw: Counter]]
+    let remaining: Gauge
+    let wipes: Counter
+    let paused: Gauge
+    let storeBytes: Gauge
+
+    init(_ registry: Metrics) {
+        requests = (Question.Route.allCases.map(\.name) + ["none"]).map { route in
+            Self.statuses.map { status in
+                registry.counter(
+                    "perennial_api_requests_total", help: "Requests answered, by what was asked for and by status.",
+                    labels: ["route": route, "code": "\(status)"])
+            }
+        }
+        seconds = registry.histogram(
+            "perennial_api_request_seconds", help: "From the whole request to the answer.",
+            bounds: [0.000_05, 0.000_1] + [0.000_25, 0.000_5] + Histogram.latencySeconds)
+        func byTopic(_ name: String, _ help: String) -> [Counter] {
+            FollowedTopic.allCases.map { registry.counter(name, help: help, labels: ["topic": $0.id.name]) }
+        }
+        records = byTopic("perennial_api_records_total", "Records read from the topics.")
+        skipped = byTopic("perennial_api_records_skipped_total", "Records of types that this build does not know.")
+        keptOut = FollowedTopic.allCases.map { topic in
+            Dictionary(
+                uniqueKeysWithValues: RecordJudge.Flaw.allCases.map { flaw in
+                    let counter = registry.counter(
+                        "perennial_api_records_kept_out_total", help: "Records that no answer can be given from.",
+                        labels: ["topic": topic.id.name, "cause": flaw.rawValue])
+                    return (flaw, counter)
+                })
+        }
+        remaining = registry.gauge(
+            "perennial_api_remaining_records", help: "Offsets between what was read and the ends seen last.")
+        wipes = registry.counter(
+            "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew.")
+        paused = registry.gauge(
+            "perennial_api_paused_partitions", help: "Partitions that wait for a later build of Perennial.")
+        storeBytes = registry.gauge("perennial_api_store_bytes", help: "Local copies on disk, about.")
+    }
+
+    func count(_ route: Question.Route?, status: Int) {
+        guard let place = Self.statuses.firstIndex(of: status) else { return }
+        requests[route?.rawValue ?? Question.Route.allCases.count][place].add()
+    }
+
+    func keptOut(_ topic: FollowedTopic, _ flaw: RecordJudge.Flaw) { keptOut[topic.rawValue][flaw]?.add() }
+}

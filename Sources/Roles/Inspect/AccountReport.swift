@@ -1,0 +1,96 @@
+// What one account owns, over all apps.
+
+import Contract
+import Entitlements
+import JSON
+import Log
+import Platform
+
+struct AccountReport: Sendable {
+    /// One record of `accounts`, as it is there.
+    struct Binding: Sendable {
+        let originalTransactionId: [UInt8]
+        let offset: Int64
+        let bytes: [UInt8]
+        /// nil when this version cannot read it.
+        let subscription: AccountSubscription?
+    }
+
+    let token: String
+    let environment: Contract.Environment
+    let topic: String
+    let partition: Int32
+    /// Behind the last record that was read.
+    let position: Int64
+    /// The greatest timestamp in the partition; nil when it is empty.
+    let clock: Int64?
+    let instant: Int64
+    let isAsked: Bool
+    /// By original transaction id.
+    let bindings: [Binding]
+
+    var subscriptions: [AccountSubscription] { bindings.compactMap(\.subscription) }
+    var account: Account { Account(subscriptions, at: instant) }
+}
+
+/// Takes every record of a partition of `accounts`, keeps the last ones of one account. One thread.
+final class BindingFold {
+    private let beginning: [UInt8]
+    private var document = JSONDocument()
+    private var found: [[UInt8]: AccountReport.Binding] = [:]
+    private(set) var clock: Int64?
+
+    init(token: String) { beginning = Array("\(token)|".utf8) }
+
+    func add(_ record: borrowing RecordView) {
+        clock = max(clock ?? record.timestamp, record.timestamp)
+        guard let key = record.key, begins(key, with: beginning), let bytes = record.copyOfKey() else { return }
+        let id = Array(bytes.dropFirst(beginning.count))
+        guard let value = record.copyOfValue() else {
+            found[id] = nil
+            return
+        }
+        found[id] = AccountReport.Binding(
+            originalTransactionId: id, offset: record.offset, bytes: value, subscription: read(value))
+    }
+
+    private func read(_ value: [UInt8]) -> AccountSubscription? {
+        do throws(JSONFault) { try document.read(value.span) } catch { return nil }
+        return AccountSubscription(document)
+    }
+
+    var bindings: [AccountReport.Binding] {
+        found.values.sorted { $0.originalTransactionId.lexicographicallyPrecedes($1.originalTransactionId) }
+    }
+}
+
+extension InspectRun {
+    func inspect(account token: String) throws(ToolFault) -> ExitCode {
+        let topic = names.topic(.accounts)
+        try check(topic)
+        let partition = Partitioner.partition(of: Array(token.utf8), count: partitions)
+        let reader = try open([topic])
+        defer { reader.close(by: Deadline(after: .seconds(5))) }
+        let fold = BindingFold(token: token)
+        var progress = ProgressBar.standardError()
+        let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, partition))
+        let position = try scan.run(progress: { progress.update($0) { "\(scan.partition)" } }) { fold.add($0) }
+        progress.end()
+        let bindings = fold.bindings
+        guard !bindings.isEmpty else {
+            output.message(
+                "perennial inspect: the account \(token) owns nothing: looked into partition \(partition) of \(topic). "
+                    + otherEnvironment)
+            return .no
+        }
+        let report = AccountReport(
+            token: token, environment: names.environment, topic: topic, partition: partition, position: position.value,
+            clock: fold.clock, instant: query.instant ?? now, isAsked: query.instant != nil, bindings: bindings)
+        if query.isJSON {
+            output.data(report.json)
+        } else {
+            for line in report.card { output.data(line) }
+        }
+        return .done
+    }
+}

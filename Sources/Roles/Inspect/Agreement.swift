@@ -1,0 +1,107 @@
+// Whether what is published is what the notifications say.
+
+import Contract
+import Entitlements
+import JSON
+import Log
+
+/// The last record of `entitlements` of one key.
+struct PublishedValue: Sendable, Equatable {
+    let offset: Int64
+    let bytes: [UInt8]
+    let json: JSONValue
+    /// Hash of the settings it was made with.
+    let rules: String?
+
+    var sequence: Int64? { json["sequence"]?.integer }
+    var asOf: Int64? { json["asOf"]?.integer }
+
+    /// nil for a tombstone, and for what is no JSON.
+    init?(_ record: borrowing RecordView) {
+        guard let bytes = record.copyOfValue() else { return nil }
+        do throws(JSONFault) { json = try JSONValue.read(bytes) } catch { return nil }
+        self.bytes = bytes
+        offset = record.offset
+        var rules: String?
+        if let header = record.header(Self.rules) {
+            rules = header.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
+        self.rules = rules
+    }
+
+    private static let rules: StaticString = "rules"
+}
+
+enum Agreement: Sendable, Equatable {
+    case same
+    /// There is no value, and there should be one.
+    case absent
+    /// The value was right when it was written: so many notifications ago, or before a change that was due.
+    case behind(notifications: Int)
+    /// It was made with other settings; names of members that differ.
+    case otherRules([String])
+    case different([String])
+    /// Nothing was published, and nothing should be.
+    case nothing
+    /// There is a value, and no notification that it could rest on.
+    case unfounded
+
+    /// What tells of the way to a value, and differs between two that say the same.
+    private static let way: Set = ["sequence", "asOf", "cause"]
+
+    /// Names of members that are not alike, in the order of the first.
+    static func differences(_ left: JSONValue, _ right: JSONValue) -> [String] {
+        let names = [left, right].flatMap { ($0.object?.members ?? []).map(\.name) }
+        var seen: Set<String> = []
+        return names.filter { name in
+            // A member that is left out is null.
+            seen.insert(name).inserted && !way.contains(name) && (left[name] ?? .null) != (right[name] ?? .null)
+        }
+    }
+
+    init(
+        _ published: PublishedValue?, _ fold: SubscriptionFold, _ rules: EntitlementRules, id: String,
+        _ environment: Contract.Environment
+    ) {
+        func json(_ entitlement: Entitlement) -> JSONValue {
+            let record = EntitlementRecord(
+                originalTransactionId: Text(id), environment: environment, entitlement: entitlement, sequence: 0,
+                asOf: 0,
+                cause: nil)
+            // Bytes that this program has written just now.
+            return (try? JSONValue.read(record.value)) ?? .null
+        }
+        guard let clock = fold.clock, let timeline = Timeline(fold.facts(), rules) else {
+            self = published == nil ? .nothing : .unfounded
+            return
+        }
+        guard let published else {
+            self = .absent
+            return
+        }
+        let differences = Self.differences(published.json, json(timeline.entitlement(at: clock)))
+        if differences.isEmpty {
+            self = .same
+            return
+        }
+        let known = fold.told.filter(published.restsOn)
+        if let asOf = published.asOf, let then = Timeline(fold.facts(where: published.restsOn), rules),
+            Self.differences(published.json, json(then.entitlement(at: asOf))).isEmpty
+        {
+            self = .behind(notifications: fold.told.count - known.count)
+        } else if let made = published.rules, made != rules.fingerprint {
+            self = .otherRules(differences)
+        } else {
+            self = .different(differences)
+        }
+    }
+}
+
+extension PublishedValue {
+    /// Whether the worker had dealt with it when it wrote the value.
+    func restsOn(_ told: ToldNotification) -> Bool {
+        if let offset = json["cause"]?["offset"]?.integer { return told.offset <= offset }
+        // A timer fires before the record that moves the clock to its time.
+        return asOf.map { told.clock < $0 } ?? false
+    }
+}

@@ -1,0 +1,47 @@
+// Lines of a card: a label, and text that fits into the columns of a terminal.
+
+struct CardLines {
+    static let width = 80
+    static let labelWidth = 14
+
+    private(set) var lines: [String] = []
+
+    mutating func blank() { lines.append("") }
+
+    /// A line as it is, behind the column of labels.
+    mutating func line(_ text: String, label: String = "") {
+        let line = padded(label, to: Self.labelWidth) + text
+        lines.append(String(line.reversed().drop { $0 == " " }.reversed()))
+    }
+
+    /// - Parameter hanging: how far lines that follow are moved in.
+    mutating func text(_ label: String, _ text: String, hanging: Int = 0) {
+        var label = label
+        for line in Self.wrapped(text, width: Self.width - Self.labelWidth, hanging: hanging) {
+            self.line(line, label: label)
+            label = ""
+        }
+    }
+
+    /// Broken between words; a word that is longer than a line is broken, too.
+    static func wrapped(_ text: String, width: Int, hanging: Int = 0) -> [String] {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+            .flatMap { pieces(of: $0, length: width - hanging) }
+        var lines: [String] = []
+        var line = words.first.map(String.init) ?? ""
+        for word in words.dropFirst() {
+            if line.count + 1 + word.count <= width {
+                line += " " + word
+            } else {
+                lines.append(line)
+                line = String(repeating: " ", count: hanging) + word
+            }
+        }
+        return lines + [line]
+    }
+
+    private static func pieces(of word: Substring, length: Int) -> [Substring] {
+        guard word.count > length else { return [word] }
+        return [word.prefix(length)] + pieces(of: word.dropFirst(length), length: length)
+    }
+}

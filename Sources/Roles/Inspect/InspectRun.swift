@@ -1,0 +1,108 @@
+// One call of `inspect`, over any log.
+
+import Contract
+import Entitlements
+import Log
+import Platform
+
+struct InspectRun {
+    let query: InspectQuery
+    let names: Names
+    /// As the settings have it.
+    let partitions: Int32
+    let rules: EntitlementRules
+    let log: any RecordLog
+    let output: Output
+    /// This host's clock.
+    let now: Int64
+    /// Of the topics that there are.
+    var partitionCounts: [String: Int32] = [:]
+    var hasApps = true
+
+    func run() throws(ToolFault) -> ExitCode {
+        switch query.subject {
+        case .subscription(let id): return try inspect(subscription: id)
+        case .account(let token): return try inspect(account: token)
+        }
+    }
+
+    // MARK: Subscriptions
+
+    private func inspect(subscription id: String) throws(ToolFault) -> ExitCode {
+        let key = Array(id.utf8)
+        let (notifications, entitlements) = (names.topic(.notifications), names.topic(.entitlements))
+        let partition = Partitioner.partition(of: key, count: partitions)
+        try check(notifications)
+        // Before the first worker ran there may be notifications, and no topic of answers.
+        let hasEntitlements = partitionCounts[entitlements] != nil
+        if hasEntitlements { try check(entitlements) }
+        let reader = try open(hasEntitlements ? [notifications, entitlements] : [notifications])
+        defer { reader.close(by: Deadline(after: .seconds(5))) }
+
+        let fold = SubscriptionFold(key: key)
+        var published: PublishedValue?
+        var progress = ProgressBar.standardError()
+        let told = PartitionScan(reader: reader, partition: TopicPartition(notifications, partition))
+        var position = try told.run(progress: { progress.update($0) { "\(told.partition)" } }) { fold.add($0) }
+        if hasEntitlements {
+            let answers = PartitionScan(reader: reader, partition: TopicPartition(entitlements, partition))
+            try answers.run(progress: { progress.update($0) { "\(answers.partition)" } }) { record in
+                if let found = record.key, equal(found, key) { published = PublishedValue(record) }
+            }
+            // What the worker has read since, and the value may rest on.
+            position = try told.run(from: position) { fold.add($0) }
+        }
+        progress.end()
+
+        guard fold.count > 0 || fold.unreadable > 0 || published != nil else {
+            let topics = hasEntitlements ? "\(notifications) and \(entitlements)" : notifications
+            output.message(
+                "perennial inspect: there is no subscription \(id): looked into partition \(partition) of \(topics). "
+                    + otherEnvironment)
+            return .no
+        }
+        if !hasApps {
+            output.message(
+                "perennial inspect: apps is not set: what products are for, and how long passes last, is not known")
+        }
+        let report = SubscriptionReport(
+            id: id, topic: notifications, partition: partition, position: position.value, fold: fold,
+            published: published,
+            self)
+        if query.isJSON {
+            output.data(report.json)
+        } else {
+            for line in report.card(showsAll: query.showsAll) { output.data(line) }
+        }
+        return .done
+    }
+
+    // MARK: Topics
+
+    func open(_ topics: [String]) throws(ToolFault) -> any LogReader {
+        // A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+        var options = ReaderOptions(
+            name: "perennial-inspect", group: "\(names.prefix).\(names.environment.rawValue).inspect", topics: topics)
+        options.readsAhead = true
+        do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
+    }
+
+    /// Keys would be in other places.
+    func check(_ topic: String) throws(ToolFault) {
+        guard let count = partitionCounts[topic] else {
+            throw ToolFault(
+                .wrongUsage,
+                "the topic \(topic) is not there: check topic.prefix, and whether perennial topics apply was run")
+        }
+        guard count == partitions else {
+            throw ToolFault(
+                .wrongUsage,
+                "the topic \(topic) has \(count) partitions and the setting partitions says \(partitions): correct it")
+        }
+    }
+
+    var otherEnvironment: String {
+        let other: Contract.Environment = names.environment == .production ? .sandbox : .production
+        return "If it is of \(other.rawValue): --environment \(other.rawValue)"
+    }
+}

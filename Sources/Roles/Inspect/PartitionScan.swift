@@ -1,0 +1,100 @@
+// Reads one partition of a log, from one end to the other.
+
+import Log
+import Platform
+
+/// One thread.
+struct PartitionScan {
+    let reader: any LogReader
+    let partition: TopicPartition
+
+    /// Nothing comes although there is something: the brokers are in trouble.
+    private static let silenceLimit: Duration = .seconds(30)
+    private static let answerLimit: Duration = .seconds(10)
+    private static let recordsPerPoll = 1000
+
+    /// Reads up to the end that there is now.
+    ///
+    /// - Parameters:
+    ///   - start: nil is the first record there is.
+    ///   - progress: the fraction that has been passed, 0 to 1.
+    /// - Returns: that end.
+    @discardableResult
+    func run(
+        from start: NextOffset? = nil, progress: (Double) -> Void = { _ in },
+        _ body: (borrowing RecordView) throws(ToolFault) -> Void
+    ) throws(ToolFault) -> NextOffset {
+        let (beginning, end) = try range()
+        let first = max(start ?? beginning, beginning)
+        guard first < end else { return max(first, end) }
+        try persisting { () throws(LogFault) in try reader.read(from: [partition: first]) }
+        let batch = RecordBatch()
+        var patience = Deadline(after: Self.silenceLimit)
+        var position = first
+        while position < end {
+            do throws(LogFault) {
+                try reader.poll(into: batch, limit: Self.recordsPerPoll, wait: .milliseconds(200))
+            } catch {
+                if error.remedy != .retrySameCall || patience.hasPassed { throw fault(error) }
+                pause(for: .milliseconds(100))
+                continue
+            }
+            for index in 0..<batch.count where batch[index].offset < end.value { try body(batch[index]) }
+            batch.removeAll()
+            // The end may be no record but the marker of a transaction.
+            let next = reader.position(of: partition) ?? position
+            if next > position {
+                position = next
+                patience = Deadline(after: Self.silenceLimit)
+                progress(Double(min(position, end).value - first.value) / Double(end.value - first.value))
+            } else if patience.hasPassed {
+                throw ToolFault(
+                    .gaveUp,
+                    "nothing of \(partition) came for \(Self.silenceLimit.wholeMilliseconds / 1000) s: run it again")
+            }
+        }
+        return end
+    }
+
+    private func range() throws(ToolFault) -> (beginning: NextOffset, end: NextOffset) {
+        try persisting { () throws(LogFault) in
+            let deadline = Deadline(after: Self.answerLimit)
+            let beginning = try reader.beginnings(of: [partition], by: deadline)[partition]
+            let end = try reader.ends(.committed, of: [partition], by: deadline)[partition]
+            guard let beginning, let end else {
+                throw LogFault(.stop, .unknownTopic, "\(partition) has no beginning and no end")
+            }
+            return (beginning, end)
+        }
+    }
+
+    /// Asks again what wants to be asked again: while leaders change, brokers refuse for a moment.
+    private func persisting<Answer>(_ body: () throws(LogFault) -> Answer) throws(ToolFault) -> Answer {
+        let patience = Deadline(after: Self.answerLimit)
+        while true {
+            do throws(LogFault) {
+                return try body()
+            } catch {
+                if error.remedy != .retrySameCall || patience.hasPassed { throw fault(error) }
+                pause(for: .milliseconds(100))
+            }
+        }
+    }
+
+    private func fault(_ fault: LogFault) -> ToolFault {
+        fault.cause == .positionGone
+            ? ToolFault(.gaveUp, "records of \(partition) were deleted while they were read: run it again")
+            : ToolFault(.gaveUp, "\(partition): \(fault.words)")
+    }
+}
+
+/// Whether bytes that are lent are these.
+func equal(_ left: Span<UInt8>, _ right: [UInt8]) -> Bool {
+    left.count == right.count && begins(left, with: right)
+}
+
+func begins(_ bytes: Span<UInt8>, with beginning: [UInt8]) -> Bool {
+    guard bytes.count >= beginning.count else { return false }
+    for index in beginning.indices where bytes[index] != beginning[index] { return false }
+    return true
+}

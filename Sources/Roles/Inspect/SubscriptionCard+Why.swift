@@ -1,0 +1,92 @@
+// Why a state is what it is, in plain words.
+
+import Entitlements
+
+extension SubscriptionReport {
+    func why(_ answer: Answer) -> String {
+        let basis = answer.basis
+        let purchase = basis.purchase
+        let transaction = purchase.transaction
+        let bought = "bought \(shownTime(purchase.start))"
+        let expires = transaction.expiresDate.map(shownTime) ?? "an unknown time"
+        if answer.instant < purchase.start { return "it has not begun: it begins \(shownTime(purchase.start))" }
+        switch basis.rule {
+        case .taken: return "it was shared by a family or given by an organisation, and taken back\(date(purchase))"
+        case .upgraded:
+            return
+                "the customer moved to another product\(date(purchase)), and what took its place is not in this subscription yet"
+        case .refunded: return "Apple refunded the purchase\(date(purchase))"
+        case .owned: return "\(bought), for good"
+        case .passRuns: return "\(bought), and lasts until \(purchase.end.map(shownTime) ?? "ever")"
+        case .passOver: return "\(bought), and lasted until \(purchase.end.map(shownTime) ?? "ever")"
+        case .paid:
+            let isFree = transaction.offer?.discount == "FREE_TRIAL"
+            return "\(isFree ? "free trial" : "paid") until \(expires), \(renewalInWords(basis.renewalInfo))"
+        case .renewalExpected:
+            return
+                "the period ended \(expires) and should have renewed; the word of it may be late, so access lasts a little longer"
+        case .failsEarly:
+            return "paid until \(expires), but Apple's attempts to bill the renewal fail"
+        case .grace:
+            return "the renewal due \(expires) could not be billed; Apple keeps trying, and grants grace meanwhile"
+        case .retry:
+            let end = answer.entitlement.retry.map { ", until \(shownTime($0.until))" } ?? ""
+            let payment =
+                transaction.billingPlan == "MONTHLY" ? "a payment of the commitment" : "the renewal due \(expires)"
+            return "\(payment) could not be billed; Apple keeps trying\(end), without access"
+        case .retryOver: return "the renewal due \(expires) could not be billed, and Apple has stopped trying"
+        case .ended: return "the last period ended \(expires): \(reasonInWords(answer.entitlement.reason))"
+        }
+    }
+
+    private func date(_ purchase: Timeline.Purchase) -> String {
+        purchase.fateDate.map { " \(shownTime($0))" } ?? ""
+    }
+
+    private func renewalInWords(_ info: RenewalInfo?) -> String {
+        switch info?.autoRenewStatus {
+        case 1: "and renews then"
+        case 0: "and renewal is turned off"
+        default: "and nothing is known of its renewal"
+        }
+    }
+
+    private func reasonInWords(_ reason: Entitlement.Reason?) -> String {
+        switch reason {
+        case .voluntary: "the customer turned renewal off"
+        case .billing: "the payment failed"
+        case .price: "the customer did not agree to the higher price"
+        case .unavailable: "the product was no longer for sale"
+        case .other: "Apple gives a reason that has no name here"
+        case .refund, .family, .unknown, nil: "no word of a renewal has come"
+        }
+    }
+
+    var agreementInWords: String {
+        let sequence = published?.sequence.map { "sequence \($0)" } ?? "no sequence"
+        let asOf = published?.asOf.map { ", of \(shownTime($0))" } ?? ""
+        let value = "\(sequence)\(asOf)"
+        switch agreement {
+        case .same: return "the same in entitlements (\(value))"
+        case .nothing: return "nothing in entitlements, as it should be"
+        case .unfounded:
+            return "a value in entitlements (\(value)) that no notification tells of: were notifications deleted?"
+        case .absent:
+            return
+                "NOTHING in entitlements: the worker has not come so far, or does not run; see perennial offsets show entitlements"
+        case .behind(let count):
+            let cause =
+                count == 0 ? "a change that was due since" : count == 1 ? "1 notification" : "\(count) notifications"
+            return
+                "OLDER in entitlements (\(value)): the worker is behind by \(cause); see perennial offsets show entitlements"
+        case .otherRules(let names):
+            return
+                "DIFFERENT in entitlements (\(value)): it was made with other settings (apps, entitlements.leeway.ms) than "
+                + "these; other are \(names.joined(separator: ", "))"
+        case .different(let names):
+            return
+                "DIFFERENT in entitlements (\(value)): \(names.joined(separator: ", ")); was it made with other settings (apps, "
+                + "entitlements.leeway.ms) or by another version? perennial replay entitlements computes all of it again"
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// A subscription on a card, for people who have to answer its customer.
+
+import Contract
+import Entitlements
+
+extension SubscriptionReport {
+    /// As many as fit beside the rest on one screen.
+    static let shownPurchases = 8
+    static let shownNotifications = 8
+
+    /// - Parameter showsAll: every purchase and notification.
+    func card(showsAll: Bool) -> [String] {
+        var card = CardLines()
+        card.text("subscription", "\(shownText(id)), \(environment.rawValue)")
+        if let answer {
+            addHead(answer, &card)
+            addDetails(answer.entitlement, &card)
+            card.blank()
+            addTimeline(answer, &card)
+            addPurchases(answer, showsAll, &card)
+        } else {
+            card.text("state", "UNKNOWN: its notifications tell of no purchase, so there is nothing to use")
+        }
+        addContent(&card)
+        card.blank()
+        addNotifications(showsAll, &card)
+        card.blank()
+        addPublished(&card)
+        card.text("times", timesInWords)
+        return card.lines
+    }
+
+    // MARK: What it is, and why
+
+    private func addHead(_ answer: Answer, _ card: inout CardLines) {
+        let entitlement = answer.entitlement
+        let product = [entitlement.productId, entitlement.bundleId].compactMap { $0.map { shownText("\($0)") } }
+        card.text("product", product.joined(separator: " of "))
+        card.text(
+            "",
+            [entitlement.type, entitlement.ownership].compactMap { $0.map { shownText("\($0)") } }.joined(
+                separator: ", "))
+        if !entitlement.entitlements.isEmpty {
+            card.text("is for", entitlement.entitlements.map(shownText).joined(separator: ", "))
+        }
+        card.text("account", entitlement.appAccountToken.map { shownText("\($0)") } ?? "none")
+        card.blank()
+        card.text("state", Self.stateInWords(entitlement))
+        card.text("since", shownTime(entitlement.since))
+        card.text("why", why(answer) + (decider.map { ". Told by \(Self.named($0))" } ?? ""))
+        addChanges(answer, &card)
+    }
+
+    private func addChanges(_ answer: Answer, _ card: inout CardLines) {
+        guard !answer.changes.isEmpty else {
+            return card.text("next", "stays so, unless Apple tells of something new")
+        }
+        var label = "next"
+        for change in answer.changes {
+            let state = Self.name(of: change.entitlement)
+            let use = change.entitlement.access ? "may use it" : "may not use it"
+            card.text(label, "\(shownTime(change.at))  if nothing more is told: \(state), \(use)", hanging: 18)
+            label = ""
+        }
+        if answer.hasMoreChanges { card.line("and more") }
+    }
+
+    /// `EXPIRED (voluntary)`.
+    private static func name(of entitlement: Entitlement) -> String {
+        entitlement.state.rawValue.uppercased().replacing("_", with: " ")
+            + (entitlement.reason.map { " (\($0.rawValue))" } ?? "")
+    }
+
+    static func stateInWords(_ entitlement: Entitlement) -> String {
+        let until = entitlement.accessUntil.map(shownTime)
+        let use =
+            entitlement.access
+            ? until.map { "may use it until \($0)" } ?? "may use it, without an end"
+            : "may not use it" + (until.map { "; access ended \($0)" } ?? "")
+        return "\(name(of: entitlement)): \(use)"
+    }
+
+    static func named(_ told: ToldNotification) -> String {
+        let name = [told.type ?? "a transaction that was fetched", told.subtype].compactMap { $0 }.map(shownText)
+        return name.joined(separator: " ") + " of " + shownTime(told.signedDate ?? told.timestamp)
+    }
+
+    // MARK: Money and plans
+
+    private func addDetails(_ entitlement: Entitlement, _ card: inout CardLines) {
+        let currency = entitlement.currency.map { "\($0)" }
+        // Of what was taken back, or replaced, Apple's last word was about another time.
+        let isOver = entitlement.state == .revoked || entitlement.state == .superseded
+        if let isOn = entitlement.autoRenew, !(isOn && isOver) {
+            card.text("renews", renewalInWords(entitlement, isOn))
+        }
+        if let price = entitlement.price { card.text("price", shownMoney(price, currency)) }
+        if let plan = entitlement.billingPlan {
+            card.text("plan", Self.plan("\(plan)", entitlement.commitment, currency))
+        }
+        if let offer = entitlement.offer {
+            card.text(
+                "offer",
+                [offer.type, offer.discount, offer.identifier].compactMap { $0.map { shownText("\($0)") } }.joined(
+                    separator: ", "))
+        }
+        if entitlement.introOfferUsed, entitlement.offer?.type != "introductory" {
+            card.text("", "an introductory offer was used before")
+        }
+        let pending = [
+            entitlement.pendingProductId.map { "changes to \(shownText("\($0)"))" },
+            entitlement.pendingBillingPlan.map { "changes to the plan \(shownText("\($0)"))" },
+            entitlement.priceConsent.map {
+                $0 == .waiting ? "a higher price waits for consent" : "a higher price is settled"
+            },
+        ].compactMap { $0 }
+        if !pending.isEmpty { card.text("pending", pending.joined(separator: "; ")) }
+    }
+
+    private func renewalInWords(_ entitlement: Entitlement, _ isOn: Bool) -> String {
+        guard isOn else { return "no: renewal is turned off" }
+        let price =
+            entitlement.renewalPrice.map { " for \(shownMoney($0, entitlement.currency.map { "\($0)" }))" } ?? ""
+        if entitlement.state == .grace || entitlement.state == .billingRetry {
+            return "yes, once it can be billed\(price)"
+        }
+        return "yes\(entitlement.renewsAt.map { ", \(shownTime($0))" } ?? "")\(price)"
+    }
+
+    private static func plan(_ plan: String, _ commitment: Entitlement.Commitment?, _ currency: String?) -> String {
+        guard let commitment else { return shownText(plan) }
+        var parts = [shownText(plan)]
+        if let period = commitment.period {
+            parts.append("period \(period)" + (commitment.of.map { " of \($0)" } ?? ""))
+        }
+        if let end = commitment.endsAt { parts.append("commitment until \(shownTime(end))") }
+        if let price = commitment.price { parts.append("\(shownMoney(price, currency)) in all") }
+        if let renews = commitment.renews { parts.append(renews ? "another one follows" : "none follows") }
+        return parts.joined(separator: ", ")
+    }
+
+    // MARK: Where it comes from
+
+    private func addPublished(_ card: inout CardLines) {
+        card.text("published", agreementInWords)
+    }
+
+    private var timesInWords: String {
+        let place = "partition \(partition) of \(topic)"
+        guard let clock, let answer else { return "in UTC" }
+        if isAsked { return "in UTC; as of \(shownTime(answer.instant)), as asked, with all that is known now" }
+        let lag = distance(from: clock, to: now)
+        let behind =
+            lag > Self.clockIsLate
+            ? "; that is \(shownLength(lag)) ago: does a clock run? (perennial ingest or clock)" : ""
+        return "in UTC; as of \(shownTime(clock)), the clock of \(place)\(behind)"
+    }
+
+    /// Several times the greatest usual distance of ticks.
+    private static let clockIsLate: Int64 = 600_000
+}

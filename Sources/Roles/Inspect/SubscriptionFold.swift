@@ -1,0 +1,95 @@
+// What the notifications of one subscription have said.
+
+import Contract
+import Entitlements
+import JSON
+import Log
+
+/// One record of `notifications`.
+struct ToldNotification: Sendable {
+    let partition: Int32
+    let offset: Int64
+    /// When it came: milliseconds since 1970.
+    let timestamp: Int64
+    let uuid: String?
+    let type: String?
+    let subtype: String?
+    let signedDate: Int64?
+    let source: String?
+    let facts: Facts
+    /// The partition's clock when it was read.
+    let clock: Int64
+
+    init(_ record: borrowing RecordView, _ document: borrowing JSONDocument, clock: Int64) {
+        let reading = NotificationReading(document)
+        partition = record.partition
+        offset = record.offset
+        timestamp = record.timestamp
+        uuid = reading.notificationUUID.map { "\($0)" }
+        type = reading.type.map { "\($0)" }
+        subtype = reading.subtype.map { "\($0)" }
+        signedDate = reading.signedDate
+        source = document.member("source", of: document.root).flatMap { document.text($0.value) }
+        facts = reading.facts
+        self.clock = clock
+    }
+
+    var transactionId: String? { facts.purchases.first.map { "\($0.transaction.id)" } }
+
+    /// Whether this is where the payload was first heard of.
+    func tells(_ version: Version) -> Bool {
+        facts.purchases.contains { $0.version == version } || facts.renewalInfos.contains { $0.version == version }
+    }
+}
+
+/// Takes every record of a partition, keeps those of one key. One thread.
+final class SubscriptionFold {
+    /// More than a subscription has in its life. Of those beyond, which are the oldest, only what they said is kept.
+    static let limitKept = 20_000
+
+    private let limit: Int
+    private let key: [UInt8]
+    private var document = JSONDocument()
+    /// In the order of the log, repetitions included.
+    private(set) var told: [ToldNotification] = []
+    private(set) var olderCount = 0
+    private var olderFacts = Facts()
+    /// Records of the key that this version cannot read.
+    private(set) var unreadable = 0
+    /// The greatest timestamp in the partition, of whatever record; nil when there is none.
+    private(set) var clock: Int64?
+
+    init(key: [UInt8], limit: Int = limitKept) {
+        self.key = key
+        self.limit = limit
+    }
+
+    var count: Int { olderCount + told.count }
+
+    func add(_ record: borrowing RecordView) {
+        let clock = max(clock ?? record.timestamp, record.timestamp)
+        self.clock = clock
+        // All others, ticks among them, are not looked into.
+        guard let found = record.key, equal(found, key) else { return }
+        guard let type = record.header("type"), equal(type, Self.type) else { return }
+        if let schema = record.header("schema"), !equal(schema, Self.schema) { return unreadable += 1 }
+        guard let value = record.value else { return unreadable += 1 }
+        do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
+        told.append(ToldNotification(record, document, clock: clock))
+        // Seldom, and then many at once: what is dropped at the front moves all that is behind it.
+        guard told.count >= 2 * limit else { return }
+        for old in told.prefix(limit) { olderFacts.merge(old.facts) }
+        told.removeFirst(limit)
+        olderCount += limit
+    }
+
+    private static let type = Array(RecordType.notification.rawValue.utf8)
+    private static let schema = Array(RecordType.notification.schema.utf8)
+
+    /// - Parameter isIncluded: of those that are kept; the older ones always count.
+    func facts(where isIncluded: (ToldNotification) -> Bool = { _ in true }) -> Facts {
+        var facts = olderFacts
+        for notification in told where isIncluded(notification) { facts.merge(notification.facts) }
+        return facts
+    }
+}

@@ -1,0 +1,118 @@
+// All that is to be said of one subscription.
+
+import Contract
+import Entitlements
+
+struct SubscriptionReport: Sendable {
+    /// What follows from the facts at one instant.
+    struct Answer: Sendable {
+        struct Change: Sendable {
+            let at: Int64
+            let entitlement: Entitlement
+        }
+
+        /// Grace, retry, expiry: no more of them follow one another without news.
+        static let limitChanges = 4
+
+        let instant: Int64
+        let entitlement: Entitlement
+        let basis: Timeline.Basis
+        let purchases: [Timeline.Purchase]
+        /// What happens if nothing more arrives.
+        let changes: [Change]
+        /// The last one listed is not the last one.
+        let hasMoreChanges: Bool
+
+        init(_ timeline: Timeline, at instant: Int64) {
+            self.instant = instant
+            entitlement = timeline.entitlement(at: instant)
+            basis = timeline.basis(at: instant)
+            purchases = timeline.purchases
+            var changes: [Change] = []
+            var next = timeline.nextChange(after: instant)
+            while let at = next, changes.count < Self.limitChanges {
+                changes.append(Change(at: at, entitlement: timeline.entitlement(at: at)))
+                next = timeline.nextChange(after: at)
+            }
+            self.changes = changes
+            hasMoreChanges = next != nil
+        }
+    }
+
+    let id: String
+    let environment: Contract.Environment
+    /// Of `notifications`.
+    let topic: String
+    let partition: Int32
+    /// Behind the last record that was read.
+    let position: Int64
+    /// Of the partition; nil when it is empty.
+    let clock: Int64?
+    /// The instant was asked for: it is not the clock.
+    let isAsked: Bool
+    /// nil when no purchase is known.
+    let answer: Answer?
+    let content: [ContentAnswer]
+    /// In the order of the log.
+    let told: [ToldNotification]
+    /// Older ones that are not among these.
+    let olderCount: Int
+    let unreadable: Int
+    let published: PublishedValue?
+    let agreement: Agreement
+    /// What this host's clock says.
+    let now: Int64
+
+    /// The notification that was the first to tell what the answer rests on.
+    var decider: ToldNotification? {
+        guard let basis = answer?.basis else { return nil }
+        let transaction = basis.purchase.transaction
+        func tells(_ condition: @escaping (Transaction) -> Bool = { _ in true }) -> (ToldNotification) -> Bool {
+            { told in told.facts.purchases.contains { $0.transaction.id == transaction.id && condition($0.transaction) }
+            }
+        }
+        let isDecider: (ToldNotification) -> Bool
+        switch basis.rule {
+        case .taken, .refunded: isDecider = tells { $0.revocationDate == transaction.revocationDate }
+        case .upgraded: isDecider = tells { $0.isUpgraded }
+        case .owned, .passRuns, .passOver, .paid: isDecider = tells()
+        case .renewalExpected, .failsEarly, .grace, .retry, .retryOver, .ended:
+            if basis.rule == .ended, let expiry = basis.expiry {
+                isDecider = { $0.type == "EXPIRED" && $0.signedDate == expiry.signedDate && tells()($0) }
+            } else {
+                isDecider = { $0.tells(basis.decidedBy) }
+            }
+        }
+        // They may have come in any order, and more than once.
+        return told.filter(isDecider).min { ($0.signedDate ?? .max, $0.offset) < ($1.signedDate ?? .max, $1.offset) }
+    }
+}
+
+extension SubscriptionReport {
+    init(
+        id: String, topic: String, partition: Int32, position: Int64, fold: SubscriptionFold,
+        published: PublishedValue?,
+        _ run: InspectRun
+    ) {
+        let timeline = Timeline(fold.facts(), run.rules)
+        let clock = fold.clock
+        let instant = run.query.instant ?? clock ?? run.now
+        self.id = id
+        environment = run.names.environment
+        self.topic = topic
+        self.partition = partition
+        self.position = position
+        self.clock = clock
+        isAsked = run.query.instant != nil
+        answer = timeline.map { Answer($0, at: instant) }
+        content =
+            timeline.map { ContentAnswer.answers(run.query.published, $0.entitlement(at: instant).runs, at: instant) }
+            ?? []
+        told = fold.told
+        olderCount = fold.olderCount
+        unreadable = fold.unreadable
+        self.published = published
+        agreement = Agreement(published, fold, run.rules, id: id, run.names.environment)
+        now = run.now
+    }
+}

@@ -1,0 +1,109 @@
+// A subscription's life as one line of characters.
+
+import Entitlements
+
+/// Each column is a piece of time, and shows what most of it was.
+struct TimelineGraphic {
+    static let columns = 64
+
+    enum Mark: Character, CaseIterable {
+        case paid = "#"
+        case grace = "="
+        case refunded = "x"
+        case none = "."
+        /// Something begins and ends within one column: it would not be seen otherwise.
+        case mixed = "+"
+
+        var words: String {
+            switch self {
+            case .paid: "paid"
+            case .grace: "grace"
+            case .refunded: "refunded"
+            case .none: "nothing"
+            case .mixed: "less than a column of either"
+            }
+        }
+    }
+
+    private struct Piece {
+        let start: Int64
+        let end: Int64
+        let mark: Mark
+    }
+
+    let start: Int64
+    let end: Int64
+    private let pieces: [Piece]
+    private let isEndless: Bool
+    private let now: Int64
+
+    /// nil when there is nothing to draw, or a date is no date that a person would know.
+    init?(_ purchases: [Timeline.Purchase], now: Int64) {
+        let dates = purchases.flatMap { [$0.start, $0.end, $0.transaction.expiresDate].compactMap { $0 } } + [now]
+        // Within these bounds products of lengths and columns stay far below 64 bits.
+        guard let first = purchases.map(\.start).min(), let last = dates.max(), let earliest = dates.min(),
+            earliest >= 0,
+            last < 253_402_300_800_000, first < last
+        else { return nil }
+        start = first
+        end = last
+        self.now = now
+        isEndless = purchases.contains { $0.hadUntil == nil }
+        var pieces: [Piece] = []
+        for purchase in purchases { pieces += Self.pieces(of: purchase, upTo: last) }
+        self.pieces = pieces
+    }
+
+    private static func pieces(of purchase: Timeline.Purchase, upTo last: Int64) -> [Piece] {
+        let end = purchase.end ?? last
+        if purchase.fate == .refunded { return [Piece(start: purchase.start, end: end, mark: .refunded)] }
+        let had = min(purchase.hadUntil ?? last, end)
+        let paid = min(purchase.transaction.expiresDate ?? had, had)
+        return [
+            Piece(start: purchase.start, end: paid, mark: .paid),
+            Piece(start: max(paid, purchase.start), end: had, mark: .grace),
+        ].filter { $0.start < $0.end }
+    }
+
+    var line: String {
+        String((0..<Self.columns).map { mark(of: $0).rawValue }) + (isEndless ? ">" : "")
+    }
+
+    /// Only of what is in the line.
+    var legend: String {
+        let line = line
+        return Mark.allCases.filter { line.contains($0.rawValue) }.map { "\($0.rawValue) \($0.words)" }
+            .joined(separator: "   ")
+    }
+
+    /// Below the line: where now is.
+    var pointer: String? {
+        guard (start...end).contains(now) else { return nil }
+        let column = min(Int((now - start) * Int64(Self.columns) / (end - start)), Self.columns - 1)
+        // On the side where there is room.
+        return column < Self.columns / 2
+            ? String(repeating: " ", count: column) + "^ now"
+            : String(repeating: " ", count: column - 4) + "now ^"
+    }
+
+    private func edge(_ column: Int) -> Int64 { start + (end - start) * Int64(column) / Int64(Self.columns) }
+
+    private func mark(of column: Int) -> Mark {
+        let (from, to) = (edge(column), edge(column + 1))
+        guard from < to else { return .none }
+        var lengths: [Mark: Int64] = [:]
+        var edges = 0
+        for piece in pieces where piece.start < to && from < piece.end {
+            lengths[piece.mark, default: 0] += min(piece.end, to) - max(piece.start, from)
+            if piece.mark != .refunded { edges += (piece.start > from ? 1 : 0) + (piece.end < to ? 1 : 0) }
+        }
+        let covered = (lengths[.paid] ?? 0) + (lengths[.grace] ?? 0)
+        lengths[.none] = max(0, to - from - lengths.values.reduce(0, +))
+        // Both a beginning and an end, and a gap: a whole lapse, or a whole run, is in this column.
+        if edges > 1, covered > 0, lengths[.none] ?? 0 > 0 { return .mixed }
+        // In the order of the marks, so that equal lengths have one answer.
+        return Mark.allCases.max { (lengths[$0] ?? 0, -order($0)) < (lengths[$1] ?? 0, -order($1)) } ?? .none
+    }
+
+    private func order(_ mark: Mark) -> Int { Mark.allCases.firstIndex(of: mark) ?? 0 }
+}

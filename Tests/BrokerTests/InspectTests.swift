@@ -1,0 +1,114 @@
+import Foundation
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+extension RealBroker {
+    /// The worker and the command as they are shipped.
+    @Suite(.serialized) struct `Inspect` {
+        private static let id = "2000000000000042"
+        private static let token = "7e5d0c1a-0001-4000-8000-000000000042"
+        private static let apps =
+            #"[{"bundleId":"com.example.app","appAppleId":1,"entitlements":{"premium":["pro.monthly"]}}]"#
+        private static let partitions: Int32 = 3
+
+        private let installation: Installation
+        private let scratch: ScratchDirectory
+        private let settings: [String]
+
+        init() async throws {
+            installation = try await Installation.make(
+                "inspect", try await Broker.shared(), partitions: Int(Self.partitions))
+            scratch = try ScratchDirectory("inspect")
+            settings = installation.settings + ["--apps", try scratch.write(Self.apps, to: "apps.json")]
+        }
+
+        private func inspect(_ arguments: [String]) async throws -> ProgramResult {
+            try await run(
+                productPath("perennial"), ["inspect"] + arguments + settings, environment: .only([:]),
+                workingDirectory: "/")
+        }
+
+        private func json(_ arguments: [String]) async throws -> [String: Any] {
+            let shown = try await inspect(arguments + ["--format", "json"])
+            #expect(shown.code == 0, "\(shown.words)")
+            return try #require(
+                try JSONSerialization.jsonObject(with: Data(shown.standardOutput.utf8)) as? [String: Any])
+        }
+
+        /// A month that was paid for and renews, of this customer and of a hundred others.
+        private func publish(from start: Int64, to end: Int64) async throws {
+            let topic = installation.topic("notifications")
+            let properties = installation.broker.properties
+            try await blocking {
+                let producer = try Producer(.init(clientID: "test", properties: properties)) { _ in }
+                let output = try producer.topic(topic)
+                for id in (0..<100).map({ "3\($0)" }) + [Self.id] {
+                    let value = """
+                        {"v":1,"notificationUUID":"n-\(id)","notificationType":"SUBSCRIBED","subtype":"INITIAL_BUY",\
+                        "signedDate":\(start),"receivedDate":\(start),"source":"push","environment":"Production",\
+                        "transaction":{"transactionId":"t-\(id)","purchaseDate":\(start),"expiresDate":\(end),\
+                        "bundleId":"com.example.app","productId":"pro.monthly","type":"Auto-Renewable Subscription",\
+                        "inAppOwnershipType":"PURCHASED","appAccountToken":"\(Self.token)\(id == Self.id ? "" : id)",\
+                        "price":9990,"currency":"USD","signedDate":\(start)},\
+                        "renewalInfo":{"autoRenewStatus":1,"renewalDate":\(end),"signedDate":\(start)}}
+                        """
+                    let key = Array(id.utf8)
+                    try producer.send(
+                        to: output, partition: Partitioner.partition(of: key, count: Self.partitions), key: key.span,
+                        value: Array(value.utf8).span,
+                        headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+                        timestamp: start)
+                }
+                try producer.flush(by: Deadline(after: patience))
+                producer.close(by: Deadline(after: patience))
+            }
+        }
+
+        @Test func `shows what the worker has published, and what it has not yet`() async throws {
+            let now = WallClock.milliseconds()
+            let (start, end) = (now - 86_400_000, now + 29 * 86_400_000)
+            let none = try await inspect(["subscription", Self.id])
+            #expect(none.code == 1)
+            #expect(none.standardError.contains("there is no subscription \(Self.id): looked into partition"))
+            try await publish(from: start, to: end)
+            let early = try await json(["subscription", Self.id])
+            #expect((early["published"] as? [String: Any])?["agreement"] as? String == "absent")
+
+            let worker = try ServiceProcess(
+                ["entitlements", "--state.directory", "\(scratch.path)/state", "--worker.slot", "0"] + settings)
+            try await worker.waitUntilReady()
+            try await waitUntil("published", within: patience) {
+                let shown = try await json(["subscription", Self.id])
+                return (shown["published"] as? [String: Any])?["agreement"] as? String == "same"
+            }
+            let card = try await inspect(["subscription", Self.id])
+            #expect(card.code == 0, "\(card.words)")
+            #expect(card.standardOutput.contains("subscription  \(Self.id), production\n"))
+            #expect(card.standardOutput.contains("state         ACTIVE: may use it until "))
+            #expect(card.standardOutput.contains("is for        premium\n"))
+            #expect(card.standardOutput.contains("published     the same in entitlements (sequence 1, of "))
+
+            let account = try await json(["account", Self.token.uppercased()])
+            let owned = try #require(account["subscriptions"] as? [[String: Any]])
+            #expect(owned.map { $0["originalTransactionId"] as? String } == [Self.id])
+            let premium = (account["entitlements"] as? [String: Any])?["premium"] as? [String: Any]
+            #expect(premium?["access"] as? Bool == true)
+            #expect(premium?["accessUntil"] as? Int64 == end + 3_600_000)
+            let nobody = try await inspect(["account", "nobody"])
+            #expect(nobody.code == 1)
+            #expect(nobody.standardError.contains("the account nobody owns nothing"))
+            let sandbox = try await inspect(["subscription", Self.id, "--environment", "sandbox"])
+            #expect(sandbox.code == 1)
+            #expect(sandbox.standardError.contains("If it is of production: --environment production"))
+            try await worker.stop()
+        }
+
+        @Test func `without its topics says what is missing`() async throws {
+            let shown = try await inspect(["subscription", Self.id, "--topic.prefix", "another"])
+            #expect(shown.code == 2)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+// Lives of the simulator, and what the simulator knows of them.
+
+import Contract
+import JSON
+import Simulation
+import Testing
+
+@testable import Entitlements
+
+private let second: Int64 = 1000
+
+/// One subscription or purchase of a simulated subscriber: what was told of it, and the truth.
+struct SimulatedLife {
+    struct Told {
+        let at: Int64
+        let facts: Facts
+        let transactionId: String?
+    }
+
+    /// Apple is up to forty seconds late, and its word as much later. Until then nobody can know.
+    private static let onTheWay = 81 * second
+
+    let seed: String
+    let story: Story
+    let told: [Told]
+    let truth: SubscriptionTruth
+    let end: Int64
+    private let rules: Rules
+
+    /// Access that the truth gives has to be given with the leeway, and such that it does not give not without.
+    struct Rules {
+        let withLeeway: EntitlementRules
+        let exact: EntitlementRules
+
+        init(_ simulation: Simulation, _ environment: Contract.Environment) {
+            let apps = simulation.configuration.apps.map(\.contractApp)
+            withLeeway = EntitlementRules(apps: apps, leeway: hour, environment: environment)
+            exact = EntitlementRules(apps: apps, leeway: 0, environment: environment)
+        }
+    }
+
+    /// All subscriptions of one subscriber of which something was told.
+    static func all(
+        of subscriber: Int, in simulation: Simulation, _ rules: [Contract.Environment: Rules]
+    ) throws -> [SimulatedLife] {
+        let (notifications, truth) = simulation.life(of: subscriber)
+        let story = simulation.story(of: subscriber)
+        return try truth.subscriptions.compactMap { subscription in
+            let told = try notifications.filter { $0.originalTransactionId == subscription.originalTransactionId }
+                .map { try Told($0) }
+            guard !told.isEmpty else { return nil }
+            return SimulatedLife(
+                seed: "seed \(simulation.configuration.seed), subscriber \(subscriber), \(story)", story: story,
+                told: told, truth: subscription, end: simulation.configuration.end,
+                rules: try #require(rules[subscription.environment]))
+        }
+    }
+
+    /// What is known when everything has come.
+    var facts: Facts { told.reduce(into: Facts()) { $0.merge($1.facts) } }
+
+    // MARK: Order and repetition
+
+    /// Whether the same is known in the end although some of it came twice, late, or in any order.
+    func isSame(shuffledBy chance: inout Chance) -> Bool {
+        let facts = facts
+        let anyhow = (told + told.filter { _ in chance.yes(40) }).shuffled(using: &chance)
+        // As Apple sends again what was not taken: after 1, 13, 37, 85 or 157 hours.
+        let late = told.map {
+            (at: $0.at + (chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * hour : 0), facts: $0.facts)
+        }
+        .sorted { $0.at < $1.at }
+        let lists = [anyhow.map(\.facts), told.reversed().map(\.facts), late.map(\.facts)]
+        return lists.allSatisfy { $0.reduce(into: Facts()) { $0.merge($1) } == facts }
+    }
+
+    // MARK: Access
+
+    /// The first instant at which the answer is not the truth, in words.
+    func firstFalseAnswer() -> String? {
+        // A subscription that the developer moved elsewhere: Apple does not say what becomes of it.
+        guard truth.state != nil else { return nil }
+        var known = Facts()
+        for (place, word) in told.enumerated() {
+            known.merge(word.facts)
+            let next = place + 1 < told.count ? told[place + 1] : nil
+            let until = next?.at ?? end
+            var answers = Answers(known, rules)
+            for instant in instants(from: word.at, until: until)
+            where answers.access(at: instant, truth) != truth.hasAccess(at: instant) {
+                if let next, instant >= next.at - Self.onTheWay {
+                    var later = known
+                    later.merge(next.facts)
+                    var soon = Answers(later, rules)
+                    if soon.access(at: instant, truth) == truth.hasAccess(at: instant) { continue }
+                }
+                return
+                    "\(seed): access at \(instant) is not \(truth.hasAccess(at: instant)), after \(place + 1) words of "
+                    + "\(truth.originalTransactionId): \(truth.intervals)"
+            }
+        }
+        return nil
+    }
+
+    /// Where something may change: at what was told, where the truth changes, and the millisecond before.
+    private func instants(from: Int64, until: Int64) -> [Int64] {
+        let changes = truth.intervals.flatMap { [$0.from, $0.until ?? .max] }.flatMap { [$0 - 1, $0] }
+        return [from, until - 1] + changes.filter { $0 > from && $0 < until - 1 }
+    }
+
+    private struct Answers {
+        let facts: Facts
+        let rules: Rules
+        // Most of the time the truth gives access, and only the first is asked.
+        lazy var withLeeway = Timeline(facts, rules.withLeeway)
+        lazy var exact = Timeline(facts, rules.exact)
+
+        init(_ facts: Facts, _ rules: Rules) {
+            self.facts = facts
+            self.rules = rules
+        }
+
+        mutating func access(at instant: Int64, _ truth: SubscriptionTruth) -> Bool {
+            let timeline = truth.hasAccess(at: instant) ? withLeeway : exact
+            return timeline?.entitlement(at: instant).access ?? false
+        }
+    }
+
+    // MARK: The end
+
+    /// What the record says in the end besides what the simulator knows, in words.
+    func falseEnd() throws -> String? {
+        guard let state = truth.state else { return nil }
+        let answer = try #require(Timeline(facts, rules.withLeeway)).entitlement(at: end)
+        let pairs: [(String, String?, String?)] = [
+            ("state", answer.state.rawValue, state), ("reason", answer.reason?.rawValue, truth.reason),
+            ("productId", answer.productId?.description, truth.productId),
+            ("appAccountToken", answer.appAccountToken?.description, truth.appAccountToken),
+            ("ownership", answer.ownership?.description, truth.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"),
+            ("autoRenew", answer.autoRenew.map { "\($0)" }, truth.autoRenew.map { "\($0)" }),
+            ("billingPlan", answer.billingPlan?.description, truth.billingPlan),
+            ("period", answer.commitment?.period.map { "\($0)" }, truth.commitmentPeriod.map { "\($0)" }),
+            ("runs", "\(answer.runs)", runs.map { "\($0)" } ?? "\(answer.runs)"),
+        ]
+        let wrong = pairs.filter { $0.1 != $0.2 }
+        return wrong.isEmpty ? nil : "\(seed), \(truth.originalTransactionId): \(wrong), \(truth.intervals)"
+    }
+
+    /// What was paid for or given in grace, by the truth. nil for what was told of a commitment that failed: its last days are
+    /// paid though they gave no access.
+    private var runs: [Run]? {
+        if story == .commitmentRecovered || story == .commitmentLost { return nil }
+        var runs: [Run] = []
+        var transactionId: String?
+        for interval in truth.intervals where interval.rule != .leeway && interval.revokedAt == nil {
+            defer { transactionId = interval.transactionId }
+            // A refund that was taken back leaves no trace.
+            let isBack = interval.rule == .reinstated && interval.transactionId == transactionId
+            if let last = runs.last, isBack || last.end.map({ interval.from <= $0 }) ?? true {
+                runs[runs.count - 1].end = interval.until
+            } else {
+                runs.append(Run(start: interval.from, end: interval.until))
+            }
+        }
+        return runs
+    }
+}
+
+extension SimulatedLife.Told {
+    fileprivate init(_ notification: SimulatedNotification) throws {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("v", 1)
+            json.member("notificationType", notification.notificationType)
+            json.member("subtype", notification.subtype)
+            json.member("signedDate", notification.at)
+            json.name("status")
+            if let status = notification.status { json.integer(status) } else { json.null() }
+            json.member("transaction", json: notification.transaction)
+            json.member("renewalInfo", json: notification.renewalInfo)
+        }
+        let reading = try reading(json.bytes)
+        try #require(!reading.hasUnusableTransaction)
+        self.init(
+            at: notification.at, facts: reading.facts,
+            transactionId: reading.facts.purchases.first?.transaction.id.description)
+    }
+}

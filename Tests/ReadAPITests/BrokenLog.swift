@@ -1,0 +1,95 @@
+import Log
+import MemoryLog
+import Platform
+import Synchronization
+
+/// A log in memory whose readers meet what the test says.
+final class BrokenLog: RecordLog {
+    private struct State {
+        var fault: LogFault?
+        var faultOnce: LogFault?
+        var beginning: NextOffset?
+    }
+
+    let memory: MemoryLog
+    private let state = Mutex(State())
+
+    init(_ memory: MemoryLog) { self.memory = memory }
+
+    /// Of every call.
+    var fault: LogFault? {
+        get { state.withLock { $0.fault } }
+        set { state.withLock { $0.fault = newValue } }
+    }
+    /// Of the next poll.
+    var faultOnce: LogFault? {
+        get { state.withLock { $0.faultOnce } }
+        set { state.withLock { $0.faultOnce = newValue } }
+    }
+    /// Of every partition; nil: as it is.
+    var beginning: NextOffset? {
+        get { state.withLock { $0.beginning } }
+        set { state.withLock { $0.beginning = newValue } }
+    }
+
+    fileprivate func enter() throws(LogFault) { if let fault { throw fault } }
+
+    func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
+        try enter()
+        return try memory.topics(names, by: deadline)
+    }
+    func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
+        try memory.create(topics, by: deadline)
+    }
+    func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
+        try memory.openSession(options, by: deadline)
+    }
+    func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
+        try enter()
+        return BrokenReader(self, try memory.openReader(options))
+    }
+    func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { try memory.openWriter(options) }
+}
+
+private final class BrokenReader: LogReader {
+    private let log: BrokenLog
+    private let reader: any LogReader
+
+    init(_ log: BrokenLog, _ reader: any LogReader) {
+        self.log = log
+        self.reader = reader
+    }
+
+    func beginnings(
+        of partitions: [TopicPartition], by deadline: Deadline
+    ) throws(LogFault) -> [TopicPartition: NextOffset] {
+        try log.enter()
+        let found = try reader.beginnings(of: partitions, by: deadline)
+        // Only where there is something: an empty partition begins at its end.
+        guard let beginning = log.beginning else { return found }
+        let ends = try reader.ends(.all, of: partitions, by: deadline)
+        return Dictionary(uniqueKeysWithValues: found.map { ($0.key, min(beginning, ends[$0.key]!)) })
+    }
+    func ends(
+        _ kind: EndKind, of partitions: [TopicPartition], by deadline: Deadline
+    ) throws(LogFault) -> [TopicPartition: NextOffset] {
+        try log.enter()
+        return try reader.ends(kind, of: partitions, by: deadline)
+    }
+    func offsets(
+        at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
+    ) throws(LogFault) -> [TopicPartition: NextOffset] {
+        try reader.offsets(at: timestamp, in: partitions, by: deadline)
+    }
+    func read(from starts: [TopicPartition: NextOffset]) throws(LogFault) { try reader.read(from: starts) }
+    func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) {
+        try log.enter()
+        if let fault = log.faultOnce {
+            log.faultOnce = nil
+            throw fault
+        }
+        try reader.poll(into: batch, limit: limit, wait: wait)
+    }
+    func position(of partition: TopicPartition) -> NextOffset? { reader.position(of: partition) }
+    func close(by deadline: Deadline) -> Bool { reader.close(by: deadline) }
+}

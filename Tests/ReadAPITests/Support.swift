@@ -1,0 +1,202 @@
+import Contract
+import HTTP
+import HTTPClient
+import JSON
+import KafkaTestKit
+import Log
+import MemoryLog
+import Platform
+import Store
+import Synchronization
+import Telemetry
+import Testing
+
+@testable import ReadAPI
+
+/// Moves when it is told to.
+final class TestTime: Sendable {
+    private let state: Mutex<(now: Int64, elapsed: Duration)>
+
+    /// The 1st of March 2026.
+    init(_ now: Int64 = 1_772_323_200_000) { state = Mutex((now, .zero)) }
+
+    var now: Int64 { state.withLock { $0.now } }
+    func advance(by duration: Duration) {
+        state.withLock { state in
+            state.now += duration.wholeMilliseconds
+            state.elapsed += duration
+        }
+    }
+    /// As when somebody sets the host's clock.
+    func set(now: Int64) { state.withLock { $0.now = now } }
+
+    var asItIs: ReadAPITime {
+        ReadAPITime(now: { self.now }, elapsed: { self.state.withLock { $0.elapsed } })
+    }
+}
+
+/// A record of contract 5, written by hand.
+struct Record {
+    var id = "2000000000000001"
+    var bundleId = "com.example.app"
+    /// JSON of members by name; nil leaves one out.
+    var members: [(name: String, json: String?)] = []
+
+    /// A subscription that is paid for.
+    static let usual: [(name: String, json: String)] = [
+        ("productId", #""pro.yearly""#), ("type", #""Auto-Renewable Subscription""#), ("entitlements", #"["premium"]"#),
+        ("state", #""active""#), ("reason", "null"), ("access", "true"), ("accessUntil", "1790000000000"),
+        ("since", "1760000000000"), ("autoRenew", "true"), ("pendingProductId", "null"), ("priceConsent", "null"),
+        ("billingPlan", #""BILLED_UPFRONT""#), ("commitment", "null"), ("graceUntil", "null"), ("retry", "null"),
+        ("runs", #"[{"start":1760000000000,"end":1790000000000}]"#), ("runsTruncated", "false"), ("sequence", "17"),
+        ("asOf", "1771000000420"), ("cause", "null"),
+    ]
+
+    var json: String {
+        var text = #"{"v":1,"originalTransactionId":"\#(id)","environment":"Production","bundleId":"\#(bundleId)""#
+        for (name, usual) in Self.usual {
+            guard let json = members.first(where: { $0.name == name })?.json ?? (has(name) ? nil : usual) else {
+                continue
+            }
+            text += #","\#(name)":\#(json)"#
+        }
+        return text + "}"
+    }
+
+    private func has(_ name: String) -> Bool { members.contains { $0.name == name } }
+
+    func with(_ name: String, _ json: String?) -> Record {
+        var copy = self
+        copy.members.insert((name, json), at: 0)
+        return copy
+    }
+}
+
+let token = "7d6f1d1e-0000-4000-8000-00000000000a"
+let otherToken = "7d6f1d1e-0000-4000-8000-00000000000b"
+
+/// Topics, copies and an endpoint, moved by the test's own thread: nothing happens by itself.
+final class Rig {
+    static let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)
+
+    let log: any RecordLog
+    let memory: MemoryLog
+    let disk: MemoryDisk
+    let time: TestTime
+    let metrics = Metrics()
+    let readiness = Readiness()
+    let partitions: Int32
+    let copies: [PartitionCopy]
+    let following: Following
+    let endpoint: Endpoint
+
+    init(
+        memory: MemoryLog = MemoryLog(clock: .manual()), log: (any RecordLog)? = nil, disk: MemoryDisk = MemoryDisk(),
+        time: TestTime = TestTime(), partitions: Int32 = 3, token: String? = nil, makesTopics: Bool = true
+    ) throws {
+        self.memory = memory
+        self.log = log ?? memory
+        self.disk = disk
+        self.time = time
+        self.partitions = partitions
+        if makesTopics {
+            let topics = FollowedTopic.allCases.map {
+                NewTopic(Self.names.topic($0.id), partitions: partitions, isCompacted: true)
+            }
+            try memory.create(topics, by: soon)
+        }
+        copies = (0..<partitions).map { PartitionCopy($0) }
+        let counts = ReadAPIMetrics(metrics)
+        let lines = Lines()
+        self.loggedLines = lines
+        following = Following(
+            .init(names: Self.names), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
+            time: time.asItIs, readiness: readiness, metrics: counts, logger: Logger { lines.append($0) })
+        endpoint = Endpoint(
+            Self.names, copies: copies, token: token, time: time.asItIs, readiness: readiness, metrics: counts)
+    }
+
+    final class Lines: Sendable {
+        private let text = Mutex("")
+        var all: String { text.withLock { $0 } }
+        func append(_ line: [UInt8]) { text.withLock { $0 += String(decoding: line, as: UTF8.self) } }
+    }
+    private let loggedLines: Lines
+    var logged: String { loggedLines.all }
+
+    // MARK: Moving
+
+    var trouble: String? { readiness.trouble(at: time.asItIs.elapsed()) }
+
+    /// Steps until everything that is there is read, or `steps` are over. A second passes in each.
+    func settle(steps: Int = 20) {
+        for _ in 0..<steps {
+            _ = following.step()
+            time.advance(by: .seconds(1))
+        }
+    }
+
+    func metric(_ line: String) -> Double? {
+        String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+            .first { $0.hasPrefix(line + " ") }.flatMap { Double($0.dropFirst(line.count + 1)) }
+    }
+
+    // MARK: Writing
+
+    struct Write {
+        var topic: FollowedTopic
+        var key: String?
+        var value: String?
+        var headers: [RecordHeader]?
+        var partition: Int32?
+
+        static func subscription(_ record: Record) -> Write {
+            Write(topic: .entitlements, key: record.id, value: record.json)
+        }
+        static func binding(_ token: String, _ record: Record) -> Write {
+            Write(topic: .accounts, key: "\(token)|\(record.id)", value: record.json)
+        }
+    }
+
+    static func headers(_ topic: FollowedTopic, schema: String? = nil) -> [RecordHeader] {
+        [RecordHeader("type", topic.type.rawValue), RecordHeader("schema", schema ?? topic.type.schema)]
+    }
+
+    func batch(_ writes: [Write]) -> OutputBatch {
+        let batch = OutputBatch()
+        for write in writes {
+            let key = write.key.map { Array($0.utf8) }
+            let subject = Array((write.key ?? "").prefix { write.topic == .entitlements || $0 != "|" }.utf8)
+            batch.append(
+                topic: write.topic.rawValue,
+                partition: write.partition ?? Partitioner.partition(of: subject, count: partitions),
+                timestamp: 1_771_000_000_000, key: key, value: write.value.map { Array($0.utf8) },
+                headers: write.headers ?? Self.headers(write.topic))
+        }
+        return batch
+    }
+
+    func write(_ writes: Write...) throws { try write(writes) }
+    func write(_ writes: [Write]) throws {
+        let writer = try memory.openWriter(
+            WriterOptions(name: "test", topics: FollowedTopic.allCases.map { Self.names.topic($0.id) }))
+        _ = try writer.append(batch(writes), by: soon)
+    }
+
+    // MARK: Asking
+
+    /// Without a server: what the handler answers.
+    func subscription(_ id: String) -> JSONValue? { ask(.subscription, id, nil) }
+    func account(_ token: String) -> JSONValue? { ask(.account, token, nil) }
+    func content(_ id: String, _ query: String) -> JSONValue? { ask(.content, id, query) }
+
+    private func ask(_ route: Question.Route, _ subject: String, _ query: String?) -> JSONValue? {
+        let response = endpoint.answer(route, subject[...].utf8, query: query)
+        return response.status == 200 ? try? JSONValue.read(response.body) : nil
+    }
+    func status(_ route: Question.Route, _ subject: String, _ query: String? = nil) -> Int {
+        endpoint.answer(route, subject[...].utf8, query: query).status
+    }
+}
+
+var soon: Deadline { Deadline(after: patience) }

@@ -1,0 +1,66 @@
+import HTTPClient
+import KafkaTestKit
+import Platform
+import Testing
+
+/// The program as its users run it, with no Kafka behind it.
+@Suite(.serialized) struct `perennial api` {
+    @Test(arguments: [
+        ([], "kafka.bootstrap.servers is not set"),
+        (
+            ["--api.listen", "0.0.0.0:0", "--kafka.bootstrap.servers", "127.0.0.1:1"],
+            "can be reached from other machines and api.token is not set"
+        ),
+        (["--api.listen", "localhost:8080"], "api.listen"), (["--api.tokens", "x"], "api.token"), (["now"], "now"),
+    ])
+    func `ends with 2 and says what to set`(_ arguments: [String], _ words: String) async throws {
+        let result = try await perennial(["api"] + arguments)
+        #expect(result.code == 2)
+        #expect(result.standardError.contains(words), "\(result.standardError)")
+        #expect(result.standardOutput.isEmpty)
+    }
+
+    @Test func `ends with 3 when there is no place for its copy`() async throws {
+        let folder = try ScratchDirectory("api-command")
+        let file = try folder.write("", to: "file")
+        let result = try await perennial(
+            ["api", "--kafka.bootstrap.servers", "127.0.0.1:1", "--state.directory", file])
+        #expect(result.code == 3)
+        #expect(result.standardError.contains("state.directory cannot be used"), "\(result.standardError)")
+        #expect(result.standardError.contains("move it away"), "\(result.standardError)")
+    }
+
+    @Test func `answers 503 while it has no copy, lets nobody else into its directory, and ends with 0 at SIGTERM`()
+        async throws
+    {
+        let folder = try ScratchDirectory("api-command")
+        let arguments = [
+            "api", "--kafka.bootstrap.servers", "127.0.0.1:1", "--state.directory", "\(folder.path)/state",
+            "--api.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--api.token", "secret-word",
+        ]
+        let child = try ChildProcess(
+            try productPath("perennial"), arguments, environment: .only([:]), workingDirectory: folder.path,
+            mergesErrors: true)
+        try await child.waitUntilPrinted("the read API listens")
+        let line = child.standardOutput.split(separator: "\n").first { $0.contains("the read API listens") }
+        let port = try #require(line?.firstMatch(of: #/127\.0\.0\.1:(\d+)/#)).1
+        let client = try HTTPClient()
+        defer { client.close() }
+        func ask(_ headers: [HTTPClient.Header]) async throws -> HTTPClient.Response {
+            let url = "http://127.0.0.1:\(port)/v1/subscriptions/1"
+            return try await blocking { try client.answer(to: .init("GET", url, headers: headers)) }
+        }
+        #expect(try await ask([]).status == 401)
+        let answer = try await ask([.init("Authorization", "Bearer secret-word")])
+        #expect(answer.status == 503 && answer.header("Retry-After") == "5")
+
+        let second = try await perennial(arguments)
+        #expect(second.code == 3)
+        #expect(
+            second.standardError.contains("is locked by process \(child.processID)"), "\(second.standardError)")
+
+        // Kafka that does not answer does not keep it.
+        #expect(try await child.terminate() == .exited(code: 0), "\(child.lastLines(20))")
+        #expect(!child.standardOutput.contains("secret-word"))
+    }
+}

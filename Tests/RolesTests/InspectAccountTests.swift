@@ -1,0 +1,87 @@
+import JSON
+import Log
+import MemoryLog
+import Platform
+import Testing
+import WorkerTestKit
+
+@testable import Roles
+
+@Suite struct `An account looked at` {
+    private let desk: InspectDesk
+
+    init() throws { desk = try InspectDesk() }
+
+    private func buy(_ id: String, token: String = InspectDesk.token, on day: String = "2026-11-01") throws {
+        try desk.tell(
+            id,
+            told(
+                "SUBSCRIBED", on: day,
+                bought("t-\(id)", day, to: "2026-12-01").with(("appAccountToken", "'\(token)'")),
+                renewal(1, at: "2026-12-01")))
+    }
+
+    private func report(_ token: String = InspectDesk.token, _ arguments: [String] = []) throws -> JSONValue {
+        let answer = try desk.inspect(["account", token, "--format", "json"] + arguments)
+        #expect(answer.code == .done)
+        return try JSONValue.read(Array(answer.lines.utf8))
+    }
+
+    private func ids(_ report: JSONValue) -> [String?] {
+        (report["subscriptions"]?.array ?? []).map { $0["originalTransactionId"]?.string }
+    }
+
+    @Test func `owns what was bound to it and not unbound again, and nothing of others`() throws {
+        let other = "7e5d0c1a-0001-4000-8000-000000000002"
+        try buy("1")
+        try buy("2")
+        try buy("3", token: other)
+        try buy("4", token: InspectDesk.token + "0")
+        try desk.work()
+        #expect(ids(try report()) == ["1", "2"])
+        // A later word gives it to somebody else.
+        try buy("2", token: other, on: "2026-11-02")
+        try desk.work()
+        #expect(ids(try report()) == ["1"])
+        #expect(ids(try report(other.uppercased())) == ["2", "3"])
+    }
+
+    @Test func `that owns nothing is told with the place that was looked into`() throws {
+        let answer = try desk.inspect(["account", "nobody"])
+        #expect(answer.code == .no)
+        #expect(
+            answer.messages == [
+                "perennial inspect: the account nobody owns nothing: looked into partition "
+                    + "\(InspectDesk.partition(of: "nobody")) of appstore.production.accounts. If it is of sandbox: "
+                    + "--environment sandbox"
+            ])
+    }
+
+    @Test func `is told as of now, though its records are older`() throws {
+        try buy("1")
+        try desk.work()
+        #expect(try report()["entitlements"]?["premium"]?["access"]?.bool == true)
+        let later = try report(InspectDesk.token, ["--at", "2026-12-02"])
+        #expect(later["entitlements"]?["premium"]?["access"]?.bool == false)
+        #expect(later["advice"]?.array?.first?["kind"]?.string == "resubscribe")
+    }
+
+    @Test func `is not hidden by a record that cannot be read`() throws {
+        try buy("1")
+        try desk.work()
+        let topic = "appstore.production.accounts"
+        let writer = try desk.simulation.log.openWriter(WriterOptions(name: "forger", topics: [topic]))
+        let batch = OutputBatch()
+        for (id, value) in [("0", "{"), ("9", #"{"state":"later","access":true}"#)] {
+            batch.append(
+                topic: 0, partition: InspectDesk.partition(of: InspectDesk.token), timestamp: 1,
+                key: Array("\(InspectDesk.token)|\(id)".utf8), value: Array(value.utf8))
+        }
+        _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
+        let report = try report()
+        #expect(ids(report) == ["1"])
+        #expect(report["unreadable"]?.integer == 2)
+        #expect(
+            try desk.inspect(["account", InspectDesk.token]).lines.contains("9: this version cannot read its record"))
+    }
+}
