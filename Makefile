@@ -3,7 +3,7 @@
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
 strict := --explicit-target-dependency-import-check error
 
-.PHONY: help setup build release demo test simulate lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test simulate whole lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -28,6 +28,11 @@ test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java
 simulate: setup ## runs the workers under everything that can go wrong; SEED=n repeats one run, SEEDS=10000 runs more than 300
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
 
+whole: build ## tells 20,000 subscribers' stories to ingest and workers that are killed, on a real broker; SUBSCRIBERS=5000
+	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
+	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' \
+		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Entitlements of a whole installation'
+
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
@@ -44,7 +49,7 @@ fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGE
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -99,6 +99,7 @@ let testSupport: [Target] = [
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
+    .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
         name: "ledger-worker",
         dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
@@ -145,7 +146,7 @@ let tests: [Target] = [
         name: "EntitlementsWorkerTests",
         dependencies: [
             "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
-            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
         ]),
     .testTarget(
         name: "HTTPClientTests",
@@ -188,7 +189,7 @@ let tests: [Target] = [
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
             "KafkaTestKit", "Ledger", "Log", "LogTestKit", "Platform", "Records", "Runtime", "Simulation",
-            "Telemetry", "ledger-worker", "perennial", "transform-worker",
+            "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),

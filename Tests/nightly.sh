@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests simulation mutants fuzz bench)
+readonly parts=(tests simulation whole mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the ordinary run: a race that shows once in some hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -20,6 +20,8 @@ fail() {
 figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
+# "whole: 19000 subscriptions, ..." is what the test says at its end.
+figures_of_whole() { sed -n 's/^whole: //p'; }
 figures_of_simulation() { sed -n 's/^simulate: //p'; }
 # "    ratio 0.93, at least 0.88: met" comes after a line that begins with what was measured and a colon.
 figures_of_bench() {

@@ -20,7 +20,7 @@ public struct Timeline: Sendable {
         // They mostly are in order already.
         if !rows.neighboursSatisfy({ $0.precedes($1) }) { rows.sort { $0.precedes($1) } }
         for info in facts.renewalInfos {
-            guard let owner = rows.lastIndex(where: { $0.isTold(by: info) }) else { continue }
+            guard let owner = Self.owner(of: info, among: rows) else { continue }
             rows[owner].infos.append(info)
         }
         for place in rows.indices {
@@ -51,6 +51,17 @@ public struct Timeline: Sendable {
             }
         }
         return merged
+    }
+
+    /// The newest row that an info speaks of: of rows that begin when it says that something renews, or later, it does not.
+    /// Without them few are looked at, however many there are.
+    private static func owner(of info: RenewalInfo, among rows: [Row]) -> Int? {
+        var (low, high) = (0, rows.count)
+        while let renewalDate = info.renewalDate, low < high {
+            let middle = low + (high - low) / 2
+            if rows[middle].start < renewalDate { low = middle + 1 } else { high = middle }
+        }
+        return rows[..<high].lastIndex { $0.isTold(by: info) }
     }
 
     /// Rows join while one starts no later than the latest end so far.

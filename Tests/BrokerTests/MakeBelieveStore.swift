@@ -22,31 +22,40 @@ struct MakeBelieveStore: Sendable {
 
     var root: String { "\(scratch.path)/root.pem" }
     var apps: String { "\(scratch.path)/apps.json" }
+    private var truthFile: String { "\(scratch.path)/truth.jsonl" }
     private var payloads: String { "\(scratch.path)/payloads" }
     private var acknowledged: String { "\(scratch.path)/acknowledged.jsonl" }
 
-    /// - Parameter telling: options of `perennial simulate` that decide what is told.
-    static func open(telling: [String]) async throws -> MakeBelieveStore {
+    /// - Parameters:
+    ///   - telling: options of `perennial simulate` that decide what is told.
+    ///   - keepsPayloads: whether every payload is a file; otherwise the truth is one.
+    static func open(telling: [String], keepsPayloads: Bool = true) async throws -> MakeBelieveStore {
         let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling)
         let told = try await run(
             productPath("perennial"),
-            ["simulate", "--out", store.payloads, "--root", store.root, "--apps", store.apps] + telling,
+            ["simulate", "--root", store.root, "--apps", store.apps]
+                + (keepsPayloads ? ["--out", store.payloads] : ["--truth", store.truthFile]) + telling,
             environment: .only([:]), workingDirectory: "/", timeout: .seconds(300))
         try #require(told.code == 0, "\(told.words)")
         return store
+    }
+
+    /// What really happened, a line each.
+    func truth() throws -> [[UInt8]] {
+        try Data(contentsOf: URL(fileURLWithPath: truthFile)).split(separator: UInt8(ascii: "\n")).map { [UInt8]($0) }
     }
 
     /// What ingest has to be told to trust this store.
     var ingestSettings: [String] { ["--apps", apps, "--verify.roots", root] }
 
     /// Posts everything; the process ends when everything has its last answer.
-    func post(to port: UInt16, rate: Int) throws -> ChildProcess {
+    func post(to port: UInt16, rate: Int? = nil) throws -> ChildProcess {
         try ChildProcess(
             productPath("perennial"),
             ["simulate", "--url", "http://127.0.0.1:\(port)/notifications", "--acknowledged", acknowledged]
                 // An hour of Apple's is a quarter of a second: what found ingest dead comes again while the test runs, the
                 // last time after 39 s.
-                + ["--rate", "\(rate)", "--connections", "8", "--retry-scale", "14400"] + telling,
+                + ["--connections", "8", "--retry-scale", "14400"] + (rate.map { ["--rate", "\($0)"] } ?? []) + telling,
             environment: .only([:]), workingDirectory: "/")
     }
 

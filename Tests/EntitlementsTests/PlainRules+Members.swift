@@ -1,5 +1,6 @@
 // The other members of the answer, by the exact rules (E.16).
 
+import Contract
 import JSON
 
 @testable import Entitlements

@@ -1,0 +1,102 @@
+// The make-believe App Store, and what ingest would write of its notifications.
+
+import AppStore
+import Contract
+import Crypto
+import Records
+import Simulation
+import Testing
+
+/// Everything one store tells, as records of `notifications`.
+final class StoreLog {
+    struct Arrival {
+        /// When ingest takes it: the timestamp of the record.
+        var at: Int64
+        let notification: SimulatedNotification
+    }
+
+    struct Record {
+        let key: [UInt8]
+        let value: [UInt8]
+        let timestamp: Int64
+    }
+
+    static let apps = [
+        SimulatedApp(bundleId: "com.example.reader", appAppleId: 1_500_000_001),
+        SimulatedApp(bundleId: "com.example.player", appAppleId: 1_500_000_002, graceDays: 28),
+    ]
+    /// 2026-01-01.
+    static let start: Int64 = 1_767_225_600_000
+    static let minute: Int64 = 60_000
+    static let hour = 60 * minute
+    static let day = 24 * hour
+
+    private static let authority = try! SimulatedAuthority(seed: 5)
+
+    let simulation: Simulation
+    let environment: Contract.Environment
+    private let verifier: Verifier
+
+    /// Each of the stories as often as any other.
+    /// - Parameters:
+    ///   - arrival: how long subscribers come, evenly.
+    ///   - after: how long the stories go on after that.
+    init(
+        seed: UInt64, subscribers: Int, arrival: Int64, after: Int64, sandbox: Bool = false,
+        stories: [Story] = Story.allCases
+    ) throws {
+        var configuration = Simulation.Configuration(
+            seed: seed, subscribers: subscribers, apps: Self.apps, start: Self.start,
+            end: Self.start + arrival + after)
+        configuration.lastArrival = Self.start + arrival
+        configuration.sandboxPerMille = sandbox ? 1000 : 0
+        configuration.weights = Dictionary(uniqueKeysWithValues: stories.map { ($0, 1) })
+        simulation = try Simulation(configuration)
+        environment = sandbox ? .sandbox : .production
+        verifier = Verifier(
+            VerificationPolicy(
+                anchors: TrustAnchors([Self.authority.root]), apps: Self.apps.map(\.contractApp)))
+    }
+
+    var end: Int64 { simulation.configuration.end }
+
+    /// The leeway that is the default there.
+    var leeway: Int64 { environment == .sandbox ? Self.minute : Self.hour }
+
+    var truth: [[UInt8]] {
+        (0..<simulation.configuration.subscribers).flatMap { simulation.truth(of: $0).lines }
+    }
+
+    /// In order, each once, at once.
+    var punctual: [Arrival] { simulation.notifications.map { Arrival(at: $0.at, notification: $0) } }
+
+    /// Disturbed as the simulator can; nothing comes after the end, when the judge looks.
+    func disturbed(by configuration: Delivery.Configuration) -> [Arrival] {
+        Delivery(simulation.notifications, configuration).map {
+            Arrival(at: min($0.at, end), notification: $0.notification)
+        }
+    }
+
+    func record(of arrival: Arrival) throws -> Record {
+        let notification = try verified(arrival.notification)
+        return Record(
+            key: Array(notification.key.utf8),
+            value: NotificationRecord.value(notification, receivedDate: arrival.at, source: .push),
+            timestamp: arrival.at)
+    }
+
+    private func verified(_ notification: SimulatedNotification) throws -> VerifiedNotification {
+        // Signing and verifying cost more than all else: each subscriber's first goes that way, and what is of no purchase.
+        guard let transaction = notification.transaction, notification.index > 0 else {
+            return try verifier.notification(
+                notification.signedPayload(by: Self.authority), now: notification.at)
+        }
+        return VerifiedNotification(
+            environment: notification.environment, notificationUUID: notification.notificationUUID,
+            notificationType: notification.notificationType, subtype: notification.subtype,
+            signedDate: notification.at, bundleId: notification.bundleId, appAppleId: nil, bundleVersion: nil,
+            status: notification.status.map(Int64.init), consumptionRequestReason: nil,
+            content: .data(transaction: transaction, renewalInfo: notification.renewalInfo), key: notification.key,
+            sha256: SHA256.digest(transaction.span), leafSerial: "1", flags: [])
+    }
+}

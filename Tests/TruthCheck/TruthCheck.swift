@@ -1,0 +1,210 @@
+// What the make-believe store's truth demands of the worker's records, whoever wrote and read them.
+
+public import JSON
+
+/// Judges by the lines that the simulator writes of its truth, and by nothing of the worker's.
+public struct TruthCheck: Sendable {
+    struct Interval {
+        let from: Int64
+        /// The first instant without; nil: no end.
+        let until: Int64?
+
+        func contains(_ instant: Int64) -> Bool { from <= instant && until.map { instant < $0 } ?? true }
+    }
+
+    struct Subscription {
+        let final: JSONValue
+        var intervals: [Interval]
+    }
+
+    private static let day: Int64 = 86_400_000
+
+    public struct Unreadable: Error {
+        public let line: String
+    }
+
+    private var subscriptions: [String: Subscription] = [:]
+    /// The end of the simulation.
+    public private(set) var end: Int64 = 0
+    private let leeway: Int64
+
+    /// - Parameters:
+    ///   - lines: see `SubscriberTruth`.
+    ///   - leeway: of the worker, in milliseconds.
+    public init(lines: some Sequence<[UInt8]>, leeway: Int64) throws {
+        self.leeway = leeway
+        var intervals: [String: [Interval]] = [:]
+        for line in lines {
+            let json = try JSONValue.read(line)
+            guard let kind = json["kind"]?.string else { throw Unreadable(line: String(decoding: line, as: UTF8.self)) }
+            guard let id = json["originalTransactionId"]?.string else { continue }
+            switch kind {
+            case "access":
+                guard let from = json["from"]?.integer else {
+                    throw Unreadable(line: String(decoding: line, as: UTF8.self))
+                }
+                intervals[id, default: []].append(Interval(from: from, until: json["until"]?.integer))
+            case "final":
+                subscriptions[id] = Subscription(final: json, intervals: [])
+                end = json["asOf"]?.integer ?? 0
+            default: break
+            }
+        }
+        for (id, intervals) in intervals { subscriptions[id]?.intervals = intervals }
+    }
+
+    public var subscriptionCount: Int { subscriptions.count }
+
+    // MARK: At the end
+
+    /// What is wrong with final records; empty when nothing is.
+    /// - Parameters:
+    ///   - entitlements: the last value of each key.
+    ///   - accounts: the last value of each key, those gone that ended with a tombstone.
+    ///   - clock: the partitions', to `margin`: not before the end of the simulation. Of what time changes between the two only
+    ///     access is judged.
+    public func wrong(entitlements: [String: JSONValue], accounts: [String: JSONValue], clock: Int64, margin: Int64 = 0)
+        -> [String]
+    {
+        var wrong: [String] = []
+        for id in entitlements.keys.sorted() where subscriptions[id] == nil { wrong.append("\(id): nobody bought it") }
+        for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
+            guard let record = entitlements[id] else {
+                wrong.append("\(id): it has no record")
+                continue
+            }
+            if moves(subscription, until: clock + margin) {
+                let expected = hasAccess(id, at: clock, margin: margin)
+                if let expected, record["access"] != .bool(expected) {
+                    wrong.append("\(id): access is not \(expected)")
+                }
+                continue
+            }
+            wrong += Self.differences(of: record, from: subscription.final).map { "\(id): \($0)" }
+            wrong += accessFaults(of: record, subscription).map { "\(id): \($0)" }
+        }
+        return wrong + accountFaults(accounts, entitlements)
+    }
+
+    /// Those that time changes between the simulation's end and `clock`.
+    public func moving(until clock: Int64) -> Int { subscriptions.values.count { moves($0, until: clock) } }
+
+    /// How many changes by time alone the truth has there, the leeway's end counted as one.
+    public func edges(of id: String, from: Int64, to: Int64) -> Int {
+        (subscriptions[id].map(edges) ?? []).count { from <= $0 && $0 <= to }
+    }
+
+    private func edges(of subscription: Subscription) -> [Int64] {
+        let edges = subscription.intervals.flatMap { [$0.from, $0.until, $0.until.map { $0 + leeway }] }.compactMap(
+            \.self)
+        guard subscription.final["state"] == .string("billing_retry") else { return edges }
+        // And when Apple stops trying: by 60 days, of commitments 90.
+        return edges + subscription.intervals.compactMap(\.until).flatMap { [$0 + 60 * Self.day, $0 + 90 * Self.day] }
+    }
+
+    private func moves(_ subscription: Subscription, until clock: Int64) -> Bool {
+        edges(of: subscription).contains { end < $0 && $0 <= clock }
+    }
+
+    private static func differences(of record: JSONValue, from truth: JSONValue) -> [String] {
+        var members = ["bundleId", "ownership", "appAccountToken", "productId", "autoRenew", "billingPlan"]
+        // Of what was moved elsewhere nobody knows.
+        if truth["state"] != .null { members += ["state", "reason"] }
+        var pairs = members.map { ($0, truth[$0] ?? .null, record[$0] ?? .null) }
+        pairs.append(
+            ("commitment.period", truth["commitmentPeriod"] ?? .null, record["commitment"]?["period"] ?? .null))
+        return pairs.compactMap { name, expected, found in
+            expected == found ? nil : "\(name) is \(found) and not \(expected)"
+        }
+    }
+
+    private func accessFaults(of record: JSONValue, _ subscription: Subscription) -> [String] {
+        guard subscription.final["state"] != .null else { return [] }
+        let until = record["accessUntil"]?.integer
+        guard record["access"]?.bool == true else {
+            if subscription.intervals.contains(where: { $0.contains(end) }) { return ["access is missing"] }
+            let last = subscription.intervals.compactMap(\.until).max()
+            return until == last ? [] : ["access ended at \(until ?? -1) and not at \(last ?? -1)"]
+        }
+        // Unbroken from now on.
+        var reached: Int64? = end
+        if let last = subscription.intervals.last, !last.contains(end), isInLeeway(record, subscription, last.until) {
+            reached = last.until
+        } else {
+            guard subscription.intervals.contains(where: { $0.contains(end) }) else { return ["access is too much"] }
+            while let instant = reached, let next = subscription.intervals.first(where: { $0.contains(instant) }) {
+                reached = next.until
+            }
+        }
+        let allowed = [reached, isExpectingRenewal(record) ? reached.map { $0 + leeway } : reached]
+        return allowed.contains(until) ? [] : ["access ends at \(until ?? -1) and not at \(reached ?? -1)"]
+    }
+
+    private func isInLeeway(_ record: JSONValue, _ subscription: Subscription, _ until: Int64?) -> Bool {
+        isExpectingRenewal(record) && until.map { $0 <= end && end < $0 + leeway } ?? false
+    }
+
+    private func isExpectingRenewal(_ record: JSONValue) -> Bool {
+        record["state"] == .string("active") && record["autoRenew"] == .bool(true)
+    }
+
+    private func accountFaults(_ accounts: [String: JSONValue], _ entitlements: [String: JSONValue]) -> [String] {
+        var expected: [String: JSONValue] = [:]
+        for (id, subscription) in subscriptions {
+            guard let token = subscription.final["appAccountToken"]?.string, let record = entitlements[id]?.object
+            else {
+                continue
+            }
+            // An account's view is the record of the subscription without what caused it.
+            expected["\(token)|\(id)"] = .object(JSONObject(record.members.filter { $0.name != "cause" }))
+        }
+        let missing = expected.keys.filter { accounts[$0] == nil }.map { "account \($0) has no record" }
+        let excess = accounts.keys.filter { expected[$0] == nil }.map { "account \($0) has a record" }
+        let other = expected.filter { accounts[$0.key] != nil && accounts[$0.key] != $0.value }.keys.map {
+            "account \($0) has another record than its subscription"
+        }
+        return (missing + excess + other).sorted()
+    }
+
+    // MARK: On the way
+
+    /// Whether the truth gives access then. nil: so near to a change that what was not told yet may decide, or in the leeway.
+    func hasAccess(_ id: String, at instant: Int64, margin: Int64) -> Bool? {
+        guard let subscription = subscriptions[id], subscription.final["state"] != .null else { return nil }
+        let intervals = subscription.intervals
+        let edges = intervals.flatMap { [$0.from, $0.until] }.compactMap { $0 }
+        if edges.contains(where: { abs($0 - instant) < margin }) { return nil }
+        if intervals.contains(where: { $0.contains(instant) }) { return true }
+        return edges.contains { (0..<leeway + margin).contains(instant - $0) } ? nil : false
+    }
+
+    /// Judges what readers were told at all times: of a worker that heard everything at once and in order, in production.
+    ///
+    /// Close before and after every edge of an interval, and in the middle of it.
+    /// - Parameter values: every value of each key, in order.
+    public func wrongMoments(of values: [String: [JSONValue]]) -> [String] {
+        // Apple tells within 40 seconds.
+        let margin: Int64 = 60_000
+        var wrong: [String] = []
+        for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
+            guard subscription.final["state"] != .null else { continue }
+            let values = values[id] ?? []
+            var moments: [Int64] = []
+            for interval in subscription.intervals {
+                let until = interval.until ?? interval.from + 2 * margin
+                for edge in [interval.from, until, until + leeway] {
+                    moments += [edge - 2 * margin, edge + 2 * margin]
+                }
+                moments.append(interval.from + (until - interval.from) / 2)
+            }
+            for moment in moments where moment <= end {
+                guard let expected = hasAccess(id, at: moment, margin: margin) else { continue }
+                let told = values.last { ($0["asOf"]?.integer ?? .max) <= moment }
+                let until = told?["accessUntil"]?.integer ?? .max
+                let found = told?["access"]?.bool == true && moment < until
+                if found != expected { wrong.append("\(id): access at \(moment) is \(found)") }
+            }
+        }
+        return wrong
+    }
+}
