@@ -114,11 +114,18 @@ private func read(_ record: String) throws -> AccountSubscription? {
     @Test(arguments: [
         "[]", "{}", "{'originalTransactionId':'1','state':'active'}",
         "{'originalTransactionId':1,'state':'active','access':true}",
-        "{'originalTransactionId':'1','state':'later','access':true}",
         "{'originalTransactionId':'1','state':'active','access':1}",
     ])
     func `is not read from what is no record`(record: String) throws {
         #expect(try read(record) == nil)
+    }
+
+    @Test func `takes a state of a later version by its access, and advises nothing`() throws {
+        let later = try #require(
+            try read("{'originalTransactionId':'1','state':'later','access':true,'entitlements':['premium']}"))
+        #expect(later.state == nil)
+        #expect(account(later).grants.map(\.access) == [true])
+        #expect(account(later).advice.isEmpty)
     }
 
     @Test func `takes members of other kinds as absent`() throws {

@@ -139,12 +139,17 @@ import Testing
         }
     }
 
-    @Test func `with texts of 400,000 bytes, or none, are told as they are`() throws {
-        for text in ["", String(repeating: "x", count: 400_000), "ü\\u0000\\ud83d\\ude00"] {
+    @Test func `with odd texts, or none, are told as they are; longer than 1,024 bytes they are not said`() throws {
+        for text in [
+            "", String(repeating: "x", count: 1_024), "ü\\u0000\\ud83d\\ude00", String(repeating: "x", count: 1_025),
+        ] {
             let known = try facts([told("A", at: d(0), period(1, "'productId':'\(text)','currency':'\(text)'"))])
             #expect(Facts(encoded: known.encoded) == known)
             let answer = try #require(Timeline(known, rules())).entitlement(at: d(0))
-            #expect(answer.access && answer.entitlements == [] && answer.productId != nil)
+            #expect(answer.access && answer.entitlements == [])
+            #expect((answer.productId == nil) == (text.utf8.count > 1_024))
         }
+        let long = Part(members: "'transactionId':'\(String(repeating: "1", count: 1_025))','purchaseDate':0")
+        #expect(try reading(told("A", at: d(0), long)).hasUnusableTransaction)
     }
 }
