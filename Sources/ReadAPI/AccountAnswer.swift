@@ -11,14 +11,17 @@ struct AccountAnswer: ~Copyable {
     static let limitBytes = 8 << 20
 
     private let now: Int64
-    private var json = JSONDocument()
+    private let parser: Parsers.Parser
     private var subscriptions: [AccountSubscription] = []
     private var count = 0
     /// The records as they came, separated by commas.
     private var records: [UInt8] = []
     private(set) var isTruncated = false
 
-    init(at now: Int64) { self.now = now }
+    init(at now: Int64, _ parser: Parsers.Parser) {
+        self.now = now
+        self.parser = parser
+    }
 
     /// false: no more are taken.
     mutating func take(_ record: Span<UInt8>) -> Bool {
@@ -27,9 +30,9 @@ struct AccountAnswer: ~Copyable {
             return false
         }
         // What the follower has let in can be read.
-        do throws(JSONFault) { try json.read(record) } catch { return true }
+        do throws(JSONFault) { try parser.json.read(record) } catch { return true }
         count += 1
-        if let subscription = AccountSubscription(json) { subscriptions.append(subscription) }
+        if let subscription = AccountSubscription(parser.json) { subscriptions.append(subscription) }
         if !records.isEmpty { records.append(UInt8(ascii: ",")) }
         record.withUnsafeBufferPointer { records.append(contentsOf: $0) }
         return true

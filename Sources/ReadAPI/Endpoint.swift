@@ -20,6 +20,7 @@ final class Endpoint: HTTPHandler {
     private let time: ReadAPITime
     private let readiness: Readiness
     private let metrics: ReadAPIMetrics
+    private let parsers = Parsers()
 
     /// - Parameter token: nil: everybody may ask.
     init(
@@ -112,10 +113,11 @@ final class Endpoint: HTTPHandler {
         let copy = copy(for: id)
         guard let reading = copy.value(.entitlements, id) else { return Self.unavailable }
         guard let record = reading.found else { return .error(404, "not_found") }
-        var json = JSONDocument()
+        let parser = parsers.take()
+        defer { parsers.giveBack(parser) }
         // What the follower has let in can be read.
-        do throws(JSONFault) { try json.read(record.span) } catch { return Self.unavailable }
-        let runs = PublishedRecord.runs(of: json.root, in: json)
+        do throws(JSONFault) { try parser.json.read(record.span) } catch { return Self.unavailable }
+        let runs = PublishedRecord.runs(of: parser.json.root, in: parser.json)
         var writer = JSONWriter()
         writer.object { writer in
             writer.name("accessible")
@@ -130,7 +132,9 @@ final class Endpoint: HTTPHandler {
     /// An account without records is answered like any other: whether there is such an account only the app's backend knows.
     private func account(_ token: String) -> HTTPResponse {
         let copy = copy(for: Array(token.utf8))
-        var answer = AccountAnswer(at: time.now())
+        let parser = parsers.take()
+        defer { parsers.giveBack(parser) }
+        var answer = AccountAnswer(at: time.now(), parser)
         let reading = copy.scan(.accounts, keysFrom: Array("\(token)|".utf8)) { _, record in answer.take(record) }
         guard let reading else { return Self.unavailable }
         return Self.found(answer.body(token: token, position: position(.accounts, copy, reading.place)))
