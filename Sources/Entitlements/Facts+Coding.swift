@@ -49,6 +49,11 @@ extension Facts {
     /// nil for bytes of another version and for those that no facts have.
     public init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
+        self.init(&reader)
+    }
+
+    /// All that is left.
+    init?(_ reader: inout ByteReader) {
         guard reader.byte() == Self.codingVersion, let flags = reader.byte().map(Flags.init(rawValue:)),
             Flags.all.isSuperset(of: flags), let textCount = reader.count()
         else { return nil }
@@ -59,8 +64,8 @@ extension Facts {
         }
         guard let purchaseCount = reader.count() else { return nil }
         var purchases: [PurchaseFacts] = []
-        // Bytes that are none of ours may claim any count; a purchase takes more than 16 of them.
-        purchases.reserveCapacity(min(purchaseCount, encoded.count / 16))
+        // Bytes that are none of ours may claim any count.
+        purchases.reserveCapacity(min(purchaseCount, Facts.limitPurchases))
         for _ in 0..<purchaseCount {
             guard let purchase = PurchaseFacts(&reader, after: purchases.last, texts) else { return nil }
             purchases.append(purchase)

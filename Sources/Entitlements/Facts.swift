@@ -99,7 +99,7 @@ extension Array {
     }
 
     /// Of an array that `isBehind` parts in two. News mostly belong at the end, where the search begins.
-    fileprivate func firstPlace(where isBehind: (Element) -> Bool) -> Int {
+    func firstPlace(where isBehind: (Element) -> Bool) -> Int {
         var low = 0
         var high = count
         if let last, !isBehind(last) { return count }

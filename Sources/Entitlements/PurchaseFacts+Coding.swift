@@ -38,10 +38,7 @@ extension PurchaseFacts {
         if terms == previous?.transaction.terms { flags.insert(.sameTexts) }
         let start = transaction.purchaseDate
         writer.unsigned(flags.rawValue)
-        switch transaction.id.form {
-        case .number(let number): writer.unsigned(number)
-        case .text(let text): writer.text(text)
-        }
+        transaction.id.write(to: &writer)
         writer.signed(start, from: previous?.transaction.purchaseDate ?? 0)
         writer.signed(version.signedDate, from: start)
         writer.fixed(version.hash)
@@ -178,6 +175,15 @@ extension ByteWriter {
     }
 }
 
+extension TransactionId {
+    func write(to writer: inout ByteWriter) {
+        switch form {
+        case .number(let number): writer.unsigned(number)
+        case .text(let text): writer.text(text)
+        }
+    }
+}
+
 extension ByteReader {
     /// The outer nil is a fault.
     mutating func optional() -> Int64?? {
@@ -188,7 +194,7 @@ extension ByteReader {
         }
     }
 
-    fileprivate mutating func id(isNumber: Bool) -> TransactionId? {
+    mutating func id(isNumber: Bool) -> TransactionId? {
         guard isNumber else {
             guard let text = text() else { return nil }
             let id = TransactionId(text)
