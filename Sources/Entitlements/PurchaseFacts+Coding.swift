@@ -13,7 +13,8 @@ private struct Flags: OptionSet {
     static let revocation = Flags(rawValue: 1 << 8)
     static let offer = Flags(rawValue: 1 << 9)
     static let commitment = Flags(rawValue: 1 << 10)
-    static let all = Flags(rawValue: 1 << 11 - 1)
+    static let weight = Flags(rawValue: 1 << 11)
+    static let all = Flags(rawValue: 1 << 12 - 1)
 }
 
 extension PurchaseFacts {
@@ -29,6 +30,7 @@ extension PurchaseFacts {
         if transaction.revocationDate != nil { flags.insert(.revocation) }
         if transaction.offer != nil { flags.insert(.offer) }
         if transaction.commitment != nil { flags.insert(.commitment) }
+        if weight > Self.weight(of: transaction) { flags.insert(.weight) }
         return flags
     }
 
@@ -65,6 +67,7 @@ extension PurchaseFacts {
             writer.optional(commitment.endsAt.map { $0 &- start })
             writer.optional(commitment.price)
         }
+        if flags.contains(.weight) { writer.unsigned(UInt64(weight)) }
     }
 
     convenience init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
@@ -107,9 +110,16 @@ extension PurchaseFacts {
         transaction.expiresDate = expires
         transaction.isUpgraded = flags.contains(.upgraded)
         guard transaction.readRest(&reader, flags, texts) else { return nil }
+        var leastWeight = 0
+        if flags.contains(.weight) {
+            guard let weight = reader.unsigned(), weight <= Facts.limitPurchaseWeight,
+                weight > Self.weight(of: transaction)
+            else { return nil }
+            leastWeight = Int(weight)
+        }
         self.init(
             transaction, version: Version(signedDate: signed, hash: hash), firstSigned: firstSigned,
-            firstUpgraded: firstUpgraded, expiry: expiry)
+            firstUpgraded: firstUpgraded, expiry: expiry, leastWeight: leastWeight)
     }
 }
 
