@@ -149,16 +149,21 @@ public struct Timeline: Sendable {
     private func nextBoundary(after instant: Int64) -> Int64? {
         let place = place(at: instant)
         let row = rows[place]
-        var boundaries = rows[place...].lazy.map(\.start).first { $0 > instant }.map { [$0] } ?? []
+        let next = rows[place...].lazy.map(\.start).first { $0 > instant }
+        return (boundaries(of: row) + [next].compactMap { $0 }).filter { $0 > instant }.min()
+    }
+
+    /// Of one row, while it is the one that counts: in no order.
+    func boundaries(of row: Row) -> [Int64] {
         switch row.term {
-        case .oneTime(let until?): boundaries.append(until)
-        case .oneTime(nil): break
+        case .oneTime(let until?): return [until]
+        case .oneTime(nil): return []
         case .period(let expires, let isCommitment):
-            boundaries += [expires, adding(expires, rules.leeway)]
+            var boundaries = [expires, adding(expires, rules.leeway)]
             if let grace = info(of: row)?.gracePeriodExpiresDate { boundaries.append(grace) }
             if let window = rules.retryWindow(isCommitment: isCommitment) { boundaries.append(adding(expires, window)) }
+            return boundaries
         }
-        return boundaries.filter { $0 > instant }.min()
     }
 }
 
