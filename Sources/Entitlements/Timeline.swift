@@ -101,7 +101,8 @@ public struct Timeline: Sendable {
 
     /// The last row that has begun; before the first has, that one.
     func place(at instant: Int64) -> Int {
-        (rows.lastIndex { $0.start <= instant }) ?? 0
+        // Rows are in the order of their beginnings: as many as have begun are before the first that has not.
+        max(rows.firstPlace { $0.start > instant } - 1, 0)
     }
 
     /// The newest renewal info, if it speaks of the row. One-time purchases have none.
@@ -112,18 +113,30 @@ public struct Timeline: Sendable {
 
     /// The first instant after this one at which the answer is another although nothing was told; nil: it stays as it is.
     public func nextChange(after instant: Int64) -> Int64? {
+        let answer = entitlement(at: instant)
+        var now = instant
+        while let step = nextStep(after: now) {
+            if entitlement(at: step) != answer { return step }
+            now = step
+        }
+        return nil
+    }
+
+    /// The first instant after this one at which something may be told although nothing was heard: the answer is another, or it
+    /// rests on another purchase, which may say the same.
+    public func nextStep(after instant: Int64) -> Int64? {
         var now = instant
         while let boundary = nextBoundary(after: now) {
-            if hasOtherAnswer(at: boundary, than: instant) { return boundary }
+            if isOther(at: boundary, than: instant) { return boundary }
             now = boundary
         }
         return nil
     }
 
-    private func hasOtherAnswer(at instant: Int64, than before: Int64) -> Bool {
+    private func isOther(at instant: Int64, than before: Int64) -> Bool {
         let place = place(at: before)
-        // Another purchase may say the same; of one purchase the time decides these alone.
-        guard self.place(at: instant) == place else { return entitlement(at: instant) != entitlement(at: before) }
+        guard self.place(at: instant) == place else { return true }
+        // Of one purchase the time decides these alone.
         let (now, then) = (verdict(at: instant), verdict(at: before))
         guard now == then else { return true }
         let row = rows[place]
