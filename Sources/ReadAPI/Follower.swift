@@ -81,7 +81,7 @@ final class Following {
         self.readiness = readiness
         self.metrics = metrics
         self.logger = logger
-        let begun = CopyNote(partitions: Int32(copies.count), begunAt: time.now())
+        let begun = CopyNote(partitions: Int32(copies.count), begunAt: time.wall())
         states = copies.map { CopyState($0, begun) }
     }
 
@@ -120,7 +120,7 @@ final class Following {
     }
 
     private var isAnyTooOld: Bool {
-        let now = time.now()
+        let now = time.wall()
         return states.contains { state in
             FollowedTopic.allCases.contains { state.pauses[$0.rawValue] == nil && isTooOld(state.note[$0], at: now) }
         }
@@ -252,7 +252,7 @@ final class Following {
                 asked.append(partition(topic, state))
             }
         }
-        let (wall, elapsed) = (time.now(), time.elapsed())
+        let (wall, elapsed) = (time.wall(), time.elapsed())
         let ends = try reader.ends(.committed, of: asked, by: Deadline(after: Self.patience))
         var remaining: Int64 = 0
         for state in states {

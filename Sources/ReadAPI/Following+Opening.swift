@@ -63,7 +63,7 @@ extension Following {
                 _ = try state.copy.open(stores)
             }
         }
-        state.reset(to: CopyNote(partitions: Int32(states.count), begunAt: time.now()))
+        state.reset(to: CopyNote(partitions: Int32(states.count), begunAt: time.wall()))
         state.copy.move(to: state.note)
     }
 
@@ -103,7 +103,7 @@ extension Following {
     private func place(_ reader: any LogReader) throws(LogFault) {
         let deadline = Deadline(after: Self.questionLimit)
         let followed = states.flatMap { state in FollowedTopic.allCases.map { partition($0, state) } }
-        let (wall, elapsed) = (time.now(), time.elapsed())
+        let (wall, elapsed) = (time.wall(), time.elapsed())
         let beginnings = try reader.beginnings(of: followed, by: deadline)
         let ends = try reader.ends(.committed, of: followed, by: deadline)
         for partition in followed where beginnings[partition] == nil || ends[partition] == nil {
