@@ -23,6 +23,9 @@ public struct Account: Sendable, Equatable {
             /// It is over.
             case resubscribe
 
+            /// To buy, and not to mend what has been bought: of several subscriptions of one name one is enough.
+            var asksToBuy: Bool { self == .renew || self == .resubscribe }
+
             /// Where the customer does it.
             public var url: String {
                 switch self {
@@ -36,7 +39,7 @@ public struct Account: Sendable, Equatable {
         public let originalTransactionId: Text
     }
 
-    /// A name that more than one subscription that renews gives at once: the customer pays twice.
+    /// A name that more than one subscription gives which will be billed again: the customer pays twice.
     public struct DoublePayment: Sendable, Equatable {
         public let name: Text
         public let originalTransactionIds: [Text]
@@ -65,17 +68,29 @@ public struct Account: Sendable, Equatable {
             return paid.count < 2
                 ? nil : DoublePayment(name: name, originalTransactionIds: paid.map(\.originalTransactionId))
         }
-        advice = sorted.compactMap { subscription in
-            // Everything that it gives another one gives for longer: whoever pays for it as well pays twice.
-            let isCovered =
-                !subscription.entitlements.isEmpty
-                && subscription.entitlements.allSatisfy { name in
-                    best[name].map {
-                        $0.hasAccess(at: now) && $0.originalTransactionId != subscription.originalTransactionId
-                    } ?? false
-                }
-            guard !isCovered, let kind = subscription.advice(at: now) else { return nil }
-            return Advice(kind: kind, originalTransactionId: subscription.originalTransactionId)
+        advice = Self.advice(for: sorted, at: now)
+    }
+
+    private static func advice(for subscriptions: [AccountSubscription], at now: Int64) -> [Advice] {
+        // Whoever pays for what he has anyway, and goes on to have, pays twice.
+        let lasting = subscriptions.filter { $0.goesOn(at: now) }.reduce(into: Set()) { $0.formUnion($1.entitlements) }
+        let advised = subscriptions.compactMap { subscription in
+            subscription.advice(at: now).map { (subscription: subscription, kind: $0) }
         }
+        // Those that still run first, and of these the one that lasts longest.
+        let ranked = advised.sorted { left, right in
+            let (isLeftOver, isRightOver) = (left.kind == .resubscribe, right.kind == .resubscribe)
+            return isLeftOver == isRightOver
+                ? left.subscription.lasts(longerThan: right.subscription, at: now) : isRightOver
+        }
+        var (helped, advice): (Set<Text>, [Advice]) = (lasting, [])
+        for (subscription, kind) in ranked {
+            let names = subscription.entitlements
+            let isCovered = !names.isEmpty && names.allSatisfy((kind.asksToBuy ? helped : lasting).contains)
+            guard !isCovered else { continue }
+            helped.formUnion(names)
+            advice.append(Advice(kind: kind, originalTransactionId: subscription.originalTransactionId))
+        }
+        return advice.sorted { $0.originalTransactionId < $1.originalTransactionId }
     }
 }

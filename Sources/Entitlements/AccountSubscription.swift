@@ -23,9 +23,18 @@ public struct AccountSubscription: Sendable, Equatable {
     public let isFailing: Bool
     /// When Apple gives up; nil when that is not known, or nothing fails.
     public let retryUntil: Int64?
-    /// Of a commitment: whether another one follows.
-    let commitmentRenews: Bool?
-    let isCommitment: Bool
+    /// nil: it is none.
+    public let commitment: Commitment?
+
+    public struct Commitment: Sendable, Equatable {
+        /// Nothing is left to be billed of this one. Where the record does not say, payments are to come.
+        public let isInLastPeriod: Bool
+        /// Whether another one follows.
+        public let renews: Bool?
+    }
+
+    /// When the record was made, by the clock of its partition: what it says of earlier times is not what was so then.
+    public let asOf: Int64?
 
     /// - Parameter record: holds the value of the record.
     /// - Returns: nil when it is none. A member that is not of its kind counts as absent: it may be sealed.
@@ -55,9 +64,13 @@ public struct AccountSubscription: Sendable, Equatable {
         billingPlan = record.text("billingPlan", of: record.root)
         retryUntil = record.object("retry", of: record.root).flatMap { record.integer("until", of: $0) }
         isFailing = retryUntil != nil || record.integer("graceUntil", of: record.root) != nil
-        let commitment = record.object("commitment", of: record.root)
-        isCommitment = commitment != nil
-        commitmentRenews = commitment.flatMap { record.bool("renews", of: $0) }
+        commitment = record.object("commitment", of: record.root).map { commitment in
+            let period = record.integer("period", of: commitment) ?? 0
+            return Commitment(
+                isInLastPeriod: period >= record.integer("of", of: commitment) ?? 12,
+                renews: record.bool("renews", of: commitment))
+        }
+        asOf = record.integer("asOf", of: record.root)
     }
 
     public func hasAccess(at now: Int64) -> Bool { access && accessUntil.map { now < $0 } ?? true }
@@ -71,25 +84,70 @@ public struct AccountSubscription: Sendable, Equatable {
         return end == otherEnd ? originalTransactionId < other.originalTransactionId : end > otherEnd
     }
 
-    /// It will be billed again: who has two of them pays twice.
-    func isPaidFor(at now: Int64) -> Bool { billingPlan != nil && hasAccess(at: now) && !endsByItself }
+    // MARK: What is to come
 
-    /// The customer has turned renewal off. Within a commitment `autoRenew` speaks of the next payment only.
-    private var endsByItself: Bool { isCommitment ? commitmentRenews == false : autoRenew == false }
+    public enum Renewal: Sendable, Equatable {
+        /// It is over, or never renews.
+        case none
+        /// Apple cannot bill it, and goes on trying.
+        case failing
+        case renews
+        /// It renews only with the customer's consent to a higher price.
+        case needsConsent
+        /// A commitment that is billed until its end, and then ends.
+        case committed
+        /// The customer has turned it off.
+        case off
+        case unknown
+    }
+
+    public func renewal(at now: Int64) -> Renewal {
+        guard billingPlan != nil, !isGivenUp(at: now) else { return .none }
+        switch state {
+        case .grace, .billingRetry: return .failing
+        case .active where isFailing: return .failing
+        case .active where hasAccess(at: now): break
+        default: return .none
+        }
+        if let commitment, !commitment.isInLastPeriod {
+            // All its payments come, whatever the customer has said: `autoRenew` speaks of the next one only.
+            return commitment.renews == false ? .committed : priceConsent == .waiting ? .needsConsent : .renews
+        }
+        switch autoRenew {
+        case true? where commitment?.renews != false: return priceConsent == .waiting ? .needsConsent : .renews
+        case nil where commitment?.renews != false: return .unknown
+        default: return .off
+        }
+    }
+
+    /// It will be billed again, as far as is known: who has two of them pays twice.
+    func isPaidFor(at now: Int64) -> Bool {
+        guard billingPlan != nil, hasAccess(at: now) else { return false }
+        if let commitment, !commitment.isInLastPeriod { return true }
+        return autoRenew == true && commitment?.renews != false
+    }
+
+    /// Access goes on, and nobody has to do anything for it.
+    func goesOn(at now: Int64) -> Bool {
+        hasAccess(at: now) && (accessUntil == nil || renewal(at: now) == .renews)
+    }
 
     /// What its customer should be told, as if it was the only one.
     func advice(at now: Int64) -> Account.Advice.Kind? {
         guard billingPlan != nil else { return nil }
-        let isGivenUp = retryUntil.map { now >= $0 } ?? false
+        switch renewal(at: now) {
+        case .failing: return .fixPayment
+        case .needsConsent: return .consentToPrice
+        case .committed, .off: return .renew
+        case .renews, .unknown: return nil
+        case .none: break
+        }
         switch state {
-        case .grace, .billingRetry: return isGivenUp ? .resubscribe : .fixPayment
-        case .active where isFailing: return isGivenUp ? .resubscribe : .fixPayment
-        case .active where !hasAccess(at: now): return .resubscribe
-        case .active where endsByItself: return .renew
-        case .active: return priceConsent == .waiting ? .consentToPrice : nil
-        case .expired: return .resubscribe
+        case .grace, .billingRetry, .active, .expired: return .resubscribe
         // Who got the money back, or went to another product, is not asked to buy this one again.
         case .revoked, .superseded, .owned, nil: return nil
         }
     }
+
+    private func isGivenUp(at now: Int64) -> Bool { retryUntil.map { now >= $0 } ?? false }
 }

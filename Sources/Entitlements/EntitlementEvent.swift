@@ -43,158 +43,165 @@ public struct EntitlementEvent: Sendable, Equatable {
 extension Standing {
     /// What has happened since; in the order of `Kind`, each kind at most once. Of what became known at once the net change.
     /// - Parameters:
-    ///   - before: nil when nothing was known.
+    ///   - before: what was last told; nil when nothing was.
     ///   - told: when Apple said what changed it; of a change by time alone when that was due.
-    public func events(since before: Standing?, told: Int64) -> [EntitlementEvent] {
-        Comparison(before: before, after: self, told: told).events
+    public func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
+        let comparison = Comparison(before: before, after: self, told: told)
+        return comparison.events
     }
 }
 
-/// Each kind follows from the two answers and the two purchases, whatever the notification was called.
+/// Each kind follows from what was told and how things stand, whatever the notification was called.
 private struct Comparison {
-    let before: Standing?
+    let before: Told?
     let after: Standing
     let told: Int64
 
-    private var was: Entitlement? { before?.entitlement }
     private var now: Entitlement { after.entitlement }
 
     var events: [EntitlementEvent] {
-        [beginning, planChange].compactMap { $0 } + commitments
-            + [offer, lengthening, refundReversal].compactMap { $0 } + troubles
-            + [renewalStatus, pendingChange, consent, account].compactMap { $0 }
+        var events: [EntitlementEvent] = []
+        func add(_ kind: EntitlementEvent.Kind, at instant: Int64?) {
+            if let instant { events.append(EntitlementEvent(kind, at: instant)) }
+        }
+        if let beginning { add(beginning.kind, at: beginning.at) }
+        add(.planChanged, at: planChanged)
+        add(.commitmentCompleted, at: commitmentCompleted)
+        add(.commitmentStarted, at: commitmentStarted)
+        add(.offerRedeemed, at: offerRedeemed)
+        add(.extended, at: extended)
+        add(.refundReversed, at: refundReversed)
+        add(.enteredGrace, at: enters(.grace) ? after.expires : nil)
+        add(.enteredBillingRetry, at: enters(.billingRetry) ? ended : nil)
+        if enters(.revoked) {
+            add(now.reason == .refund ? .refunded : .familyRevoked, at: after.row.transaction.revocationDate ?? told)
+        }
+        add(.accessEnded, at: accessEnded)
+        add(.expired, at: expired)
+        if let renews = renewalTurned { add(renews ? .renewalTurnedOn : .renewalTurnedOff, at: told) }
+        add(.planChangePending, at: planChangePending)
+        add(.priceConsentChanged, at: priceConsentChanged)
+        add(.accountBound, at: accountBound)
+        return events
     }
 
     // MARK: A purchase has begun
 
-    private var isNewPurchase: Bool { before.map { $0.row.transaction.id != after.row.transaction.id } ?? true }
-
-    private var wasRetrying: Bool {
-        guard let was else { return false }
-        return was.state == .grace || was.state == .billingRetry || was.retry != nil || was.graceUntil != nil
-    }
-
-    private var hasOtherPlan: Bool {
-        guard let was else { return false }
-        return was.productId != now.productId || was.billingPlan != now.billingPlan
-    }
+    private var isNewPurchase: Bool { before.map { $0.purchase != after.row.transaction.id } ?? true }
+    private var hasOtherPlan: Bool { before.map { $0.plan != after.plan } ?? false }
+    private var start: Int64 { after.row.start }
 
     /// It took the place of one that had not ended.
     private var isChangeInMidst: Bool {
         guard let replaced = after.rowBefore else { return false }
         if replaced.transaction.isUpgraded { return true }
         guard hasOtherPlan, case .period(let expires, _) = replaced.term else { return false }
-        return after.row.start < expires
+        return start < expires
     }
 
-    /// Nothing was had right before it.
-    private var isReturn: Bool { now.since == after.row.start && !isChangeInMidst }
+    /// Nothing was had right before it. Where access had only ended because no word of a renewal came, the word may have been
+    /// late, and the renewal by as much as leeway grants.
+    private var isReturn: Bool {
+        guard let before, !before.access, now.since == start else { return false }
+        guard before.state == .expired, before.reason == .unknown, let end = after.rowBefore?.end else { return true }
+        return start > adding(end, after.leeway)
+    }
 
     private var beginning: EntitlementEvent? {
-        guard isNewPurchase else { return nil }
-        let start = after.row.start
+        guard isNewPurchase else {
+            // The purchase that it was recovered with begins when this one has ended.
+            guard let before, before.isRetrying, !after.isRetrying, now.access, after.rowAfter != nil else {
+                return nil
+            }
+            return EntitlementEvent(.recovered, at: told)
+        }
         if after.row.isOneTime { return EntitlementEvent(.purchased, at: start) }
-        if before == nil { return EntitlementEvent(.started, at: start) }
-        if wasRetrying { return EntitlementEvent(.recovered, at: start) }
-        if isReturn { return EntitlementEvent(.resubscribed, at: start) }
-        return isChangeInMidst ? nil : EntitlementEvent(.renewed, at: start)
+        guard let before else { return EntitlementEvent(.started, at: start) }
+        if isChangeInMidst || before.isRecovered { return nil }
+        if before.isRetrying { return EntitlementEvent(.recovered, at: start) }
+        return EntitlementEvent(isReturn ? .resubscribed : .renewed, at: start)
     }
 
-    private var planChange: EntitlementEvent? {
+    private var planChanged: Int64? {
         guard hasOtherPlan, !after.row.isOneTime else { return nil }
-        return EntitlementEvent(.planChanged, at: isNewPurchase ? after.row.start : told)
+        return isNewPurchase ? start : told
     }
 
-    private var commitments: [EntitlementEvent] {
-        var events: [EntitlementEvent] = []
-        if let before, let commitment = was?.commitment, let period = commitment.period, period >= commitment.of ?? 12,
-            let end = before.row.end, was?.state != .revoked
-        {
-            // Its last month was paid and is over.
-            let isFollowed = isNewPurchase && !isChangeInMidst && !wasRetrying
-            let isOver = !isNewPurchase && now.state == .expired && now.reason != .billing && was?.state != .expired
-            if isFollowed || isOver { events.append(EntitlementEvent(.commitmentCompleted, at: end)) }
+    private var commitmentCompleted: Int64? {
+        guard let before, let end = before.lastMonthEnd, !before.isCompleted, before.state != .revoked else {
+            return nil
         }
-        if after.row.isCommitment, isNewPurchase,
-            before?.row.isCommitment != true || now.commitment?.period == 1 || isReturn && !wasRetrying
-        {
-            events.append(EntitlementEvent(.commitmentStarted, at: after.row.start))
-        }
-        return events
+        let isFollowed = isNewPurchase && start >= end
+        let isOver = !isNewPurchase && now.state == .expired
+        return isFollowed || isOver ? end : nil
     }
 
-    private var offer: EntitlementEvent? {
-        guard let offer = now.offer, offer != was?.offer else { return nil }
-        return EntitlementEvent(.offerRedeemed, at: isNewPurchase ? after.row.start : told)
+    private var commitmentStarted: Int64? {
+        guard after.row.isCommitment, isNewPurchase else { return nil }
+        let isFirst = now.commitment?.period.map { $0 == 1 } ?? (before?.isCommitment != true || isReturn)
+        return isFirst ? start : nil
+    }
+
+    private var offerRedeemed: Int64? {
+        guard now.offer != nil, before?.offer != after.offer else { return nil }
+        return isNewPurchase ? start : told
     }
 
     // MARK: The same purchase
 
-    private var lengthening: EntitlementEvent? {
-        guard let before, !isNewPurchase, case .period(let expires, _) = after.row.term,
-            case .period(let expired, _) = before.row.term, expires > expired
-        else { return nil }
-        return EntitlementEvent(.extended, at: told)
+    private var extended: Int64? {
+        guard !isNewPurchase, let expires = after.expires, let expired = before?.expires, expires > expired else {
+            return nil
+        }
+        return told
     }
 
-    private var refundReversal: EntitlementEvent? {
-        guard !isNewPurchase, was?.state == .revoked, now.state != .revoked else { return nil }
-        return EntitlementEvent(.refundReversed, at: told)
+    private var refundReversed: Int64? {
+        guard !isNewPurchase, before?.state == .revoked, after.row.transaction.revocationDate == nil else { return nil }
+        return told
     }
 
     // MARK: It fails, or ends
 
-    private var troubles: [EntitlementEvent] {
-        var events: [EntitlementEvent] = []
-        let isNews = isNewPurchase || was?.state != now.state
-        let ended = now.accessUntil ?? told
-        switch (now.state, now.reason) {
-        case (.grace, _) where isNews:
-            if case .period(let expires, _) = after.row.term {
-                events.append(EntitlementEvent(.enteredGrace, at: expires))
-            }
-        case (.billingRetry, _) where isNews: events.append(EntitlementEvent(.enteredBillingRetry, at: ended))
-        case (.revoked, .refund) where isNews:
-            events.append(EntitlementEvent(.refunded, at: after.row.transaction.revocationDate ?? told))
-        case (.revoked, _) where isNews:
-            events.append(EntitlementEvent(.familyRevoked, at: after.row.transaction.revocationDate ?? told))
-        default: break
-        }
-        if was?.access == true, !now.access, now.state == .billingRetry || now.state == .revoked {
-            events.append(EntitlementEvent(.accessEnded, at: ended))
-        }
-        if now.state == .expired, isNews {
-            // Access may have ended long before: in billing retry it is the retrying that ends now.
-            let endsNow = isNewPurchase || was?.access == true
-            events.append(EntitlementEvent(.expired, at: endsNow ? ended : told))
-        }
-        return events
+    private var ended: Int64 { now.accessUntil ?? told }
+
+    private func enters(_ state: Entitlement.State) -> Bool {
+        now.state == state && (isNewPurchase || before?.state != state)
+    }
+
+    private var accessEnded: Int64? {
+        guard before?.access == true, now.state == .billingRetry || now.state == .revoked else { return nil }
+        return ended
+    }
+
+    private var expired: Int64? {
+        guard enters(.expired) else { return nil }
+        // Access had ended long before: it is the retrying that ends now.
+        return before?.state == .billingRetry && !isNewPurchase ? told : ended
     }
 
     // MARK: What is to come
 
-    private var renewalStatus: EntitlementEvent? {
-        // At its end Apple turns the renewal off; whoever comes back has it on. Both are told already.
-        guard let was = was?.autoRenew, let now = now.autoRenew, was != now, after.entitlement.state != .expired,
-            !(isNewPurchase && isReturn)
-        else { return nil }
-        return EntitlementEvent(now ? .renewalTurnedOn : .renewalTurnedOff, at: told)
+    private var renewalTurned: Bool? {
+        guard let before = before?.renews, let renews = after.renews, before != renews else { return nil }
+        // Apple turns off what it has given up; whoever comes back has it on. Both are told already.
+        if now.state == .expired && now.reason != .voluntary || isNewPurchase && isReturn { return nil }
+        return renews
     }
 
-    private var pendingChange: EntitlementEvent? {
-        guard now.pendingProductId != nil || now.pendingBillingPlan != nil,
-            now.pendingProductId != was?.pendingProductId || now.pendingBillingPlan != was?.pendingBillingPlan
-        else { return nil }
-        return EntitlementEvent(.planChangePending, at: told)
+    private var planChangePending: Int64? {
+        guard now.pendingProductId != nil || now.pendingBillingPlan != nil, before?.pending != after.pending else {
+            return nil
+        }
+        return told
     }
 
-    private var consent: EntitlementEvent? {
-        guard let consent = now.priceConsent, consent != was?.priceConsent else { return nil }
-        return EntitlementEvent(.priceConsentChanged, at: told)
+    private var priceConsentChanged: Int64? {
+        now.priceConsent != nil && now.priceConsent != before?.priceConsent ? told : nil
     }
 
-    private var account: EntitlementEvent? {
-        guard let token = now.appAccountToken, token != was?.appAccountToken else { return nil }
-        return EntitlementEvent(.accountBound, at: told)
+    private var accountBound: Int64? {
+        guard let token = now.appAccountToken, token != before?.account else { return nil }
+        return isNewPurchase ? start : told
     }
 }

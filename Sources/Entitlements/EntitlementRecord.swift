@@ -1,6 +1,7 @@
 // The records of `entitlements`, `accounts` and `entitlement-events` as bytes.
 
 public import Contract
+internal import Crypto
 internal import JSON
 
 /// The notification that changed something.
@@ -35,61 +36,63 @@ public struct Cause: Sendable, Equatable {
 
 /// An answer with what the topic knows of it, and what tells of the way there.
 public struct EntitlementRecord: Sendable {
-    public var originalTransactionId: Text
-    public var environment: Contract.Environment
-    public var entitlement: Entitlement
+    public let originalTransactionId: Text
+    public let entitlement: Entitlement
     /// From 1; grows with every value of the key.
     public var sequence: Int64
     /// The partition's clock at the change.
     public var asOf: Int64
     /// nil when time alone changed it.
     public var cause: Cause?
+    /// Every member of the answer, the object not closed yet.
+    private let members: [UInt8]
 
     public init(
         originalTransactionId: Text, environment: Contract.Environment, entitlement: Entitlement, sequence: Int64,
         asOf: Int64, cause: Cause?
     ) {
         self.originalTransactionId = originalTransactionId
-        self.environment = environment
         self.entitlement = entitlement
         self.sequence = sequence
         self.asOf = asOf
         self.cause = cause
+        var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
+        json.object { json in
+            json.member("v", RecordType.entitlement.version)
+            json.member("originalTransactionId", utf8: originalTransactionId.bytes)
+            json.member("environment", environment.nameOfApple)
+            entitlement.write(to: &json)
+        }
+        members = json.bytes.dropLast()
     }
 
     /// Without runs and texts of unusual length.
     private static let usualBytes = 1_100
 
+    /// What two values have in common that differ in nothing but the way there: the first 8 bytes of the SHA-256 of their answers.
+    public var answer: UInt64 { SHA256.digest(members.span).prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+
     /// Of `accounts`: an account's view of a subscription tells no cause.
-    public var accountValue: [UInt8] {
-        var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
-        json.object { write(to: &$0) }
-        return json.bytes
-    }
+    public var accountValue: [UInt8] { withWay { $0.append(UInt8(ascii: "}")) } }
 
     /// Of `entitlements`: the same with its cause as the last member.
-    public var value: [UInt8] { value(accountValue: accountValue) }
-
-    /// The same from what has been written already.
-    public func value(accountValue: [UInt8]) -> [UInt8] {
-        var value = accountValue
-        value.removeLast()
-        value.append(contentsOf: ",\"cause\":".utf8)
-        guard let cause else { return value + Array("null}".utf8) }
+    public var value: [UInt8] {
         var json = JSONWriter(capacity: 256)
-        cause.write(to: &json)
-        value.append(contentsOf: json.bytes)
-        value.append(UInt8(ascii: "}"))
-        return value
+        if let cause { cause.write(to: &json) } else { json.null() }
+        return withWay { bytes in
+            bytes.append(contentsOf: ",\"cause\":".utf8)
+            bytes.append(contentsOf: json.bytes)
+            bytes.append(UInt8(ascii: "}"))
+        }
     }
 
-    private func write(to json: inout JSONWriter) {
-        json.member("v", RecordType.entitlement.version)
-        json.member("originalTransactionId", utf8: originalTransactionId.bytes)
-        json.member("environment", environment.nameOfApple)
-        entitlement.write(to: &json)
-        json.member("sequence", sequence)
-        json.member("asOf", asOf)
+    private func withWay(_ end: (inout [UInt8]) -> Void) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(members.count + 320)
+        bytes.append(contentsOf: members)
+        bytes.append(contentsOf: ",\"sequence\":\(sequence),\"asOf\":\(asOf)".utf8)
+        end(&bytes)
+        return bytes
     }
 }
 
@@ -99,7 +102,7 @@ extension EntitlementEvent {
     ///   - id: unique in the topic, and the same whenever the same is told.
     ///   - record: that of `entitlements` which tells the state after it.
     ///   - before: nil when nothing was known.
-    public func value(id: String, record: EntitlementRecord, before: Entitlement?) -> [UInt8] {
+    public func value(id: String, record: EntitlementRecord, before: Told?) -> [UInt8] {
         var json = JSONWriter(capacity: 512)
         json.object { json in
             json.member("v", RecordType.entitlementEvent.version)
@@ -109,25 +112,25 @@ extension EntitlementEvent {
             json.member("at", at)
             json.member("historic", isHistoric(at: record.asOf))
             json.name("before")
-            if let before { before.writeStanding(to: &json) } else { json.null() }
+            if let before { write(before.state, before.access, to: &json) } else { json.null() }
             json.name("after")
-            record.entitlement.writeStanding(to: &json)
+            write(record.entitlement.state, record.entitlement.access, to: &json)
             json.member("sequence", record.sequence)
             json.name("cause")
             if let cause = record.cause { cause.write(to: &json) } else { json.null() }
         }
         return json.bytes
     }
-}
 
-extension Entitlement {
-    fileprivate func writeStanding(to json: inout JSONWriter) {
+    private func write(_ state: Entitlement.State, _ access: Bool, to json: inout JSONWriter) {
         json.object { json in
             json.member("state", state.rawValue)
             json.member("access", access)
         }
     }
+}
 
+extension Entitlement {
     fileprivate func write(to json: inout JSONWriter) {
         json.member("bundleId", utf8: bundleId?.bytes)
         json.member("productId", utf8: productId?.bytes)

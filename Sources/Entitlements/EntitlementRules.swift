@@ -48,7 +48,7 @@ public struct EntitlementRules: Sendable {
         for name in products.keys { products[name]?.entitlements.sort { Text($0) < Text($1) } }
     }
 
-    /// The same for settings that give the same answers, in whatever order they were written: 16 hexadecimal digits.
+    /// Of the settings, in whatever order they were written: 16 hexadecimal digits. Others that mean the same may have another.
     public var fingerprint: String {
         var told = JSONWriter()
         told.array { told in

@@ -2,7 +2,7 @@
 //
 // Format 1:
 //
-//     1, flags (1: introductory offer used, 2: truncated), texts, purchases, renewal infos
+//     1, flags, the greatest keys that were forgotten, texts, purchases, renewal infos
 //
 // Each of the three lists begins with its count. A purchase: flags, id, dates, hash, numbers of texts unless they are those of
 // the purchase before, then what the flags announce. A row costs 35 to 40 bytes, whatever its names are: five years of months
@@ -18,8 +18,10 @@ extension Facts {
     private struct Flags: OptionSet {
         let rawValue: UInt8
         static let introOfferUsed = Flags(rawValue: 1)
-        static let truncated = Flags(rawValue: 2)
-        static let all: Flags = [.introOfferUsed, .truncated]
+        static let forgottenPurchase = Flags(rawValue: 2)
+        static let numericForgotten = Flags(rawValue: 4)
+        static let forgottenInfo = Flags(rawValue: 8)
+        static let all: Flags = [.introOfferUsed, .forgottenPurchase, .numericForgotten, .forgottenInfo]
     }
 
     public var encoded: [UInt8] {
@@ -39,8 +41,22 @@ extension Facts {
         }
         var head = ByteWriter()
         head.byte(Self.codingVersion)
-        let flags: Flags = [introOfferUsed ? .introOfferUsed : [], isTruncated ? .truncated : []]
+        var flags: Flags = introOfferUsed ? .introOfferUsed : []
+        if let forgottenPurchase {
+            flags.insert(.forgottenPurchase)
+            if case .number = forgottenPurchase.id.form { flags.insert(.numericForgotten) }
+        }
+        if forgottenInfo != nil { flags.insert(.forgottenInfo) }
         head.byte(flags.rawValue)
+        if let forgottenPurchase {
+            head.signed(forgottenPurchase.purchaseDate)
+            forgottenPurchase.id.write(to: &head)
+        }
+        if let forgottenInfo {
+            head.signed(forgottenInfo.version.signedDate)
+            head.fixed(forgottenInfo.version.hash)
+            head.signed(forgottenInfo.status)
+        }
         head.unsigned(UInt64(texts.texts.count))
         for text in texts.texts { head.text(text) }
         return head.bytes + body.bytes
@@ -49,9 +65,30 @@ extension Facts {
     /// nil for bytes of another version and for those that no facts have.
     public init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
+        self.init(&reader)
+    }
+
+    /// All that is left.
+    init?(_ reader: inout ByteReader) {
         guard reader.byte() == Self.codingVersion, let flags = reader.byte().map(Flags.init(rawValue:)),
-            Flags.all.isSuperset(of: flags), let textCount = reader.count()
+            Flags.all.isSuperset(of: flags),
+            flags.contains(.forgottenPurchase) || !flags.contains(.numericForgotten)
         else { return nil }
+        var forgottenPurchase: PurchaseFacts.Key?
+        if flags.contains(.forgottenPurchase) {
+            guard let date = reader.signed(), let id = reader.id(isNumber: flags.contains(.numericForgotten)) else {
+                return nil
+            }
+            forgottenPurchase = PurchaseFacts.Key(purchaseDate: date, id: id)
+        }
+        var forgottenInfo: RenewalInfo.Key?
+        if flags.contains(.forgottenInfo) {
+            guard let date = reader.signed(), let hash = reader.fixed(), let status = reader.signed() else {
+                return nil
+            }
+            forgottenInfo = RenewalInfo.Key(version: Version(signedDate: date, hash: hash), status: status)
+        }
+        guard let textCount = reader.count() else { return nil }
         var texts: [Text] = []
         for _ in 0..<textCount {
             guard let text = reader.text() else { return nil }
@@ -59,8 +96,8 @@ extension Facts {
         }
         guard let purchaseCount = reader.count() else { return nil }
         var purchases: [PurchaseFacts] = []
-        // Bytes that are none of ours may claim any count; a purchase takes more than 16 of them.
-        purchases.reserveCapacity(min(purchaseCount, encoded.count / 16))
+        // Bytes that are none of ours may claim any count.
+        purchases.reserveCapacity(min(purchaseCount, Facts.limitPurchases))
         for _ in 0..<purchaseCount {
             guard let purchase = PurchaseFacts(&reader, after: purchases.last, texts) else { return nil }
             purchases.append(purchase)
@@ -76,6 +113,6 @@ extension Facts {
         guard reader.isAtEnd else { return nil }
         self.init(
             purchases: purchases, renewalInfos: infos, introOfferUsed: flags.contains(.introOfferUsed),
-            isTruncated: flags.contains(.truncated))
+            forgottenPurchase: forgottenPurchase, forgottenInfo: forgottenInfo)
     }
 }

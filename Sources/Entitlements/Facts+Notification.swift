@@ -70,7 +70,7 @@ extension Transaction {
             type: record.text("type", of: object), bundleId: record.text("bundleId", of: object),
             productId: record.text("productId", of: object),
             subscriptionGroup: record.text("subscriptionGroupIdentifier", of: object),
-            appAccountToken: record.text("appAccountToken", of: object)?.lowercased,
+            appAccountToken: record.account(of: object),
             ownership: record.text("inAppOwnershipType", of: object),
             revocationType: record.text("revocationType", of: object),
             currency: record.text("currency", of: object), billingPlan: record.text("billingPlanType", of: object))
@@ -111,7 +111,7 @@ extension RenewalInfo {
         priceIncreaseStatus = record.integer("priceIncreaseStatus", of: object)
         renewalDate = record.integer("renewalDate", of: object)
         renewalPrice = record.integer("renewalPrice", of: object)
-        appAccountToken = record.text("appAccountToken", of: object)?.lowercased
+        appAccountToken = record.account(of: object)
         renewalBillingPlan = record.text("renewalBillingPlanType", of: object)
         commitment = record.object("commitmentInfo", of: object).map {
             Commitment(
@@ -136,6 +136,14 @@ extension JSONDocument {
         guard let value = member(name, of: object)?.value, let bytes = string(value), bytes.count <= Text.limitBytes
         else { return nil }
         return bytes.withUnsafeBufferPointer { Text(Array($0)) }
+    }
+
+    /// In lower case. An empty one names nobody, and the bar is what keys of `accounts` are divided by.
+    fileprivate borrowing func account(of object: Value) -> Text? {
+        guard let token = text("appAccountToken", of: object), !token.bytes.isEmpty,
+            !token.bytes.contains(UInt8(ascii: "|"))
+        else { return nil }
+        return token.lowercased
     }
 
     borrowing func object(_ name: StaticString, of object: Value) -> Value? {

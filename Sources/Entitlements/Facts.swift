@@ -6,6 +6,10 @@ public struct Facts: Sendable, Equatable {
     /// 19 years of weeks.
     public static let limitPurchases = 1_000
     public static let limitRenewalInfos = 256
+    /// In bytes, so that what is kept of a subscription stays below a quarter of a MiB whatever texts it is told with: a thousand
+    /// purchases with 160 bytes of texts each, a third more than Apple's. Of renewal infos all but the newest are weighed.
+    static let limitPurchaseWeight = 200_000
+    static let limitInfoWeight = 40_000
 
     /// By purchase date and id, each pair once.
     public private(set) var purchases: [PurchaseFacts] = []
@@ -13,29 +17,47 @@ public struct Facts: Sendable, Equatable {
     public private(set) var renewalInfos: [RenewalInfo] = []
     /// Some transaction that was ever told of had an introductory offer, also one beyond the limit.
     public private(set) var introOfferUsed = false
-    /// There were more purchases than the limit.
-    public private(set) var isTruncated = false
+    /// The greatest key of a purchase that was forgotten at a limit. What is not beyond it is not taken any more: else it would
+    /// depend on the order whether a light old one stays where a heavy newer one had to go.
+    private(set) var forgottenPurchase: PurchaseFacts.Key?
+    /// The same of renewal infos.
+    private(set) var forgottenInfo: RenewalInfo.Key?
+    /// Of all purchases together.
+    private var purchaseWeight = 0
+
+    /// Purchases were forgotten.
+    public var isTruncated: Bool { forgottenPurchase != nil }
 
     public init() {}
 
     /// What one notification says.
     init(purchase: PurchaseFacts?, renewalInfo: RenewalInfo?, introOfferUsed: Bool) {
-        if let purchase { purchases = [purchase] }
+        if let purchase {
+            purchases = [purchase]
+            purchaseWeight = purchase.weight
+        }
         if let renewalInfo { renewalInfos = [renewalInfo] }
         self.introOfferUsed = introOfferUsed
     }
 
     /// nil when they are none: unsorted, too many, or more than would be remembered.
-    init?(purchases: [PurchaseFacts], renewalInfos: [RenewalInfo], introOfferUsed: Bool, isTruncated: Bool) {
+    init?(
+        purchases: [PurchaseFacts], renewalInfos: [RenewalInfo], introOfferUsed: Bool,
+        forgottenPurchase: PurchaseFacts.Key?, forgottenInfo: RenewalInfo.Key?
+    ) {
         guard purchases.count <= Self.limitPurchases, renewalInfos.count <= Self.limitRenewalInfos,
-            purchases.neighboursSatisfy({ $0.precedes($1) }),
-            renewalInfos.neighboursSatisfy({ $0 < $1 }),
-            renewalInfos.dropLast().allSatisfy(\.saysMore)
+            purchases.neighboursSatisfy({ $0.key < $1.key }),
+            renewalInfos.neighboursSatisfy({ $0.key < $1.key }),
+            renewalInfos.dropLast().allSatisfy(\.saysMore),
+            forgottenPurchase.map({ forgotten in purchases.first.map { forgotten < $0.key } ?? false }) ?? true,
+            forgottenInfo.map({ forgotten in renewalInfos.first.map { forgotten < $0.key } ?? false }) ?? true
         else { return nil }
         self.purchases = purchases
+        purchaseWeight = purchases.reduce(0) { $0 + $1.weight }
         self.renewalInfos = renewalInfos
         self.introOfferUsed = introOfferUsed
-        self.isTruncated = isTruncated
+        self.forgottenPurchase = forgottenPurchase
+        self.forgottenInfo = forgottenInfo
     }
 
     public var isEmpty: Bool { self == Facts() }
@@ -46,43 +68,57 @@ public struct Facts: Sendable, Equatable {
         var isNew = false
         for purchase in other.purchases where add(purchase) { isNew = true }
         for info in other.renewalInfos where add(info) { isNew = true }
-        if other.introOfferUsed && !introOfferUsed || other.isTruncated && !isTruncated { isNew = true }
+        if other.introOfferUsed && !introOfferUsed { isNew = true }
         introOfferUsed = introOfferUsed || other.introOfferUsed
-        isTruncated = isTruncated || other.isTruncated
         return isNew
     }
 
     private mutating func add(_ purchase: PurchaseFacts) -> Bool {
-        let place = purchases.firstPlace { !$0.precedes(purchase) }
-        if place < purchases.count, purchases[place].hasKey(of: purchase) {
+        let key = purchase.key
+        if let forgottenPurchase, key <= forgottenPurchase { return false }
+        let place = purchases.firstPlace { $0.key >= key }
+        if place < purchases.count, purchases[place].key == key {
             let merged = purchases[place].merged(with: purchase)
             if merged == purchases[place] { return false }
+            purchaseWeight += merged.weight - purchases[place].weight
             purchases[place] = merged
-            return true
-        }
-        if purchases.count == Self.limitPurchases {
-            // The smallest key goes: nothing that comes later can make it one of the greatest again.
-            let wasTruncated = isTruncated
-            isTruncated = true
-            guard place > 0 else { return !wasTruncated }
+        } else {
             purchases.insert(purchase, at: place)
-            purchases.removeFirst()
-            return true
+            purchaseWeight += purchase.weight
         }
-        purchases.insert(purchase, at: place)
+        // The smallest keys go. What a purchase weighs never becomes less, so none of them could ever have come back.
+        var count = 0
+        while purchases.count - count > Self.limitPurchases || purchaseWeight > Self.limitPurchaseWeight {
+            purchaseWeight -= purchases[count].weight
+            count += 1
+        }
+        if count > 0 {
+            forgottenPurchase = purchases[count - 1].key
+            purchases.removeFirst(count)
+        }
         return true
     }
 
     private mutating func add(_ info: RenewalInfo) -> Bool {
-        let place = renewalInfos.firstPlace { !($0 < info) }
-        if place < renewalInfos.count, renewalInfos[place].isSame(as: info) { return false }
+        let key = info.key
+        if let forgottenInfo, key <= forgottenInfo { return false }
+        let place = renewalInfos.firstPlace { $0.key >= key }
+        if place < renewalInfos.count, renewalInfos[place].key == key { return false }
         let isNewest = place == renewalInfos.count
         guard isNewest || info.saysMore else { return false }
         if isNewest, let last = renewalInfos.last, !last.saysMore { renewalInfos.removeLast() }
-        let isFull = renewalInfos.count == Self.limitRenewalInfos
-        if isFull && place == 0 { return false }
         renewalInfos.insert(info, at: min(place, renewalInfos.count))
-        if isFull { renewalInfos.removeFirst() }
+        // The newest of all always counts, and is not weighed while it is that.
+        var weight = renewalInfos.dropLast().reduce(0) { $0 + $1.weight }
+        var count = 0
+        while renewalInfos.count - count > Self.limitRenewalInfos || weight > Self.limitInfoWeight {
+            weight -= renewalInfos[count].weight
+            count += 1
+        }
+        if count > 0 {
+            forgottenInfo = renewalInfos[count - 1].key
+            renewalInfos.removeFirst(count)
+        }
         return true
     }
 }
@@ -99,7 +135,7 @@ extension Array {
     }
 
     /// Of an array that `isBehind` parts in two. News mostly belong at the end, where the search begins.
-    fileprivate func firstPlace(where isBehind: (Element) -> Bool) -> Int {
+    func firstPlace(where isBehind: (Element) -> Bool) -> Int {
         var low = 0
         var high = count
         if let last, !isBehind(last) { return count }

@@ -13,7 +13,8 @@ private struct Flags: OptionSet {
     static let revocation = Flags(rawValue: 1 << 8)
     static let offer = Flags(rawValue: 1 << 9)
     static let commitment = Flags(rawValue: 1 << 10)
-    static let all = Flags(rawValue: 1 << 11 - 1)
+    static let weight = Flags(rawValue: 1 << 11)
+    static let all = Flags(rawValue: 1 << 12 - 1)
 }
 
 extension PurchaseFacts {
@@ -29,6 +30,7 @@ extension PurchaseFacts {
         if transaction.revocationDate != nil { flags.insert(.revocation) }
         if transaction.offer != nil { flags.insert(.offer) }
         if transaction.commitment != nil { flags.insert(.commitment) }
+        if weight > Self.weight(of: transaction) { flags.insert(.weight) }
         return flags
     }
 
@@ -38,10 +40,7 @@ extension PurchaseFacts {
         if terms == previous?.transaction.terms { flags.insert(.sameTexts) }
         let start = transaction.purchaseDate
         writer.unsigned(flags.rawValue)
-        switch transaction.id.form {
-        case .number(let number): writer.unsigned(number)
-        case .text(let text): writer.text(text)
-        }
+        transaction.id.write(to: &writer)
         writer.signed(start, from: previous?.transaction.purchaseDate ?? 0)
         writer.signed(version.signedDate, from: start)
         writer.fixed(version.hash)
@@ -68,6 +67,7 @@ extension PurchaseFacts {
             writer.optional(commitment.endsAt.map { $0 &- start })
             writer.optional(commitment.price)
         }
+        if flags.contains(.weight) { writer.unsigned(UInt64(weight)) }
     }
 
     convenience init?(_ reader: inout ByteReader, after previous: PurchaseFacts?, _ texts: [Text]) {
@@ -110,9 +110,16 @@ extension PurchaseFacts {
         transaction.expiresDate = expires
         transaction.isUpgraded = flags.contains(.upgraded)
         guard transaction.readRest(&reader, flags, texts) else { return nil }
+        var leastWeight = 0
+        if flags.contains(.weight) {
+            guard let weight = reader.unsigned(), weight <= Facts.limitPurchaseWeight,
+                weight > Self.weight(of: transaction)
+            else { return nil }
+            leastWeight = Int(weight)
+        }
         self.init(
             transaction, version: Version(signedDate: signed, hash: hash), firstSigned: firstSigned,
-            firstUpgraded: firstUpgraded, expiry: expiry)
+            firstUpgraded: firstUpgraded, expiry: expiry, leastWeight: leastWeight)
     }
 }
 
@@ -178,6 +185,15 @@ extension ByteWriter {
     }
 }
 
+extension TransactionId {
+    func write(to writer: inout ByteWriter) {
+        switch form {
+        case .number(let number): writer.unsigned(number)
+        case .text(let text): writer.text(text)
+        }
+    }
+}
+
 extension ByteReader {
     /// The outer nil is a fault.
     mutating func optional() -> Int64?? {
@@ -188,7 +204,7 @@ extension ByteReader {
         }
     }
 
-    fileprivate mutating func id(isNumber: Bool) -> TransactionId? {
+    mutating func id(isNumber: Bool) -> TransactionId? {
         guard isNumber else {
             guard let text = text() else { return nil }
             let id = TransactionId(text)

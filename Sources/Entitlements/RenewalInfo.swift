@@ -1,7 +1,7 @@
 // What signed payloads say of the next renewal.
 
 /// One renewal info, with the status of its notification.
-public struct RenewalInfo: Sendable, Hashable, Comparable {
+public struct RenewalInfo: Sendable, Hashable {
     public struct Commitment: Sendable, Hashable {
         public var autoRenewStatus: Int64?
         public var autoRenewProductId: Text?
@@ -26,11 +26,25 @@ public struct RenewalInfo: Sendable, Hashable, Comparable {
 
     public init(version: Version) { self.version = version }
 
-    public static func < (left: RenewalInfo, right: RenewalInfo) -> Bool {
-        (left.version, left.status) < (right.version, right.status)
+    /// What infos are ordered by. Two with one key say the same.
+    struct Key: Sendable, Hashable, Comparable {
+        let version: Version
+        let status: Int64
+
+        static func < (left: Key, right: Key) -> Bool {
+            left.version == right.version ? left.status < right.status : left.version < right.version
+        }
     }
 
-    func isSame(as other: RenewalInfo) -> Bool { version == other.version && status == other.status }
+    var key: Key { Key(version: version, status: status) }
+
+    /// Bytes of its texts, and of all else about. For the limit.
+    var weight: Int {
+        [
+            autoRenewProductId, appAccountToken, renewalBillingPlan, commitment?.autoRenewProductId,
+            commitment?.renewalBillingPlan,
+        ].reduce(60) { $0 + ($1?.bytes.count ?? 0) }
+    }
 
     /// The flag, or Apple's status: the flag was seen false in grace after the conversion of a trial.
     var showsRetry: Bool { isInBillingRetryPeriod || status == 3 || status == 4 }

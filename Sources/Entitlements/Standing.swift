@@ -1,29 +1,56 @@
-// An answer, and the purchase it rests on: what two of them are compared by.
+// An answer, and the purchase it rests on: what is told, and what events follow from.
 
 /// How a subscription stands at an instant.
 public struct Standing: Sendable {
     public let entitlement: Entitlement
     let row: Row
-    /// The one before it in the order of rows.
+    /// Its neighbours in the order of rows.
     let rowBefore: Row?
+    let rowAfter: Row?
+    /// A failed payment is being tried again.
+    let isRetrying: Bool
+    let leeway: Int64
 }
 
 extension Timeline {
     public func standing(at instant: Int64) -> Standing {
         let place = place(at: instant)
+        let row = rows[place]
+        let entitlement = entitlement(at: instant)
+        let isTried = [.active, .grace, .billingRetry].contains(entitlement.state)
         return Standing(
-            entitlement: entitlement(at: instant), row: rows[place], rowBefore: place > 0 ? rows[place - 1] : nil)
+            entitlement: entitlement, row: row, rowBefore: place > 0 ? rows[place - 1] : nil,
+            rowAfter: place + 1 < rows.count ? rows[place + 1] : nil,
+            isRetrying: isTried && info(of: row).map(row.isRetrying) ?? false, leeway: rules.leeway)
     }
 
     /// Whether Apple's `data.status` says the same of this instant; nil where it has no word for the state.
     public func agrees(withStatus status: Int64, at instant: Int64) -> Bool? {
         switch verdict(at: instant).state {
-        case .active: status == 1
+        // Renewals are tried, and fail, in the last day of a period that is paid for.
+        case .active: status == 1 || status == 3 || status == 4
         case .expired: status == 2
         case .billingRetry: status == 3
         case .grace: status == 4
         case .revoked: status == 5
         case .superseded, .owned: nil
         }
+    }
+}
+
+extension Standing {
+    var plan: Mark { Mark(entitlement.productId, entitlement.billingPlan) }
+    var offer: Mark { Mark(entitlement.offer?.type, entitlement.offer?.identifier, entitlement.offer?.discount) }
+    var pending: Mark { Mark(entitlement.pendingProductId, entitlement.pendingBillingPlan) }
+    var expires: Int64? { if case .period(let until, _) = row.term { until } else { nil } }
+
+    /// Within a commitment `autoRenew` speaks of the next payment only, which is owed in any case.
+    var renews: Bool? { row.isCommitment ? entitlement.commitment?.renews : entitlement.autoRenew }
+
+    var lastMonthEnd: Int64? {
+        guard row.isCommitment, let commitment = row.transaction.commitment, let period = commitment.period,
+            period >= commitment.of ?? 12
+        else { return nil }
+        return expires
     }
 }

@@ -66,6 +66,12 @@ extension Timeline {
         public let renewalInfo: RenewalInfo?
         /// The word of an `EXPIRED` of this purchase.
         public let expiry: PurchaseFacts.Expiry?
+        /// Without further word it renews, and access goes on for the leeway.
+        public let expectsRenewal: Bool
+        /// The last period of a commitment that no other one follows.
+        public let isLastPeriod: Bool
+        /// When the state began; nil when no date says it.
+        public let stateSince: Int64?
         /// The payload that decided: that of the purchase, or that of the renewal info.
         public let decidedBy: Version
     }
@@ -86,6 +92,8 @@ extension Timeline {
         }
         return Basis(
             rule: rule, purchase: Purchase(row), renewalInfo: info, expiry: row.facts.expiry,
+            expectsRenewal: info.map(row.expectsRenewal) ?? false, isLastPeriod: info.map(row.isLastPeriod) ?? false,
+            stateSince: stateSince(at: instant),
             decidedBy: isToldByInfo ? info?.version ?? row.facts.version : row.facts.version)
     }
 

@@ -32,7 +32,7 @@ extension Timeline {
     }
 
     /// Of one row, as if there were no later ones.
-    private func verdict(of row: Row, at instant: Int64) -> Verdict {
+    func verdict(of row: Row, at instant: Int64) -> Verdict {
         var verdict = ruling(of: row, at: instant)
         // A date before the purchase would tell of access that nobody had.
         verdict.accessUntil = verdict.accessUntil.map { max($0, row.start) }

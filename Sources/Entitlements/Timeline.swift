@@ -101,7 +101,8 @@ public struct Timeline: Sendable {
 
     /// The last row that has begun; before the first has, that one.
     func place(at instant: Int64) -> Int {
-        (rows.lastIndex { $0.start <= instant }) ?? 0
+        // Rows are in the order of their beginnings: as many as have begun are before the first that has not.
+        max(rows.firstPlace { $0.start > instant } - 1, 0)
     }
 
     /// The newest renewal info, if it speaks of the row. One-time purchases have none.
@@ -112,18 +113,30 @@ public struct Timeline: Sendable {
 
     /// The first instant after this one at which the answer is another although nothing was told; nil: it stays as it is.
     public func nextChange(after instant: Int64) -> Int64? {
+        let answer = entitlement(at: instant)
+        var now = instant
+        while let step = nextStep(after: now) {
+            if entitlement(at: step) != answer { return step }
+            now = step
+        }
+        return nil
+    }
+
+    /// The first instant after this one at which something may be told although nothing was heard: the answer is another, or it
+    /// rests on another purchase, which may say the same.
+    public func nextStep(after instant: Int64) -> Int64? {
         var now = instant
         while let boundary = nextBoundary(after: now) {
-            if hasOtherAnswer(at: boundary, than: instant) { return boundary }
+            if isOther(at: boundary, than: instant) { return boundary }
             now = boundary
         }
         return nil
     }
 
-    private func hasOtherAnswer(at instant: Int64, than before: Int64) -> Bool {
+    private func isOther(at instant: Int64, than before: Int64) -> Bool {
         let place = place(at: before)
-        // Another purchase may say the same; of one purchase the time decides these alone.
-        guard self.place(at: instant) == place else { return entitlement(at: instant) != entitlement(at: before) }
+        guard self.place(at: instant) == place else { return true }
+        // Of one purchase the time decides these alone.
         let (now, then) = (verdict(at: instant), verdict(at: before))
         guard now == then else { return true }
         let row = rows[place]
@@ -136,16 +149,21 @@ public struct Timeline: Sendable {
     private func nextBoundary(after instant: Int64) -> Int64? {
         let place = place(at: instant)
         let row = rows[place]
-        var boundaries = rows[place...].lazy.map(\.start).first { $0 > instant }.map { [$0] } ?? []
+        let next = rows[place...].lazy.map(\.start).first { $0 > instant }
+        return (boundaries(of: row) + [next].compactMap { $0 }).filter { $0 > instant }.min()
+    }
+
+    /// Of one row, while it is the one that counts: in no order.
+    func boundaries(of row: Row) -> [Int64] {
         switch row.term {
-        case .oneTime(let until?): boundaries.append(until)
-        case .oneTime(nil): break
+        case .oneTime(let until?): return [until]
+        case .oneTime(nil): return []
         case .period(let expires, let isCommitment):
-            boundaries += [expires, adding(expires, rules.leeway)]
+            var boundaries = [expires, adding(expires, rules.leeway)]
             if let grace = info(of: row)?.gracePeriodExpiresDate { boundaries.append(grace) }
             if let window = rules.retryWindow(isCommitment: isCommitment) { boundaries.append(adding(expires, window)) }
+            return boundaries
         }
-        return boundaries.filter { $0 > instant }.min()
     }
 }
 

@@ -75,6 +75,7 @@ final class Terms: Sendable, Hashable {
     let billingPlan: Text?
     /// As `type` says.
     let isOneTime: Bool
+    let textBytes: Int
 
     init(
         type: Text? = nil, bundleId: Text? = nil, productId: Text? = nil, subscriptionGroup: Text? = nil,
@@ -91,6 +92,14 @@ final class Terms: Sendable, Hashable {
         self.currency = currency
         self.billingPlan = billingPlan
         isOneTime = type.map(Text.oneTimeTypes.contains) ?? false
+        var bytes = 0
+        for text in [
+            type, bundleId, productId, subscriptionGroup, appAccountToken, ownership, revocationType, currency,
+            billingPlan,
+        ] {
+            bytes += text?.bytes.count ?? 0
+        }
+        textBytes = bytes
     }
 
     static func == (left: Terms, right: Terms) -> Bool {
@@ -138,8 +147,16 @@ public final class PurchaseFacts: Sendable, Hashable {
     /// The word of an `EXPIRED`, and when Apple gave it.
     public struct Expiry: Sendable, Hashable, Comparable {
         public var signedDate: Int64
-        /// Empty when it was absent.
-        public var subtype: Text
+        /// Empty when it was absent. Of one that is longer than any of Apple's words the beginning.
+        public let subtype: Text
+
+        private static let limitSubtypeBytes = 40
+
+        init(signedDate: Int64, subtype: Text) {
+            self.signedDate = signedDate
+            let isUsual = subtype.bytes.count <= Self.limitSubtypeBytes
+            self.subtype = isUsual ? subtype : Text(Array(subtype.bytes.prefix(Self.limitSubtypeBytes)))
+        }
 
         public static func < (left: Expiry, right: Expiry) -> Bool {
             (left.signedDate, left.subtype) < (right.signedDate, right.subtype)
@@ -155,6 +172,8 @@ public final class PurchaseFacts: Sendable, Hashable {
     public let firstUpgraded: Int64?
     /// The greatest that is known.
     public let expiry: Expiry?
+    /// Of the heaviest version: bytes of its texts, and of all else about. For the limit.
+    let weight: Int
 
     /// As one notification tells it.
     convenience init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
@@ -164,13 +183,24 @@ public final class PurchaseFacts: Sendable, Hashable {
     }
 
     init(
-        _ transaction: Transaction, version: Version, firstSigned: Int64, firstUpgraded: Int64?, expiry: Expiry?
+        _ transaction: Transaction, version: Version, firstSigned: Int64, firstUpgraded: Int64?, expiry: Expiry?,
+        leastWeight: Int = 0
     ) {
         self.version = version
         self.transaction = transaction
         self.firstSigned = firstSigned
         self.firstUpgraded = firstUpgraded
         self.expiry = expiry
+        weight = max(leastWeight, Self.weight(of: transaction))
+    }
+
+    static func weight(of transaction: Transaction) -> Int {
+        var weight = 40 + transaction.terms.textBytes
+        if case .text(let id) = transaction.id.form { weight += id.bytes.count }
+        if let offer = transaction.offer {
+            weight += (offer.identifier?.bytes.count ?? 0) + (offer.discount?.bytes.count ?? 0)
+        }
+        return weight
     }
 
     /// Every member is a minimum or a maximum, so that order and repetition do not matter.
@@ -179,24 +209,27 @@ public final class PurchaseFacts: Sendable, Hashable {
         return PurchaseFacts(
             newest.transaction, version: newest.version, firstSigned: min(firstSigned, other.firstSigned),
             firstUpgraded: [firstUpgraded, other.firstUpgraded].compactMap { $0 }.min(),
-            expiry: [expiry, other.expiry].compactMap { $0 }.max())
+            expiry: [expiry, other.expiry].compactMap { $0 }.max(), leastWeight: max(weight, other.weight))
     }
 
     public static func == (left: PurchaseFacts, right: PurchaseFacts) -> Bool {
         left === right
             || left.version == right.version && left.firstSigned == right.firstSigned
                 && left.firstUpgraded == right.firstUpgraded && left.expiry == right.expiry
-                && left.transaction == right.transaction
+                && left.weight == right.weight && left.transaction == right.transaction
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
-    /// By the key, which is what the limit counts by.
-    func precedes(_ other: PurchaseFacts) -> Bool {
-        (transaction.purchaseDate, transaction.id) < (other.transaction.purchaseDate, other.transaction.id)
+    /// What the limit counts by.
+    struct Key: Sendable, Hashable, Comparable {
+        let purchaseDate: Int64
+        let id: TransactionId
+
+        static func < (left: Key, right: Key) -> Bool {
+            left.purchaseDate == right.purchaseDate ? left.id < right.id : left.purchaseDate < right.purchaseDate
+        }
     }
 
-    func hasKey(of other: PurchaseFacts) -> Bool {
-        transaction.purchaseDate == other.transaction.purchaseDate && transaction.id == other.transaction.id
-    }
+    var key: Key { Key(purchaseDate: transaction.purchaseDate, id: transaction.id) }
 }

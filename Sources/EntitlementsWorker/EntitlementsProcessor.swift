@@ -46,7 +46,7 @@ public final class EntitlementsProcessor: Processor {
             ],
             changelog: names.topic(.changelog(.entitlements)), deadLetters: names.topic(.deadLetters(.entitlements)),
             partitions: partitions, app: app)
-        definition.stateFormat = EntitlementsState.format
+        definition.stateFormat = SubscriptionState.format
         definition.rules = rules.fingerprint
         self.definition = definition
     }
@@ -65,77 +65,71 @@ public final class EntitlementsProcessor: Processor {
         guard !reading.facts.isEmpty else { return }
 
         let place = try turn.state(key)
-        let before = try load(place)
-        var state = before
+        var state = try load(place)
         guard state.facts.merge(reading.facts) else { return }
         let timeline = Timeline(state.facts, rules)
         if let timeline { compare(reading, with: state.facts, timeline) }
         try settle(
-            place, before, &state, timeline, turn,
-            cause: Cause(reading, partition: record.partition, offset: record.offset))
+            place, &state, timeline, turn, cause: Cause(reading, partition: record.partition, offset: record.offset))
     }
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
-        let before = try load(place)
-        var state = before
-        try settle(place, before, &state, Timeline(state.facts, rules), turn, cause: nil)
+        var state = try load(place)
+        try settle(place, &state, Timeline(state.facts, rules), turn, cause: nil)
     }
 
-    private func load(_ place: KeyState) throws(ProcessFailure) -> EntitlementsState {
-        guard let bytes = place.value else { return EntitlementsState() }
-        guard let state = EntitlementsState(bytes) else {
+    private func load(_ place: KeyState) throws(ProcessFailure) -> SubscriptionState {
+        guard let bytes = place.value else { return SubscriptionState() }
+        guard let state = SubscriptionState(bytes) else {
             throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
         }
         return state
     }
 
-    /// Tells the answer if it is another than the one that was told, and keeps what is known.
+    /// Tells what has become different, and keeps what is known.
     private func settle(
-        _ place: KeyState, _ before: EntitlementsState, _ state: inout EntitlementsState, _ timeline: Timeline?,
-        _ turn: Turn, cause: Cause?
+        _ place: KeyState, _ state: inout SubscriptionState, _ timeline: Timeline?, _ turn: Turn, cause: Cause?
     ) throws(ProcessFailure) {
-        if let timeline {
-            let now = timeline.standing(at: turn.clock)
-            let told =
-                before.sequence == 0 ? nil : Timeline(before.facts, rules)?.standing(at: before.asOf)
-            if now.entitlement != told?.entitlement {
-                guard let id = String(validating: place.key, as: UTF8.self) else {
-                    throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
-                }
-                state.sequence += 1
-                state.asOf = turn.clock
-                tell(
-                    EntitlementRecord(
-                        originalTransactionId: Text(id), environment: environment, entitlement: now.entitlement,
-                        sequence: state.sequence, asOf: turn.clock, cause: cause),
-                    now, since: told, turn)
-            }
-        }
+        if let timeline { try tell(timeline.standing(at: turn.clock), &state, place.key, turn, cause: cause) }
         place.put(state.bytes.span)
-        place.setTimer(Self.answerChanges, due: timeline?.nextChange(after: turn.clock))
+        place.setTimer(Self.answerChanges, due: timeline?.nextStep(after: turn.clock))
     }
 
-    private func tell(_ record: EntitlementRecord, _ now: Standing, since told: Standing?, _ turn: Turn) {
-        let key = record.originalTransactionId.bytes
-        let accountValue = record.accountValue
-        turn.emit(Output.entitlements, key: key.span, value: record.value(accountValue: accountValue).span)
-        for event in now.events(since: told, told: record.cause?.signedDate ?? record.asOf) {
-            let value = event.value(id: turn.nextID, record: record, before: told?.entitlement)
+    /// A value when the answer is another than the one that was told, and the events since then: a purchase that gives the same
+    /// answer as the one before is one, too.
+    private func tell(
+        _ now: Standing, _ state: inout SubscriptionState, _ key: [UInt8], _ turn: Turn, cause: Cause?
+    ) throws(ProcessFailure) {
+        guard let id = String(validating: key, as: UTF8.self) else {
+            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+        }
+        var record = EntitlementRecord(
+            originalTransactionId: Text(id), environment: environment, entitlement: now.entitlement,
+            sequence: state.sequence + 1, asOf: turn.clock, cause: cause)
+        let before = state.told
+        let answer = record.answer
+        if answer == before?.answer {
+            record.sequence = state.sequence
+        } else {
+            state.sequence = record.sequence
+            turn.emit(Output.entitlements, key: key.span, value: record.value.span)
+        }
+        let events = now.events(since: before, told: cause?.signedDate ?? turn.clock)
+        for event in events {
+            let value = event.value(id: turn.nextID, record: record, before: before)
             turn.emit(Output.events, key: key.span, value: value.span)
         }
+        state.told = now.told(after: before, events, answer: answer)
         let account = now.entitlement.appAccountToken
-        if let old = told?.entitlement.appAccountToken, old != account { bind(old, key, nil, turn) }
-        if let account { bind(account, key, accountValue, turn) }
+        if let old = before?.account, old != account { bind(old, key, nil, turn) }
+        if let account, answer != before?.answer { bind(account, key, record.accountValue, turn) }
     }
 
     /// nil: the account has the subscription no longer.
     private func bind(_ token: Text, _ originalTransactionId: [UInt8], _ value: [UInt8]?, _ turn: Turn) {
-        let bar = UInt8(ascii: "|")
-        let key = token.bytes + [bar] + originalTransactionId
-        // As the catalogue says: by what stands before the first bar.
-        let partition = Partitioner.partition(
-            of: Array(key.prefix { $0 != bar }), count: definition.partitions)
+        let key = token.bytes + [UInt8(ascii: "|")] + originalTransactionId
+        let partition = Partitioner.partition(of: token.bytes, count: definition.partitions)
         if let value {
             turn.emit(Output.accounts, key: key.span, value: value.span, partition: partition)
         } else {
@@ -149,5 +143,18 @@ public final class EntitlementsProcessor: Processor {
             let info = reading.facts.renewalInfos.last, facts.renewalInfos.last == info
         else { return }
         if timeline.agrees(withStatus: status, at: signed) == false { metrics.disagreements.add() }
+    }
+}
+
+extension EntitlementsProcessor {
+    /// What the worker keeps of a subscription that it has told of: for who fills a state, as benchmarks do.
+    public static func state(of facts: Facts, _ rules: EntitlementRules, sequence: Int64, asOf: Int64) -> [UInt8] {
+        var state = SubscriptionState()
+        state.sequence = sequence
+        state.facts = facts
+        if let standing = Timeline(facts, rules)?.standing(at: asOf) {
+            state.told = standing.told(after: nil, [], answer: 0)
+        }
+        return state.bytes
     }
 }

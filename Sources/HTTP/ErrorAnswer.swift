@@ -16,6 +16,11 @@ extension HTTPResponse {
         error(status, json: #"{"error":"\#(code)","parameter":"\#(parameter)"}"#)
     }
 
+    /// Of a parameter that is there too often.
+    public static func error(_ status: Int, _ code: String, parameter: String, limit: Int) -> HTTPResponse {
+        error(status, json: #"{"error":"\#(code)","parameter":"\#(parameter)","limit":\#(limit)}"#)
+    }
+
     private static func error(
         _ status: Int, json: String, retryAfterSeconds: Int = usualRetrySeconds
     ) -> HTTPResponse {

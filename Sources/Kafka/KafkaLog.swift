@@ -24,10 +24,12 @@ public struct KafkaLog: RecordLog {
             let settings = try admin.settings(of: found.map(\.name), by: deadline)
             var shapes: [String: TopicShape] = [:]
             for topic in found {
-                let policy = settings[topic.name]?.first { $0.name == "cleanup.policy" }?.value ?? "delete"
+                func value(_ name: String) -> String? { settings[topic.name]?.first { $0.name == name }?.value }
+                let isCompacted = value("cleanup.policy")?.split(separator: ",").contains("compact") ?? false
+                let deletionsKept = value("delete.retention.ms").flatMap { Int64($0) }
                 shapes[topic.name] = TopicShape(
-                    partitions: Int32(topic.partitions.count),
-                    isCompacted: policy.split(separator: ",").contains("compact"))
+                    partitions: Int32(topic.partitions.count), isCompacted: isCompacted,
+                    deletionsKept: isCompacted ? deletionsKept.map { .milliseconds($0) } : nil)
             }
             return shapes
         }

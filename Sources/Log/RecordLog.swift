@@ -25,10 +25,14 @@ public protocol RecordLog: Sendable {
 public struct TopicShape: Sendable, Equatable {
     public var partitions: Int32
     public var isCompacted: Bool
+    /// Of a compacted topic that is there: how long compaction leaves a deletion for readers who are behind, at least. nil: not
+    /// known. Creating a topic leaves it to the log.
+    public var deletionsKept: Duration?
 
-    public init(partitions: Int32, isCompacted: Bool) {
+    public init(partitions: Int32, isCompacted: Bool, deletionsKept: Duration? = nil) {
         self.partitions = partitions
         self.isCompacted = isCompacted
+        self.deletionsKept = deletionsKept
     }
 }
 

@@ -29,7 +29,11 @@ public final class MemoryLog: RecordLog, Sendable {
     public func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
         core.locked { state in
             var found: [String: TopicShape] = [:]
-            for name in names { found[name] = state.topics[name]?.shape }
+            for name in names {
+                guard var shape = state.topics[name]?.shape else { continue }
+                if shape.isCompacted { shape.deletionsKept = .milliseconds(state.tombstonesKept) }
+                found[name] = shape
+            }
             return found
         }
     }

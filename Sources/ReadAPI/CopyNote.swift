@@ -10,6 +10,8 @@ struct CopyNote: Equatable, Sendable {
         /// When this was the end of the topic's partition, in milliseconds since 1970 by the host's clock; of a copy that was
         /// never complete, when it was begun. Deletions since then are still to be found, as long as the topic keeps them.
         var currentAt: Int64
+        /// The greatest timestamp of a record that was read: the partition's clock. nil: no record was.
+        var clock: Int64?
     }
 
     /// Of the topics: with another count keys are in other partitions.
@@ -27,9 +29,9 @@ struct CopyNote: Equatable, Sendable {
         set { places[topic.rawValue] = newValue }
     }
 
-    // Version, partitions, then position (-1: none) and time of each topic, all little-endian.
+    // Version, partitions, then position (-1: none), time and clock (the smallest number: none) of each topic, all little-endian.
 
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
     var encoded: [UInt8] {
         var bytes = [Self.version]
@@ -40,6 +42,7 @@ struct CopyNote: Equatable, Sendable {
         for place in places {
             put(place.next?.value ?? -1)
             put(place.currentAt)
+            put(place.clock ?? .min)
         }
         return bytes
     }
@@ -56,8 +59,10 @@ struct CopyNote: Equatable, Sendable {
         guard take(UInt8.self) == Self.version, let partitions = take(Int32.self) else { return nil }
         self.init(partitions: partitions, begunAt: 0)
         for index in places.indices {
-            guard let next = take(Int64.self), let currentAt = take(Int64.self) else { return nil }
-            places[index] = Place(next: next < 0 ? nil : NextOffset(next), currentAt: currentAt)
+            guard let next = take(Int64.self), let currentAt = take(Int64.self), let clock = take(Int64.self)
+            else { return nil }
+            places[index] = Place(
+                next: next < 0 ? nil : NextOffset(next), currentAt: currentAt, clock: clock == .min ? nil : clock)
         }
         guard rest.isEmpty else { return nil }
     }

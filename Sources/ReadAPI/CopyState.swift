@@ -39,6 +39,8 @@ final class CopyState {
         pauses = none.map { _ in nil }
     }
 
+    var isComplete: Bool { completeAt.allSatisfy { $0 != nil } }
+
     /// As it is when nothing was read.
     func reset(to note: CopyNote) {
         self.note = note

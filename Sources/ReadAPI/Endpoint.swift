@@ -81,7 +81,8 @@ final class Endpoint: HTTPHandler {
             switch error {
             case .invalid(let parameter): return .error(400, "invalid_parameter", parameter: parameter)
             case .missing(let parameter): return .error(400, "missing_parameter", parameter: parameter)
-            case .tooMany(let parameter): return .error(400, "too_many_values", parameter: parameter)
+            case .tooMany(let parameter):
+                return .error(400, "too_many_values", parameter: parameter, limit: Question.limitDates)
             }
         }
         guard readiness.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
@@ -117,12 +118,15 @@ final class Endpoint: HTTPHandler {
         defer { parsers.giveBack(parser) }
         // What the follower has let in can be read.
         do throws(JSONFault) { try parser.json.read(record.span) } catch { return Self.unavailable }
-        let runs = PublishedRecord.runs(of: parser.json.root, in: parser.json)
+        let now = time.now()
+        let root = parser.json.root
+        let runs = PublishedRecord.runs(of: root, in: parser.json)
+            .lasting(at: now, hasAccess: PublishedRecord.hasAccess(root, in: parser.json, at: now))
         var writer = JSONWriter()
         writer.object { writer in
             writer.name("accessible")
             writer.array { writer in
-                for date in runs.accessible(published, at: time.now(), scope: scope) { writer.integer(date) }
+                for date in runs.accessible(published, at: now, scope: scope) { writer.integer(date) }
             }
             writer.member("position", json: position(.entitlements, copy, reading.place))
         }
@@ -132,12 +136,13 @@ final class Endpoint: HTTPHandler {
     /// An account without records is answered like any other: whether there is such an account only the app's backend knows.
     private func account(_ token: String) -> HTTPResponse {
         let copy = copy(for: Array(token.utf8))
+        guard let reading = copy.records(ofAccount: token) else { return Self.unavailable }
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
-        var answer = AccountAnswer(at: time.now(), parser)
-        let reading = copy.scan(.accounts, keysFrom: Array("\(token)|".utf8)) { _, record in answer.take(record) }
-        guard let reading else { return Self.unavailable }
-        return Self.found(answer.body(token: token, position: position(.accounts, copy, reading.place)))
+        let body = AccountAnswer.body(
+            token, reading.found, at: time.now(), position: position(.accounts, copy, reading.place), parser)
+        // To come again later would not help.
+        return body.map { Self.found($0) } ?? .error(422, "account_too_large")
     }
 
     private static func found(_ body: [UInt8]) -> HTTPResponse {
@@ -158,7 +163,7 @@ final class Endpoint: HTTPHandler {
                 writer.member("topic", json: topicNames[topic.rawValue])
                 writer.member("partition", copy.number)
                 writer.member("offset", place.next?.value ?? 0)
-                writer.member("asOf", place.currentAt)
+                writer.member("asOf", orNull: place.clock)
             }
         }
         return writer.bytes

@@ -21,8 +21,29 @@ enum FollowedTopic: Int, CaseIterable {
         }
     }
 
-    /// Keys of a store: this byte, then the record's own key. Part of the format on disk.
-    var space: UInt8 { UInt8(rawValue) + 1 }
+    /// In one of which a record of the topic is.
+    var spaces: [KeySpace] {
+        switch self {
+        case .entitlements: [.entitlements]
+        case .accounts: [.granting, .others]
+        }
+    }
+}
 
-    func storeKey(_ key: [UInt8]) -> [UInt8] { [space] + key }
+/// A part of a store: its keys are this byte, then the record's own key. Part of the format on disk.
+enum KeySpace: UInt8 {
+    case entitlements = 1
+    /// Records of `accounts` that give entitlements. Apart from the others, so that of an account that is too large for one answer
+    /// everything that decides is still looked at.
+    case granting
+    case others
+
+    var topic: FollowedTopic {
+        switch self {
+        case .entitlements: .entitlements
+        case .granting, .others: .accounts
+        }
+    }
+
+    func key(_ key: [UInt8]) -> [UInt8] { [rawValue] + key }
 }

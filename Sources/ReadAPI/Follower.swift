@@ -47,6 +47,7 @@ final class Following {
     private static let recordsPerWrite = 10_000
     /// Held by all partitions together.
     private static let heldBytes = 32 << 20
+    static func heldBytes(partitions: Int) -> Int { heldBytes / partitions }
     private static let pollWait: Duration = .milliseconds(100)
     private static let patience: Duration = .seconds(10)
     /// Of positions that have moved alone. They tell how old a copy is.
@@ -69,6 +70,8 @@ final class Following {
     private var nextProgress: Duration = .zero
     private var wasComplete = false
     private var faultTold: String?
+    /// In milliseconds, by the number of the topic: see `checkTopics`.
+    var greatestAges = FollowedTopic.allCases.map { _ in Following.greatestAge }
 
     init(
         _ configuration: Follower.Configuration, log: any RecordLog, stores: any PartitionStores,
@@ -122,7 +125,7 @@ final class Following {
     private var isAnyTooOld: Bool {
         let now = time.wall()
         return states.contains { state in
-            FollowedTopic.allCases.contains { state.pauses[$0.rawValue] == nil && isTooOld(state.note[$0], at: now) }
+            FollowedTopic.allCases.contains { state.pauses[$0.rawValue] == nil && isTooOld($0, state, at: now) }
         }
     }
 
@@ -173,12 +176,15 @@ final class Following {
             return "\(partition(topic, state)) at \(record.offset): \(words)"
         }
         metrics.records[topic.rawValue].add()
-        let key = record.copyOfKey().map { topic.storeKey($0) }
+        state.note[topic].clock = max(record.timestamp, state.note[topic].clock ?? record.timestamp)
+        let key = record.copyOfKey()
         switch verdict {
-        case .put:
-            if let key, let value = record.value { state.changes.put(key.span, value) }
+        case .put(let space):
+            guard let key, let value = record.value else { break }
+            state.changes.put(space.key(key).span, value)
+            delete(key, from: topic.spaces.filter { $0 != space }, of: state)
         case .delete:
-            if let key { state.changes.delete(key.span) }
+            if let key { delete(key, from: topic.spaces, of: state) }
         case .keepOut(let flaw):
             metrics.keptOut(topic, flaw)
             logger.error(
@@ -187,7 +193,7 @@ final class Following {
                     "partition": .string("\(partition(topic, state))"), "offset": .integer(record.offset),
                     "cause": .string(flaw.rawValue),
                 ])
-            if flaw != .key, let key { state.changes.delete(key.span) }
+            if flaw != .key, let key { delete(key, from: topic.spaces, of: state) }
         case .skip: metrics.skipped[topic.rawValue].add()
         case .newer: break
         }
@@ -195,18 +201,21 @@ final class Following {
         return nil
     }
 
+    private func delete(_ key: [UInt8], from spaces: [KeySpace], of state: CopyState) {
+        for space in spaces { state.changes.delete(space.key(key).span) }
+    }
+
     // MARK: Writing
 
     /// - Parameter all: else only what has grown large.
     private func write(all: Bool) {
-        let bytes = max(64 << 10, Self.heldBytes / states.count)
+        let bytes = Self.heldBytes(partitions: states.count)
         let now = time.elapsed()
         for state in states where state.copy.isOpen {
             let isLarge = state.changed >= Self.recordsPerWrite || state.changes.bytes.count >= bytes
             let isNoteDue = now - state.noteWrittenAt >= Self.noteInterval
             // Whoever hears that it is complete may ask at once: nothing of it may be held back then.
-            let isAsked = state.completeAt.allSatisfy { $0 != nil }
-            if state.changed > 0 && (all || isLarge || isAsked) || state.changed == 0 && isNoteDue {
+            if state.changed > 0 && (all || isLarge || state.isComplete) || state.changed == 0 && isNoteDue {
                 write(state)
             } else if state.changed == 0 {
                 state.copy.move(to: state.note)
@@ -216,7 +225,7 @@ final class Following {
 
     private func write(_ state: CopyState) {
         do throws(StoreFault) {
-            let isComplete = state.completeAt.allSatisfy { $0 != nil }
+            let isComplete = state.isComplete
             try state.copy.write(state.changes, state.note, state.isWhole && !isComplete ? .none : .process)
             if isComplete { state.isWhole = false }
             state.changes.removeAll()
@@ -261,7 +270,7 @@ final class Following {
                 remaining += max(0, end.value - (state.note[topic].next?.value ?? 0))
                 state.see(topic, CopyState.Goal(end: end, wall: wall, elapsed: elapsed))
                 // It was cut off for so long that deletions may be gone: the next opening of the reader judges that.
-                if state.goals[topic.rawValue] != nil, isTooOld(state.note[topic], at: wall) { dropReader() }
+                if state.goals[topic.rawValue] != nil, isTooOld(topic, state, at: wall) { dropReader() }
             }
             if state.changed == 0 { state.copy.move(to: state.note) }
         }
@@ -283,7 +292,8 @@ final class Following {
     }
 
     private func report() {
-        let times = states.flatMap(\.completeAt)
+        for state in states where state.isComplete && state.changed == 0 { state.copy.confirm() }
+        let times = states.flatMap { $0.copy.isAskable ? $0.completeAt : [nil] }
         // The copy that was complete longest ago counts.
         let completeAt = times.contains { $0 == nil } ? nil : times.compactMap { $0 }.min()
         let pauses = states.flatMap { $0.pauses.compactMap { $0 } }

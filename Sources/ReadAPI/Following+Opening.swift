@@ -7,17 +7,22 @@ internal import Store
 internal import Telemetry
 
 extension Following {
-    /// A copy that was not complete for so long may have missed deletions: it is built anew. Kafka keeps them for a day unless it
-    /// is told otherwise (`perennial topics apply` says a week); the rest is for reading what has gathered meanwhile.
+    /// A copy that was not complete for so long may have missed deletions: it is built anew, also where the topic keeps them for
+    /// longer (`perennial topics apply` says a week): settings may have been others meanwhile, and Kafka's own is a day.
     static let greatestAge: Int64 = 20 * 3_600_000
+    /// In milliseconds. Below it copies would be built anew for every hitch.
+    private static let leastDeletionsKept: Int64 = 60_000
     /// A note from later than now was written by a clock that ran ahead, and says nothing about its age; less than this is two
     /// hosts that do not quite agree.
     private static let clockTolerance: Int64 = 5 * 60_000
     private static let questionLimit: Duration = .seconds(10)
 
-    func isTooOld(_ place: CopyNote.Place, at now: Int64) -> Bool {
-        !(-Self.clockTolerance...Self.greatestAge).contains(now - place.currentAt)
+    func isTooOld(_ topic: FollowedTopic, _ state: CopyState, at now: Int64) -> Bool {
+        !(-Self.clockTolerance...greatestAges[topic.rawValue]).contains(now - state.note[topic].currentAt)
     }
+
+    /// A sixth of the time for which deletions are kept is left for reading what has gathered meanwhile.
+    private static func greatestAge(whereKept kept: Int64) -> Int64 { min(greatestAge, kept / 6 * 5) }
 
     /// The reader, or a new one that begins where the copies stand.
     func openReader() throws(LogFault) -> any LogReader {
@@ -80,7 +85,7 @@ extension Following {
     private func checkTopics() throws(LogFault) {
         let names = FollowedTopic.allCases.map { topicName($0) }
         let shapes = try log.topics(names, by: Deadline(after: Self.questionLimit))
-        for name in names {
+        for (topic, name) in zip(FollowedTopic.allCases, names) {
             guard let shape = shapes[name] else {
                 throw LogFault(.stop, .unknownTopic, "the topic \(name) is missing: run perennial topics apply")
             }
@@ -96,6 +101,14 @@ extension Following {
                     "the topic \(name) is not compacted: what was not written for long would be missing; run perennial "
                         + "topics apply")
             }
+            guard let kept = shape.deletionsKept?.wholeMilliseconds else { continue }
+            guard kept >= Self.leastDeletionsKept else {
+                throw LogFault(
+                    .stop, .misuse,
+                    "the topic \(name) keeps deletions for \(kept) ms, too short a time to see them all: run perennial "
+                        + "topics apply")
+            }
+            greatestAges[topic.rawValue] = Self.greatestAge(whereKept: kept)
         }
     }
 
@@ -114,7 +127,7 @@ extension Following {
             for topic in FollowedTopic.allCases {
                 let name = partition(topic, state)
                 let words = try uselessness(
-                    of: state.note[topic], name, beginning: beginnings[name]!, end: ends[name]!, at: wall, reader)
+                    of: state, topic, beginning: beginnings[name]!, end: ends[name]!, at: wall, reader)
                 if let words {
                     state.uselessness = words
                     do throws(StoreFault) { try open(state) } catch { throw LogFault(.rebuild, .other, error.words) }
@@ -133,10 +146,11 @@ extension Following {
 
     /// Why a copy that stands there cannot be brought to the end; nil when it can.
     private func uselessness(
-        of place: CopyNote.Place, _ partition: TopicPartition, beginning: NextOffset, end: NextOffset, at now: Int64,
+        of state: CopyState, _ topic: FollowedTopic, beginning: NextOffset, end: NextOffset, at now: Int64,
         _ reader: any LogReader
     ) throws(LogFault) -> String? {
-        guard let next = place.next else { return nil }
+        guard let next = state.note[topic].next else { return nil }
+        let partition = partition(topic, state)
         if next < beginning { return "\(partition) does not reach back to it" }
         if next > end {
             // Committed records may seem to end earlier for a moment, after another broker has taken over.
@@ -144,7 +158,7 @@ extension Following {
             guard let last else { throw LogFault(.retrySameCall, .timedOut, "the end of \(partition) is not known") }
             if next > last { return "it is ahead of \(partition), which was made anew" }
         }
-        if next < end, isTooOld(place, at: now) { return "it is so old that it may have missed deletions" }
+        if next < end, isTooOld(topic, state, at: now) { return "it is so old that it may have missed deletions" }
         return nil
     }
 }

@@ -7,7 +7,7 @@ internal import Synchronization
 final class Parsers: Sendable {
     /// Unchecked: who has taken one is the only one that has it.
     final class Parser: @unchecked Sendable {
-        var json = JSONDocument()
+        var json = JSONDocument(limits: PublishedRecord.limits)
     }
 
     private let free = Mutex<[Parser]>([])

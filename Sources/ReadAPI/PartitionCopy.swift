@@ -6,6 +6,7 @@ internal import Store
 
 /// One lock around store and position: an answer and the position that it names are of one moment.
 ///
+/// Under it bytes are copied and nothing is parsed: one large account is not to keep the partition's other customers waiting.
 /// Answers wait for a write of the follower, some hundred microseconds in everyday work. What waits longer, the building of a
 /// copy, nobody may ask meanwhile.
 final class PartitionCopy: @unchecked Sendable {
@@ -15,6 +16,7 @@ final class PartitionCopy: @unchecked Sendable {
     private var store: (any PartitionStore)?
     private var note: CopyNote?
     private var readFault: StoreFault?
+    private var wasComplete = false
 
     init(_ number: Int32) { self.number = number }
 
@@ -27,20 +29,21 @@ final class PartitionCopy: @unchecked Sendable {
     }
 
     /// The value of a record's key; nil inside: there is none. nil: there is no copy to ask now.
-    func value(_ topic: FollowedTopic, _ key: [UInt8]) -> Reading<[UInt8]?>? {
-        asking(topic) { store throws(StoreFault) in
+    func value(_ space: KeySpace, _ key: [UInt8]) -> Reading<[UInt8]?>? {
+        asking(space.topic) { store throws(StoreFault) in
             var value: [UInt8] = []
-            return try store.read(topic.storeKey(key).span, into: &value) ? value : nil
+            return try store.read(space.key(key).span, into: &value) ? value : nil
         }
     }
 
-    /// Keys and values of all records whose keys begin so, until `take` is false. nil: there is no copy to ask now.
-    func scan(
-        _ topic: FollowedTopic, keysFrom prefix: [UInt8],
-        _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool
-    ) -> Reading<Void>? {
-        asking(topic) { store throws(StoreFault) in
-            try store.scan(topic.storeKey(prefix).span) { key, value in take(key.extracting(droppingFirst: 1), value) }
+    /// The records of an account, as many as `CopiedRecords` takes. nil: there is no copy to ask now.
+    func records(ofAccount token: String) -> Reading<CopiedRecords>? {
+        asking(.accounts) { store throws(StoreFault) in
+            var records = CopiedRecords()
+            for space in FollowedTopic.accounts.spaces where records.cutAt == nil {
+                try store.scan(space.key(Array("\(token)|".utf8)).span) { _, value in records.take(value, of: space) }
+            }
+            return records
         }
     }
 
@@ -48,7 +51,7 @@ final class PartitionCopy: @unchecked Sendable {
         _ topic: FollowedTopic, _ ask: (any PartitionStore) throws(StoreFault) -> Found
     ) -> Reading<Found>? {
         monitor.withLock {
-            guard let store, let note, readFault == nil else { return nil }
+            guard let store, let note, wasComplete, readFault == nil else { return nil }
             do throws(StoreFault) {
                 return Reading(found: try ask(store), place: note[topic])
             } catch {
@@ -66,12 +69,19 @@ final class PartitionCopy: @unchecked Sendable {
     var fault: StoreFault? { monitor.withLock { readFault } }
     var approximateBytes: Int { monitor.withLock { store?.approximateBytes ?? 0 } }
 
+    /// Whether it had everything since it was opened. Before, there are no answers: an empty store knows nobody, and one that is
+    /// opened again may be behind what was answered already.
+    var isAskable: Bool { monitor.withLock { store != nil && wasComplete } }
+    /// All that the topics had is written.
+    func confirm() { monitor.withLock { wasComplete = true } }
+
     /// - Returns: the note of the store; nil: it is empty, or of another format.
     func open(_ stores: any PartitionStores) throws(StoreFault) -> (note: CopyNote?, isEmpty: Bool) {
         try monitor.withLock { () throws(StoreFault) in
             let opened = try stores.open(number)
             let bytes = try opened.note()
             store = opened
+            wasComplete = false
             readFault = nil
             note = bytes.flatMap { CopyNote(decoding: $0) }
             return (note, bytes == nil)
@@ -103,5 +113,33 @@ final class PartitionCopy: @unchecked Sendable {
     func wipe(_ stores: any PartitionStores) throws(StoreFault) {
         try? close()
         try stores.wipe(number)
+    }
+}
+
+/// Records of one account as a copy has them.
+struct CopiedRecords {
+    /// Of one answer. An account has a handful of records, thousands where consumables are sold; a token that a defect gives to
+    /// all customers has millions, and would stop everything else.
+    static let limitRecords = 10_000
+    static let limitBytes = 8 << 20
+
+    /// One after the other with commas between them, as they stand in an array.
+    private(set) var list: [UInt8] = []
+    /// Of each record in `list`.
+    private(set) var places: [Range<Int>] = []
+    /// Of what there were more than are taken; nil: these are all.
+    private(set) var cutAt: KeySpace?
+
+    /// false: no more are taken.
+    mutating func take(_ record: Span<UInt8>, of space: KeySpace) -> Bool {
+        guard places.count < Self.limitRecords, list.count + record.count <= Self.limitBytes else {
+            cutAt = space
+            return false
+        }
+        if !list.isEmpty { list.append(UInt8(ascii: ",")) }
+        let start = list.count
+        record.withUnsafeBufferPointer { list.append(contentsOf: $0) }
+        places.append(start..<list.count)
+        return true
     }
 }

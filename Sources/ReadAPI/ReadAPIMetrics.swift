@@ -4,7 +4,7 @@ internal import Contract
 internal import Telemetry
 
 struct ReadAPIMetrics: Sendable {
-    static let statuses = [200, 400, 401, 404, 405, 503]
+    static let statuses = [200, 400, 401, 404, 405, 422, 503]
 
     /// By route, the last for what leads nowhere; then by status.
     private let requests: [[Counter]]

@@ -4,10 +4,10 @@ internal import Synchronization
 
 /// Written by the follower, asked for every request and by health.
 final class Readiness: Sendable {
-    /// For how long answers are given although Kafka says nothing. Longer than brokers take to restart or to elect, and well
-    /// below the hour for which access lasts while the word of a renewal is late: nobody loses access by an answer that is this
-    /// old.
-    static let silenceLimit: Duration = .seconds(300)
+    /// For how long answers are given although Kafka says nothing. Longer than brokers take to elect, and not longer than access
+    /// lasts while the word of a renewal is late: an hour unless `entitlements.leeway.ms` says otherwise, and in sandbox this
+    /// minute. An answer this old takes nobody's access whose renewal was told before the silence.
+    static let silenceLimit: Duration = .seconds(60)
 
     struct State {
         /// When every copy was known to be complete, last. nil: not since this process has started, or not since a copy is built

@@ -7,7 +7,7 @@ internal import Log
 /// Looks at one record after the other. One thread.
 struct RecordJudge: ~Copyable {
     enum Verdict: Equatable {
-        case put
+        case put(KeySpace)
         case delete
         /// Of a type that this build does not know.
         case skip
@@ -23,14 +23,7 @@ struct RecordJudge: ~Copyable {
         case key, type, schema, json, shape
     }
 
-    private var json: JSONDocument
-
-    init() {
-        var limits = JSONLimits()
-        // What the topic takes. A record that is larger cannot be in it.
-        limits.bytes = TopicPlan.limitBatchBytes
-        json = JSONDocument(limits: limits)
-    }
+    private var json = JSONDocument(limits: PublishedRecord.limits)
 
     mutating func judge(_ record: borrowing RecordView, _ topic: FollowedTopic) -> Verdict {
         guard let key = record.key, Self.isKey(key, of: topic) else { return .keepOut(.key) }
@@ -47,7 +40,11 @@ struct RecordJudge: ~Copyable {
         default: break
         }
         do throws(JSONFault) { try json.read(value) } catch { return .keepOut(.json) }
-        return PublishedRecord.isOne(json.root, in: json) ? .put : .keepOut(.shape)
+        guard PublishedRecord.isOne(json.root, in: json) else { return .keepOut(.shape) }
+        switch topic {
+        case .entitlements: return .put(.entitlements)
+        case .accounts: return .put(PublishedRecord.isGranting(json.root, in: json) ? .granting : .others)
+        }
     }
 
     private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic) -> Bool {

@@ -57,6 +57,9 @@ extension RealBroker {
                 // Ticks come every few seconds, and less so while ingest is dead.
                 margin: 120_000)
             #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(8).joined(separator: "\n"))")
+            let outcomes = truth.wrongOutcomes(
+                events.mapValues { $0.compactMap(\.self) }, clock: scene.ended, margin: 120_000)
+            #expect(outcomes.isEmpty, "\(outcomes.count): \(outcomes.prefix(8).joined(separator: "\n"))")
             let chain = ChainCheck.wrong(
                 values: entitlements.mapValues { $0.compactMap(\.self) },
                 events: events.mapValues { $0.compactMap(\.self) })

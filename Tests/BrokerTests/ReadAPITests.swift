@@ -60,9 +60,9 @@ extension RealBroker {
             try await blocking {
                 let admin = try Admin(clientID: "test", properties: broker.properties)
                 defer { admin.close(by: Deadline(after: patience)) }
-                // Segments that close at once, and are cleaned whatever is gained by it.
+                // Segments that close at once, and are cleaned whatever is gained by it; deletions stay for as short as the API takes.
                 let settings: [(name: String, value: String)] = [
-                    ("segment.ms", "50"), ("min.cleanable.dirty.ratio", "0.0"), ("delete.retention.ms", "0"),
+                    ("segment.ms", "50"), ("min.cleanable.dirty.ratio", "0.0"), ("delete.retention.ms", "60000"),
                 ]
                 try admin.change(settings, of: topic, by: Deadline(after: patience))
             }

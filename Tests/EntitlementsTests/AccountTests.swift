@@ -79,6 +79,11 @@ private func read(_ record: String) throws -> AccountSubscription? {
             // A commitment is billed for as long as it lasts; what counts is whether another one follows.
             ("active", 200, "'autoRenew':false,'commitment':{'renews':true}", nil),
             ("active", 200, "'autoRenew':true,'commitment':{'renews':false}", "renew"),
+            ("active", 200, "'commitment':{'period':11,'of':12,'renews':null}", nil),
+            ("active", 200, "'commitment':{'period':12,'of':12,'renews':true}", nil),
+            ("active", 200, "'autoRenew':true,'commitment':{'period':12,'of':null,'renews':false}", "renew"),
+            // In the last period it is the renewal that would be the next payment.
+            ("active", 200, "'autoRenew':false,'commitment':{'period':12,'of':12,'renews':null}", "renew"),
             ("active", 100, "", "resubscribe"), ("expired", 90, "'autoRenew':false", "resubscribe"),
             ("expired", 90, "'billingPlan':null", nil), ("revoked", 90, "'reason':'refund'", nil),
             ("superseded", 90, "", nil), ("owned", nil, "'billingPlan':null", nil),
@@ -100,7 +105,49 @@ private func read(_ record: String) throws -> AccountSubscription? {
         #expect(account(nameless, active).advice.map { "\($0.originalTransactionId)" } == ["5"])
     }
 
-    @Test func `pays twice when two subscriptions that renew give the same`() throws {
+    /// `1 renew`.
+    private func advised(_ subscriptions: AccountSubscription...) -> [String] {
+        let advice = Account(subscriptions, at: Self.now).advice
+        #expect(Account(subscriptions.reversed(), at: Self.now).advice == advice)
+        return advice.map { "\($0.originalTransactionId) \($0.kind)" }
+    }
+
+    @Test func `is covered only by what goes on without anybody's doing`() throws {
+        let failing = try subscription("1", "grace", until: 200)
+        let lapsed = try subscription("2", "expired", until: 90)
+        let pass = try subscription("3", "active", until: 201, "'billingPlan':null,'autoRenew':null")
+        #expect(advised(failing, pass) == ["1 fixPayment"])
+        #expect(advised(lapsed, pass) == ["2 resubscribe"])
+        for (more, kind) in [
+            ("'autoRenew':false", " renew"), ("'autoRenew':null", nil), ("'priceConsent':'waiting'", " consentToPrice"),
+            ("'graceUntil':300", " fixPayment"), ("'commitment':{'period':3,'renews':false}", " renew"),
+        ] as [(String, String?)] {
+            let ending = try subscription("4", "active", until: 300, more)
+            #expect(advised(failing, ending) == ["1 fixPayment"] + [kind].compactMap { $0.map { "4" + $0 } }, "\(more)")
+        }
+        let endless = try subscription("5", "owned", until: nil, "'billingPlan':null")
+        let renewing = try subscription("6", "active", until: 150)
+        let committed = try subscription("7", "active", until: 150, "'autoRenew':null,'commitment':{'period':3}")
+        for lasting in [endless, renewing, committed] { #expect(advised(failing, lapsed, lasting).isEmpty) }
+    }
+
+    @Test func `is offered of several subscriptions that give one name only the best`() throws {
+        let first = try subscription("1", "expired", until: 80)
+        let last = try subscription("2", "expired", until: 90)
+        let third = try subscription("3", "billing_retry", until: 70, "'retry':{'since':70,'until':95}")
+        #expect(advised(first, last, third) == ["2 resubscribe"])
+        #expect(advised(first, try subscription("4", "revoked", until: 95)) == ["1 resubscribe"])
+        // What still can be mended comes before what has to be bought again.
+        let retried = try subscription("5", "billing_retry", until: 60)
+        #expect(advised(first, last, retried) == ["5 fixPayment"])
+        let ending = try subscription("6", "active", until: 150, "'autoRenew':false")
+        let endingLater = try subscription("7", "active", until: 160, "'autoRenew':false")
+        #expect(advised(first, ending, endingLater) == ["7 renew"])
+        let other = try subscription("8", "expired", until: 60, "'entitlements':['archive']")
+        #expect(advised(first, other, last) == ["2 resubscribe", "8 resubscribe"])
+    }
+
+    @Test func `pays twice when two subscriptions that will be billed give the same`() throws {
         let first = try subscription("1", "active", until: 200)
         let second = try subscription("2", "grace", until: 300)
         let ending = try subscription("3", "active", until: 300, "'autoRenew':false")
@@ -109,6 +156,23 @@ private func read(_ record: String) throws -> AccountSubscription? {
         let paid = account(first, second, ending, owned, other).doublePayments
         #expect(paid.map { "\($0.name) \($0.originalTransactionIds)" } == ["premium [1, 2]"])
         #expect(account(first, ending, owned, other).doublePayments.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            // All remaining periods of a commitment are billed, whatever its customer has turned off.
+            ("'autoRenew':false,'commitment':{'period':3,'of':12,'renews':false}", true),
+            ("'autoRenew':null,'commitment':{'period':11,'of':null,'renews':null}", true),
+            ("'autoRenew':true,'commitment':{'renews':false}", true),
+            ("'autoRenew':true,'commitment':{'period':12,'of':12,'renews':false}", false),
+            ("'autoRenew':true,'commitment':{'period':12,'of':null,'renews':false}", false),
+            ("'autoRenew':false,'commitment':{'period':12,'of':12,'renews':true}", false),
+            ("'autoRenew':true,'commitment':{'period':12,'of':12,'renews':true}", true),
+            ("'autoRenew':null", false), ("'autoRenew':false", false), ("'autoRenew':true", true),
+        ])
+    func `pays for what is known to be billed again`(more: String, pays: Bool) throws {
+        let second = try subscription("2", "active", until: 300, more)
+        #expect(account(try subscription("1", "active", until: 200), second).doublePayments.isEmpty != pays)
     }
 
     @Test(arguments: [

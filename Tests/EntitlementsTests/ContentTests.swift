@@ -77,6 +77,23 @@ import Testing
         #expect(runs.accessible([d(5), d(15), d(25)], at: d(30)) == [d(5), d(15), d(25)])
     }
 
+    @Test func `goes on while access does, also past the end of the run (promise of the leeway)`() throws {
+        let runs = [Run(start: d(0), end: d(10)), Run(start: d(20), end: d(30)), Run(start: d(60), end: d(70))]
+        func accessible(_ hasAccess: Bool, at now: Int64, _ scope: ContentScope) -> [Int64] {
+            runs.lasting(at: now, hasAccess: hasAccess)
+                .accessible([d(5), d(25), d(30), d(31), d(61)], at: now, scope: scope)
+        }
+        // The first was the newest there was at the start of the second run.
+        #expect(accessible(true, at: d(30), .current) == [d(5), d(25), d(30)])
+        #expect(accessible(true, at: d(30), .archive) == [d(5), d(25), d(30)])
+        #expect(accessible(false, at: d(30), .current) == [])
+        #expect(accessible(false, at: d(30), .archive) == [d(5), d(25)])
+        #expect(runs.lasting(at: d(29), hasAccess: true) == runs, "it is in the run anyway")
+        #expect(runs.lasting(at: d(-1), hasAccess: true) == runs, "nothing has begun")
+        #expect([Run]().lasting(at: d(1), hasAccess: true) == [])
+        #expect(runs.lasting(at: .max, hasAccess: true).last?.end == nil)
+    }
+
     @Test func `of a refunded period is gone, and the run begins later (E.8 1)`() throws {
         let records = [
             month("1", (2, 20), (3, 20), "'revocationDate':\(date(2026, 4, 2))"), month("2", (3, 20), (4, 20)),

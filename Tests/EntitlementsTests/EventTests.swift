@@ -10,9 +10,9 @@ private func events(
     var more = known
     for record in after { more.merge(try reading(record).facts) }
     let now = try #require(Timeline(more, rules()))
-    return now.standing(at: second).events(
-        since: Timeline(known, rules())?.standing(at: first), told: told ?? second
-    ).map { "\($0.kind.rawValue) \(days($0.at))" }
+    let was = Timeline(known, rules())?.standing(at: first).told(after: nil, [], answer: 0)
+    return now.standing(at: second).events(since: was, told: told ?? second)
+        .map { "\($0.kind.rawValue) \(days($0.at))" }
 }
 
 private func days(_ instant: Int64) -> String {
@@ -181,7 +181,9 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
             ])
         let ended = told("EXPIRED", "VOLUNTARY", at: d(360), month(12), committed(0, at: d(360), renews: 0), status: 2)
         #expect(
-            try events(known, at: d(330), then: [ended], at: d(360)) == ["commitment_completed 360d", "expired 360d"])
+            try events(known, at: d(330), then: [ended], at: d(360)) == [
+                "commitment_completed 360d", "expired 360d", "renewal_turned_off 360d",
+            ], "that the customer had turned it off was never told")
         let upgrade = told(
             "DID_CHANGE_RENEWAL_PREF", "UPGRADE", at: d(340), bought("20", d(340), d(705), "'productId':'plus'"),
             renewal(1, at: d(705)))
@@ -199,5 +201,170 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
             "EXPIRED", "VOLUNTARY", at: d(30), period(1), renewal(0, at: nil, "'expirationIntent':1"), status: 2)
         #expect(
             try events([], at: 0, then: [subscribed, turnedOff, expired], at: d(31)) == ["started 0d", "expired 30d"])
+    }
+}
+
+/// Tells a subscription as the worker does: each record when it comes, and what time alone changes when that is due.
+private struct Telling {
+    private var facts = Facts()
+    private var told: Told?
+    private(set) var events: [String] = []
+
+    /// - Parameter steps: when a record comes, and the record; nil: only the clock goes on.
+    static func events(_ steps: (Int64, String?)...) throws -> [String] {
+        var telling = Telling()
+        for (instant, record) in steps {
+            while let timeline = Timeline(telling.facts, rules()), let due = timeline.nextStep(after: telling.clock),
+                due <= instant
+            {
+                telling.clock = due
+                telling.tell(timeline, at: due)
+            }
+            telling.clock = instant
+            guard let record else { continue }
+            let reading = try reading(record)
+            guard telling.facts.merge(reading.facts), let timeline = Timeline(telling.facts, rules()) else { continue }
+            telling.tell(timeline, at: reading.signedDate ?? instant)
+        }
+        return telling.events
+    }
+
+    private var clock = Int64.min
+
+    private mutating func tell(_ timeline: Timeline, at signed: Int64) {
+        let standing = timeline.standing(at: clock)
+        let new = standing.events(since: told, told: signed)
+        told = standing.told(after: told, new, answer: 0)
+        events += new.map { "\($0.kind.rawValue) \(days($0.at))" }
+    }
+}
+
+/// Month `number` of a commitment, told when it begins.
+private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
+    told("DID_RENEW", at: d(30 * (number - 1)), month(number), committed(continues, at: d(30 * number)))
+}
+
+@Suite struct `Events of a whole story` {
+    @Test func `tell every renewal once, at its start, whether its word came before, after or late`() throws {
+        let early = told("DID_RENEW", at: d(29), period(2), renewal(1, at: d(60)), status: 1)
+        let later = told("DID_RENEW", at: d(60), period(3), renewal(1, at: d(90)), status: 1)
+        let all = ["started 0d", "renewed 30d", "renewed 60d"]
+        #expect(try Telling.events((d(0), subscribed), (d(29), early), (d(60), later), (d(61), nil)) == all)
+        #expect(try Telling.events((d(0), subscribed), (d(29), early), (d(60) + 5, later)) == all)
+        let afterLeeway = try Telling.events((d(0), subscribed), (d(29), early), (d(60) + 2 * hour, later))
+        #expect(afterLeeway == ["started 0d", "renewed 30d", "expired 60d1h", "renewed 60d"])
+    }
+
+    @Test func `call nobody back who never was away`() throws {
+        let minutesLate = told(
+            "DID_RENEW", at: d(30) + hour / 3, bought("2", d(30) + hour / 3, d(60)), renewal(1, at: d(60)), status: 1)
+        #expect(
+            try Telling.events((d(0), subscribed), (d(30) + hour / 2, minutesLate)) == [
+                "started 0d", "renewed 30d+1200000ms",
+            ])
+        #expect(
+            try Telling.events((d(0), subscribed), (d(30) + 2 * hour, minutesLate)).last == "renewed 30d+1200000ms",
+            "its word came after the leeway")
+        let monthsLater = told(
+            "SUBSCRIBED", "RESUBSCRIBE", at: d(99), bought("2", d(99), d(129)), renewal(1, at: d(129)))
+        #expect(try Telling.events((d(0), subscribed), (d(99), monthsLater)).last == "resubscribed 99d")
+        let soonAgain = told(
+            "SUBSCRIBED", "RESUBSCRIBE", at: d(30) + 9, bought("2", d(30) + 9, d(60)), renewal(1, at: d(60)))
+        #expect(
+            try Telling.events((d(0), subscribed), (d(10), turnedOff), (d(30) + 9, soonAgain)).last
+                == "resubscribed 30d+9ms", "who had left comes back, however soon")
+    }
+
+    @Test func `tell that a commitment will not be continued, not what its month says`() throws {
+        let off = told(
+            "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", at: d(100), month(4), committed(0, at: d(120)))
+        let on = told(
+            "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_ENABLED", at: d(101), month(4), committed(1, at: d(120)))
+        let monthOff = told("X", at: d(102), month(4), committed(1, at: d(120), renews: 0))
+        #expect(
+            try Telling.events((d(90), renewedMonth(4)), (d(100), off), (d(101), on), (d(102), monthOff)).suffix(2) == [
+                "renewal_turned_off 100d", "renewal_turned_on 101d",
+            ])
+    }
+
+    @Test func `complete a commitment once, whatever follows`() throws {
+        func completions(_ steps: (Int64, String?)...) throws -> [String] {
+            var all = [(d(300), renewedMonth(11)), (d(330), renewedMonth(12))] as [(Int64, String?)]
+            all += steps
+            var telling: [String] = []
+            switch all.count {
+            case 3: telling = try Telling.events(all[0], all[1], all[2])
+            default: telling = try Telling.events(all[0], all[1], all[2], all[3])
+            }
+            return telling.filter { $0.hasPrefix("commitment_completed") }
+        }
+        let once = ["commitment_completed 360d"]
+        let back = told("SUBSCRIBED", "RESUBSCRIBE", at: d(500), bought("20", d(500), d(530)), renewal(1, at: d(530)))
+        let late = told("DID_RENEW", at: d(360), bought("13", d(360), d(390)), renewal(1, at: d(390)))
+        let failure = told(
+            "DID_FAIL_TO_RENEW", at: d(360), month(12), committed(1, at: d(360), "'isInBillingRetryPeriod':true"))
+        let recovered = told(
+            "DID_RENEW", "BILLING_RECOVERY", at: d(370), bought("13", d(370), d(400)), renewal(1, at: d(400)))
+        #expect(try completions((d(500), nil)) == once)
+        #expect(try completions((d(400), nil), (d(500), back)) == once)
+        #expect(try completions((d(360) + 2 * hour, late)) == once)
+        #expect(try completions((d(360), failure), (d(370), recovered)) == once)
+        #expect(try completions((d(360), failure), (d(500), nil)) == once)
+    }
+
+    @Test func `start no commitment in its midst`() throws {
+        let events = try Telling.events((d(60), renewedMonth(3)), (d(120), renewedMonth(5)))
+        #expect(!events.contains { $0 == "commitment_started 120d" }, "\(events)")
+    }
+
+    @Test func `tell a recovery when it is known, though the period it paid for is to come`() throws {
+        let recovered = told("DID_RENEW", "BILLING_RECOVERY", at: d(29) + hour, period(2), renewal(1, at: d(60)))
+        #expect(
+            try Telling.events((d(0), subscribed), (d(29), failed), (d(29) + hour, recovered), (d(31), nil)) == [
+                "started 0d", "recovered 29d1h",
+            ])
+        let monthFailed = told(
+            "DID_FAIL_TO_RENEW", at: d(119), month(4), committed(1, at: d(120), "'isInBillingRetryPeriod':true"))
+        let monthPaid = told("DID_RENEW", "BILLING_RECOVERY", at: d(119) + hour, month(5), committed(1, at: d(150)))
+        #expect(
+            try Telling.events(
+                (d(90), renewedMonth(4)), (d(119), monthFailed), (d(119) + hour, monthPaid), (d(121), nil)
+            )
+            .suffix(3) == ["entered_billing_retry 119d", "access_ended 119d", "recovered 119d1h"])
+    }
+
+    @Test func `call an upgrade out of a failed payment an upgrade`() throws {
+        let upgrade = told(
+            "DID_CHANGE_RENEWAL_PREF", "UPGRADE", at: d(35), bought("9", d(35), d(65), "'productId':'plus'"),
+            renewal(1, at: d(65)))
+        let oldRow = told("REFUND", at: d(35), period(1, "'isUpgraded':true,'revocationDate':\(d(35))"))
+        let events = try Telling.events((d(0), subscribed), (d(29), failedWithGrace), (d(35), oldRow), (d(35), upgrade))
+        #expect(events == ["started 0d", "entered_grace 30d", "plan_changed 35d"])
+    }
+
+    @Test func `tell who cancels in grace, and that it ended for that`() throws {
+        let cancelled = told(
+            "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", at: d(35), period(1),
+            renewal(
+                0, at: d(30), "'isInBillingRetryPeriod':true,'gracePeriodExpiresDate':\(d(46)),'expirationIntent':1"))
+        let events = try Telling.events((d(0), subscribed), (d(29), failedWithGrace), (d(35), cancelled))
+        #expect(events == ["started 0d", "entered_grace 30d", "expired 35d", "renewal_turned_off 35d"])
+    }
+
+    @Test func `date the end at the end, also when it is told again after a refund was taken back`() throws {
+        let reversed = told("REFUND_REVERSED", at: d(60), period(1))
+        let events = try Telling.events((d(0), subscribed), (d(12), refundedNow), (d(60), reversed))
+        #expect(events.suffix(2) == ["refund_reversed 60d", "expired 30d1h"])
+    }
+
+    @Test func `take an upgrade that was refunded for no reversal`() throws {
+        let upgraded = told("REFUND", at: d(13), period(1, "'isUpgraded':true,'revocationDate':\(d(11))"))
+        let events = try Telling.events((d(0), subscribed), (d(12), refundedNow), (d(13), upgraded))
+        #expect(!events.contains { $0.hasPrefix("refund_reversed") }, "\(events)")
+    }
+
+    @Test func `bind an account when the purchase was made, however late it is fetched`() throws {
+        let fetched = told("X", at: d(700), period(1, signed: d(700), "'appAccountToken':'A1'"))
+        #expect(try Telling.events((d(700), fetched)) == ["started 0d", "expired 30d", "account_bound 0d"])
     }
 }

@@ -153,3 +153,68 @@ import Testing
         #expect(try reading(told("A", at: d(0), long)).hasUnusableTransaction)
     }
 }
+
+@Suite struct `The limits of what is kept` {
+    /// A purchase with texts of so many bytes that no other has.
+    private func heavy(_ number: Int64, bytes: Int) -> String {
+        let text = "\(number)-" + String(repeating: "x", count: bytes)
+        return told(
+            "A", at: d(number),
+            bought("\(number)", d(number), d(number + 1), "'productId':'\(text)','currency':'\(text)'"))
+    }
+
+    /// Light and heavy ones in turns: what goes and what stays must not follow from the order in which they came.
+    @Test func `hold in bytes as well, whatever the order`() throws {
+        let records = (0..<400 as Range<Int64>).map { heavy($0, bytes: $0 % 7 == 0 ? 1 : 900) }
+        let forwards = try facts(records)
+        #expect(forwards.isTruncated && forwards.purchases.count > 50)
+        #expect(forwards.purchases.last?.transaction.id == "399")
+        #expect(forwards.encoded.count < 262_144)
+        var chance = Chance(seed: 77)
+        for _ in 0..<5 {
+            let shuffled = try facts(records.shuffled(using: &chance) + [records[3], records[399]])
+            #expect(shuffled == forwards)
+            #expect(shuffled.encoded == forwards.encoded)
+        }
+        #expect(Facts(encoded: forwards.encoded) == forwards)
+    }
+
+    @Test func `hold for renewal infos`() throws {
+        let records = (0..<300 as Range<Int64>).map { number in
+            let text = "\(number)-" + String(repeating: "y", count: number % 5 == 0 ? 10 : 1_000)
+            return told("A", at: d(number), nil, renewal(0, at: nil, "'autoRenewProductId':'\(text)'"))
+        }
+        let forwards = try facts(records)
+        #expect(forwards.encoded.count < 262_144 && forwards.renewalInfos.count > 20)
+        #expect(try facts(records.reversed()) == forwards)
+        #expect(Facts(encoded: forwards.encoded) == forwards)
+    }
+
+    @Test func `let a thousand purchases of usual length be`() throws {
+        let text = String(repeating: "p", count: 40)
+        let known = try facts(
+            (0..<1_000 as Range<Int64>).map { number in
+                told(
+                    "A", at: d(number),
+                    bought(
+                        "\(2_000_000_000_000_000 + number)", d(number), d(number + 1),
+                        "'productId':'\(text)','subscriptionGroupIdentifier':'21430000',"
+                            + "'appAccountToken':'0f8fad5b-d9cb-469f-a165-70867728950e','currency':'USD'"))
+            })
+        #expect(known.purchases.count == 1_000 && !known.isTruncated)
+    }
+
+    /// Each begins where the one before ends, and none has begun.
+    @Test func `keep a thousand purchases of the future quick to ask`() throws {
+        let known = try facts(
+            (1...1_000 as ClosedRange<Int64>).map { told("A", at: d(0), bought("\($0)", d($0), d($0 + 1))) })
+        let timeline = try #require(Timeline(known, rules()))
+        #expect(timeline.entitlement(at: d(0)).accessUntil == d(1_001))
+        var now = d(0)
+        for step in 2...9 as ClosedRange<Int64> {
+            now = try #require(timeline.nextStep(after: now))
+            #expect(now == d(step))
+        }
+        #expect(timeline.nextStep(after: d(1_000)) == d(1_001))
+    }
+}

@@ -77,4 +77,24 @@ private func month(_ number: Int64, token: String?, bundle: String = "com.exampl
         #expect(try shop.accounts().isEmpty)
         #expect(try shop.values().count == 1)
     }
+
+    @Test(arguments: ["", "a|b", "|"])
+    func `is none for a token that names nobody`(_ token: String) throws {
+        let shop = try Shop()
+        try shop.tell(month(1, token: token))
+        #expect(try shop.seen(.accounts).isEmpty)
+        #expect(try shop.values().first?["appAccountToken"] == .null)
+    }
+
+    @Test func `loses it where it was told, whatever later facts say of that time`() throws {
+        let shop = try Shop()
+        try shop.tell(month(1, token: first))
+        // A purchase of the month before, told late: the account that has it is still the first.
+        let late = Told(
+            "DID_RENEW", at: d(-30),
+            bought("0", from: d(-30), to: d(0), signed: d(-30), token: second), nil, status: nil)
+        try shop.tell(late, received: d(2))
+        try shop.tell(month(2, token: second))
+        #expect(try shop.accounts().keys.sorted() == ["\(second)|1000"])
+    }
 }

@@ -171,7 +171,8 @@ final class StoreRun {
         let letters = try read(.deadLetters(.entitlements)).map { "dead letter of \($0.key)" }
         let final = truth.wrong(
             entitlements: try last(.entitlements), accounts: try last(.accounts), clock: store.end)
-        return letters + final
+        let outcomes = truth.wrongOutcomes(try values(.entitlementEvents), clock: store.end)
+        return letters + final + outcomes
             + ChainCheck.wrong(values: try values(.entitlements), events: try values(.entitlementEvents))
     }
 }

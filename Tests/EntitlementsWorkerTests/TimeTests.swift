@@ -109,8 +109,25 @@ private func start(_ status: Int = 1) -> Told {
         simulation.processor = makeProcessor(leeway: leeway)
         simulation.start(simulation.processes[0])
         try shop.tick(d(40))
-        let ended = "expired unknown since 30d\(leeway == 0 ? "" : "\(leeway / hour)h")"
-        #expect(try shop.values().map(\.words) == ["active until 30d1h", ended])
+        let ended =
+            leeway == 0 ? ["expired unknown since 30d"] : ["active until 30d3h", "expired unknown since 30d3h"]
+        #expect(try shop.values().map(\.words) == ["active until 30d1h"] + ended)
+        #expect(try shop.events().last?.hasPrefix("expired") == true)
+    }
+
+    /// The answer is the same before and after: only that it rests on another purchase is news.
+    @Test func `tells a renewal that was known before when it begins, without another value`() throws {
+        let shop = try Shop()
+        try shop.tell(start())
+        try shop.tell(
+            Told(
+                "DID_RENEW", at: d(29), bought("2", from: d(30), to: d(60), signed: d(29)),
+                renewal(1, at: d(60), signed: d(29)), status: 1))
+        try shop.tick(d(31))
+        #expect(try shop.values().map(\.words) == ["active until 30d1h", "active until 60d1h"])
+        #expect(try shop.events() == ["started 0d", "renewed 30d"])
+        let event = try JSONValue.read(try #require(try shop.seen(.entitlementEvents).last?.value))
+        #expect(event["sequence"]?.integer == 2 && event["cause"] == .null && event["historic"] == .bool(false))
     }
 }
 

@@ -57,4 +57,18 @@ struct Trial: Sendable, CustomTestStringConvertible {
         let wrong = truth.wrongMoments(of: try run.values(.entitlements)) + (try run.judge())
         #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(8).joined(separator: "\n"))")
     }
+
+    @Test(arguments: Trial.all)
+    func `tells of every deed what it is and when it was, and of nothing that nobody did`(_ trial: Trial) throws {
+        let store = try trial.store()
+        let run = try StoreRun(store)
+        // Sandbox knows what time changes within minutes.
+        try run.play(store.punctual, tickEvery: trial.isSandbox ? StoreLog.minute / 2 : 12 * StoreLog.hour)
+        let truth = try TruthCheck(lines: store.truth, leeway: store.leeway)
+        let events = try run.values(.entitlementEvents)
+        let wrong = truth.wrongEvents(events)
+        #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(12).joined(separator: "\n"))")
+        // A judge that asked for nothing would be content with anything.
+        #expect(truth.wrongEvents([:]).count > events.values.reduce(0) { $0 + $1.count } * 9 / 10)
+    }
 }

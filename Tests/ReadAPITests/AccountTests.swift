@@ -33,7 +33,8 @@ import Testing
         let rig = try rig(record)
         let body = rig.endpoint.answer(.account, token[...].utf8, query: nil).body
         let partition = try #require(rig.account(token)?["position"]?.array?.first?["partition"]?.integer)
-        let asOf = now + 19_000
+        // The greatest timestamp of the partition's records.
+        let asOf = 1_771_000_000_000
         #expect(
             String(decoding: body, as: UTF8.self) == """
                 {"appAccountToken":"\(token)","entitlements":{"premium":{"access":true,"accessUntil":\(now + 3 * day),\
@@ -189,15 +190,46 @@ import Testing
 
     // MARK: Limits
 
-    @Test func `of a token that everybody was given shows a part, and says so`() throws {
+    /// Ids grow: by the order of keys the newest purchase would be the first to be left out.
+    @Test func `that is too large shows a part, says so, and has everything that it may use`() throws {
         let rig = try Rig(partitions: 1)
-        try rig.write((0..<(AccountAnswer.limitRecords + 5)).map { .binding(token, Record(id: "\($0)")) })
+        let coins = Record().with("entitlements", "[]")
+        try rig.write((0..<(CopiedRecords.limitRecords + 5)).map { .binding(token, coins.named("\($0)")) })
+        try rig.write(.binding(token, lasting("99999999", days: 30)))
         rig.settle()
         let answer = try JSONValue.read(
             rig.endpoint.answer(.account, token[...].utf8, query: nil).body, limits: Self.large)
-        #expect(answer["subscriptions"]?.array?.count == AccountAnswer.limitRecords)
+        #expect(answer["entitlements"]?["premium"]?["access"]?.bool == true)
+        #expect(answer["subscriptions"]?.array?.count == CopiedRecords.limitRecords)
         #expect(answer["subscriptionsTruncated"]?.bool == true)
         #expect(try self.rig(Record()).account(token)?["subscriptionsTruncated"] == nil)
+    }
+
+    @Test func `whose entitlements do not fit into an answer gets none, for what is left out may be what counts`()
+        throws
+    {
+        let rig = try Rig(partitions: 1)
+        let ended = lasting("", days: -3)
+        try rig.write((0..<(CopiedRecords.limitRecords + 5)).map { .binding(token, ended.named("\($0)")) })
+        rig.settle()
+        let answer = rig.endpoint.answer(.account, token[...].utf8, query: nil)
+        #expect(answer.status == 422)
+        #expect(String(decoding: answer.body, as: UTF8.self) == #"{"error":"account_too_large"}"#)
+    }
+
+    @Test func `has a record once, whether it has come to give entitlements or has ceased to`() throws {
+        let rig = try rig(lasting("1", days: 3), Record(id: "2").with("entitlements", "[]"))
+        try rig.write(
+            .binding(token, lasting("1", days: 3).with("entitlements", "[]")), .binding(token, lasting("2", days: 3)))
+        rig.settle()
+        let answer = try #require(rig.account(token))
+        #expect(answer["subscriptions"]?.array?.map { $0["originalTransactionId"]?.string } == ["2", "1"])
+        #expect(answer["entitlements"]?["premium"]?["originalTransactionId"]?.string == "2")
+        try rig.write(
+            .init(topic: .accounts, key: "\(token)|1", value: nil),
+            .init(topic: .accounts, key: "\(token)|2", value: nil))
+        rig.settle()
+        #expect(rig.account(token)?["subscriptions"]?.array?.isEmpty == true)
     }
 
     private static var large: JSONLimits {

@@ -9,6 +9,7 @@ final class BrokenLog: RecordLog {
         var fault: LogFault?
         var faultOnce: LogFault?
         var beginning: NextOffset?
+        var atRead: (@Sendable () -> Void)?
     }
 
     let memory: MemoryLog
@@ -30,6 +31,12 @@ final class BrokenLog: RecordLog {
     var beginning: NextOffset? {
         get { state.withLock { $0.beginning } }
         set { state.withLock { $0.beginning = newValue } }
+    }
+
+    /// When a reader is told where to begin: the copies are open by then, and nothing was read into them.
+    var atRead: (@Sendable () -> Void)? {
+        get { state.withLock { $0.atRead } }
+        set { state.withLock { $0.atRead = newValue } }
     }
 
     fileprivate func enter() throws(LogFault) { if let fault { throw fault } }
@@ -81,7 +88,10 @@ private final class BrokenReader: LogReader {
     ) throws(LogFault) -> [TopicPartition: NextOffset] {
         try reader.offsets(at: timestamp, in: partitions, by: deadline)
     }
-    func read(from starts: [TopicPartition: NextOffset]) throws(LogFault) { try reader.read(from: starts) }
+    func read(from starts: [TopicPartition: NextOffset]) throws(LogFault) {
+        log.atRead?()
+        try reader.read(from: starts)
+    }
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) {
         try log.enter()
         if let fault = log.faultOnce {

@@ -1,10 +1,12 @@
 import Contract
+import HTTP
 import JSON
 import KafkaTestKit
 import Log
 import MemoryLog
 import Platform
 import Store
+import Synchronization
 import Testing
 
 @testable import ReadAPI
@@ -115,7 +117,7 @@ import Testing
         rig.settle()
         rig.following.close()
         // A tombstone that compaction has dropped: nobody will tell that 1 is gone.
-        let later = MemoryLog(clock: .manual(), tombstonesKept: .zero)
+        let later = MemoryLog(clock: .manual())
         let next = try Rig(
             memory: later, disk: rig.disk, time: TestTime(rig.time.now + Int64(hours) * 3_600_000), partitions: 1)
         try next.write(.subscription(two), .subscription(two), .subscription(two))
@@ -125,6 +127,48 @@ import Testing
         #expect(next.status(.subscription, "2") == 200)
         #expect(next.metric("perennial_api_store_wipes_total") == (isNew ? 1 : 0))
         #expect(next.logged.contains("it is so old that it may have missed deletions") == isNew)
+    }
+
+    @Test(arguments: [(minutes: 80, isNew: false), (minutes: 110, isNew: true)])
+    func `is built anew sooner where the topic forgets deletions sooner`(_ minutes: Int, _ isNew: Bool) throws {
+        let rig = try Rig(memory: MemoryLog(clock: .manual(), tombstonesKept: .seconds(7200)))
+        try rig.write(.subscription(one))
+        rig.settle()
+        rig.following.close()
+        rig.time.advance(by: .seconds(60 * minutes))
+        let next = try Rig(memory: rig.memory, disk: rig.disk, time: rig.time)
+        try next.write(.subscription(one))
+        next.settle()
+        #expect(next.trouble == nil && next.status(.subscription, "1") == 200)
+        #expect(next.metric("perennial_api_store_wipes_total") == (isNew ? 1 : 0))
+    }
+
+    @Test func `follows no topic that forgets deletions at once`() throws {
+        let rig = try Rig(memory: MemoryLog(clock: .manual(), tombstonesKept: .milliseconds(59_999)))
+        rig.settle(steps: 2)
+        #expect(
+            rig.trouble
+                == "the topic appstore.production.entitlements keeps deletions for 59999 ms, too short a time to see them "
+                + "all: run perennial topics apply")
+    }
+
+    /// A demonstration lives years in minutes; the log that it reads does not.
+    @Test func `ages by the clock of its host, not by the time that access is judged by`() throws {
+        let rig = try Rig(partitions: 1)
+        try rig.write(.subscription(one))
+        rig.settle()
+        rig.following.close()
+        rig.time.set(now: rig.time.now + 100 * 86_400_000)
+        let next = try Rig(memory: rig.memory, disk: rig.disk, time: rig.time, partitions: 1)
+        try next.write(.subscription(two))
+        next.settle()
+        #expect(next.trouble == nil && next.metric("perennial_api_store_wipes_total") == 0)
+        let host = ReadAPITime(now: { 5 }, elapsed: { .zero })
+        #expect(host.now() == 5 && abs(host.wall() - WallClock.milliseconds()) < 60_000)
+    }
+
+    @Test func `holds no more in memory for many partitions than for one`() {
+        for count in [1, 100, 10_000] { #expect(Following.heldBytes(partitions: count) * count <= 32 << 20) }
     }
 
     @Test func `stays however long nothing came`() throws {
@@ -237,7 +281,7 @@ import Testing
         #expect(rig.metric("perennial_api_paused_partitions") == 1)
         // Nothing behind it was read, and the other topic was.
         #expect(rig.copies[0].value(.entitlements, Array("3".utf8))?.found == nil)
-        #expect(rig.copies[0].value(.accounts, Array("\(token)|2".utf8))?.found != nil)
+        #expect(rig.copies[0].value(.granting, Array("\(token)|2".utf8))?.found != nil)
         #expect(rig.copies[0].value(.entitlements, [])?.place.next == NextOffset(1))
         // A later build goes on there; this one comes to the same place again.
         rig.following.close()
@@ -307,15 +351,41 @@ import Testing
 
     // MARK: Trouble
 
-    @Test func `is asked for five minutes while Kafka is silent, and then no more until it speaks`() throws {
+    /// Who asks is another thread, and finds what is there at that moment.
+    @Test func `is not asked from the moment it is emptied until it has everything again`() throws {
+        let broken = BrokenLog(MemoryLog(clock: .manual()))
+        let rig = try Rig(memory: broken.memory, log: broken, partitions: 1)
+        try rig.write(.subscription(one), .subscription(two), .binding(token, two))
+        rig.settle()
+        #expect(rig.status(.subscription, "2") == 200 && rig.status(.account, token) == 200)
+        let seen = Mutex<[Int]>([])
+        let (endpoint, account) = (rig.endpoint, token)
+        broken.atRead = {
+            let asked: [(Question.Route, String)] = [
+                (.subscription, "2"), (.account, account), (.subscription, "nobody"),
+            ]
+            let statuses = asked.map { endpoint.answer($0.0, $0.1[...].utf8, query: nil).status }
+            seen.withLock { $0 += statuses }
+        }
+        broken.beginning = NextOffset(3)
+        try rig.write(.subscription(one), .subscription(one), .subscription(two))
+        broken.faultOnce = LogFault(.stop, .positionGone, "there is no record at 2 any more")
+        rig.settle(steps: 2)
+        #expect(rig.metric("perennial_api_store_wipes_total") == 1)
+        #expect(seen.withLock { $0 } == [503, 503, 503])
+        rig.settle()
+        #expect(rig.trouble == nil && rig.status(.subscription, "2") == 200)
+    }
+
+    @Test func `is asked for a minute while Kafka is silent, and then no more until it speaks`() throws {
         let broken = BrokenLog(MemoryLog(clock: .manual()))
         let rig = try Rig(memory: broken.memory, log: broken)
         try rig.write(.subscription(one))
         rig.settle()
         broken.fault = LogFault(.retrySameCall, .timedOut, "no broker answers")
-        rig.settle(steps: 290)
+        rig.settle(steps: 55)
         #expect(rig.trouble == nil && rig.status(.subscription, "1") == 200)
-        rig.settle(steps: 20)
+        rig.settle(steps: 10)
         #expect(rig.trouble?.contains("s behind: no broker answers") == true)
         #expect(rig.status(.subscription, "1") == 503)
         // Told once.

@@ -69,6 +69,7 @@ import Testing
                 "published=3&&x=%zz&published=-1&published=3&%70ublished=%31&other&published=9223372036854775807"))
         #expect(dates == [3, -1, 3, 1, .max] && scope == .archive)
         #expect(try content("scope=current&published=1")?.1 == .current)
+        #expect(try content("published=3,-1&published=7,%32%2C9")?.0 == [3, -1, 7, 2, 9])
         let many = (1...Question.limitDates).map { "published=\($0)" }.joined(separator: "&")
         #expect(try content(many)?.0.count == Question.limitDates)
         #expect(throws: Question.Flaw.tooMany(parameter: "published")) { try content(many + "&published=0") }
@@ -76,7 +77,7 @@ import Testing
 
     @Test(arguments: [
         "", "-", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808", "-9223372036854775809", "١", "%", "1%00",
-        "1,2", String(repeating: "9", count: 15_000),
+        "1,", ",1", "1,,2", "1;2", "1, 2", String(repeating: "9", count: 15_000),
     ])
     func `is refused a date that is no whole number`(_ date: String) throws {
         #expect(throws: Question.Flaw.invalid(parameter: "published")) { try content("published=1&published=\(date)") }

@@ -15,23 +15,26 @@ import Testing
 
 /// Moves when it is told to.
 final class TestTime: Sendable {
-    private let state: Mutex<(now: Int64, elapsed: Duration)>
+    private let state: Mutex<(now: Int64, wall: Int64, elapsed: Duration)>
 
     /// The 1st of March 2026.
-    init(_ now: Int64 = 1_772_323_200_000) { state = Mutex((now, .zero)) }
+    init(_ now: Int64 = 1_772_323_200_000) { state = Mutex((now, now, .zero)) }
 
     var now: Int64 { state.withLock { $0.now } }
     func advance(by duration: Duration) {
         state.withLock { state in
             state.now += duration.wholeMilliseconds
+            state.wall += duration.wholeMilliseconds
             state.elapsed += duration
         }
     }
-    /// As when somebody sets the host's clock.
+    /// Of access only.
     func set(now: Int64) { state.withLock { $0.now = now } }
 
     var asItIs: ReadAPITime {
-        ReadAPITime(now: { self.now }, elapsed: { self.state.withLock { $0.elapsed } })
+        ReadAPITime(
+            now: { self.now }, wall: { self.state.withLock { $0.wall } },
+            elapsed: { self.state.withLock { $0.elapsed } })
     }
 }
 
@@ -61,6 +64,12 @@ struct Record {
             text += #","\#(name)":\#(json)"#
         }
         return text + "}"
+    }
+
+    func named(_ id: String) -> Record {
+        var copy = self
+        copy.id = id
+        return copy
     }
 
     private func has(_ name: String) -> Bool { members.contains { $0.name == name } }

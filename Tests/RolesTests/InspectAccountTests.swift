@@ -66,6 +66,20 @@ import WorkerTestKit
         #expect(later["advice"]?.array?.first?["kind"]?.string == "resubscribe")
     }
 
+    @Test func `is not told of a time before its newest record, which nothing knows of`() throws {
+        try buy("1")
+        try buy("2", on: "2026-11-08")
+        try desk.wait(until: "2026-11-09")
+        let answer = try desk.inspect(["account", InspectDesk.token, "--at", "2026-11-07T23:59:59Z"])
+        #expect(answer.code == .wrongUsage)
+        #expect(answer.lines.isEmpty)
+        let words = try #require(answer.messages.first)
+        #expect(words.contains("what the account was at 2026-11-07 23:59:59 is not known"))
+        #expect(words.contains("that of 2 is of 2026-11-08 00:00"))
+        #expect(words.contains("perennial inspect subscription 2 --at"))
+        #expect(try desk.inspect(["account", InspectDesk.token, "--at", "2026-11-08T00:00:01Z"]).code == .done)
+    }
+
     @Test func `is not hidden by a record that cannot be read`() throws {
         try buy("1")
         try desk.work()

@@ -64,6 +64,21 @@ struct Story: Sendable, CustomStringConvertible {
                     "DID_FAIL_TO_RENEW", on: "2026-11-10T09:31", bought("2000000000000110", month(10), to: month(11)),
                     renewal(1, at: month(11)).with(("isInBillingRetryPeriod", "true"))))
         },
+        Story("retry-over", asks: ["subscription", id, "--at", "2027-02-01"]) { desk in
+            try renewals(8...10, desk)
+            try desk.tell(
+                id,
+                told(
+                    "DID_FAIL_TO_RENEW", on: "2026-11-10T09:31", bought("2000000000000110", month(10), to: month(11)),
+                    renewal(1, at: month(11)).with(("isInBillingRetryPeriod", "true"))))
+        },
+        Story("not-renewed") { desk in try renewals(8...9, desk) },
+        Story("before-a-purchase", asks: ["subscription", id, "--at", "2026-01-01"]) { try renewals(9...11, $0) },
+        Story("refunded-before-it-began", asks: ["subscription", id, "--at", "2026-01-01"]) { desk in
+            let refunded = bought("1", month(10), to: month(11)).with(
+                ("revocationDate", "\(at("2025-12-31T10:00"))"), ("revocationReason", "0"))
+            try desk.tell(id, told("REFUND", on: "2026-11-14T10:00", refunded, renewal(1, at: month(11))))
+        },
         Story("expired-after-lapses") { desk in
             try renewals(1...2, desk)
             try desk.tell(
@@ -125,6 +140,16 @@ struct Story: Sendable, CustomStringConvertible {
                         info))
             }
         },
+        Story("commitment-last-period") { desk in
+            let plan = bought("c12", "2026-11-05", to: "2026-12-05").with(
+                ("billingPlanType", "'MONTHLY'"),
+                (
+                    "commitmentInfo",
+                    "{'billingPeriodNumber':12,'totalBillingPeriods':12,'commitmentExpiresDate':\(at("2026-12-05"))}"
+                ))
+            let info = renewal(1, at: "2026-12-05").with(("commitmentInfo", "{'commitmentAutoRenewStatus':0}"))
+            try desk.tell(id, told("DID_RENEW", on: "2026-11-05", plan, info))
+        },
         Story("lifetime") { desk in
             let lifetime = bought(id, "2026-03-03T03:03", to: nil).with(
                 ("productId", "'pro.lifetime'"), ("type", "'Non-Consumable'"), ("price", "149000"),
@@ -174,6 +199,27 @@ struct Story: Sendable, CustomStringConvertible {
         },
         Story("account", asks: ["account", InspectDesk.token.uppercased()]) { desk in
             try renewals(9...11, desk)
+            func commitment(_ period: Int) -> Payload {
+                bought("c\(period)", "2026-11-05", to: "2026-12-05").with(
+                    ("bundleId", "'com.example.tv'"), ("productId", "'tv.monthly'"), ("billingPlanType", "'MONTHLY'"),
+                    ("commitmentInfo", "{'billingPeriodNumber':\(period),'totalBillingPeriods':12}"))
+            }
+            for (id, period) in [("2000000000000004", 3), ("2000000000000005", 12)] {
+                try desk.tell(
+                    id,
+                    told(
+                        "DID_RENEW", on: "2026-11-05", commitment(period),
+                        renewal(1, at: "2026-12-05").with(("commitmentInfo", "{'commitmentAutoRenewStatus':0}"))))
+            }
+            try desk.tell(
+                "2000000000000006",
+                told(
+                    "DID_FAIL_TO_RENEW", on: "2026-11-10T09:31", bought("g1", month(10), to: month(11)),
+                    renewal(1, at: month(11)).with(("isInBillingRetryPeriod", "true"))),
+                told(
+                    "REFUND", on: "2026-11-20",
+                    bought("g1", month(10), to: month(11)).with(("revocationDate", "\(at("2026-11-20"))")),
+                    renewal(1, at: month(11))))
             let tv = bought("tv1", "2026-11-01", to: "2026-12-01").with(
                 ("bundleId", "'com.example.tv'"), ("productId", "'tv.monthly'"))
             try desk.tell(

@@ -8,13 +8,25 @@ public struct TruthCheck: Sendable {
         let from: Int64
         /// The first instant without; nil: no end.
         let until: Int64?
+        /// See `AccessInterval`.
+        let rule: String
+        let productId: String
+        let transactionId: String
+        let isRevoked: Bool
 
         func contains(_ instant: Int64) -> Bool { from <= instant && until.map { instant < $0 } ?? true }
+    }
+
+    struct Deed {
+        let at: Int64
+        let story: String
+        let event: String
     }
 
     struct Subscription {
         let final: JSONValue
         var intervals: [Interval]
+        var deeds: [Deed]
     }
 
     private static let day: Int64 = 86_400_000
@@ -23,7 +35,7 @@ public struct TruthCheck: Sendable {
         public let line: String
     }
 
-    private var subscriptions: [String: Subscription] = [:]
+    private(set) var subscriptions: [String: Subscription] = [:]
     /// The end of the simulation.
     public private(set) var end: Int64 = 0
     private let leeway: Int64
@@ -34,23 +46,27 @@ public struct TruthCheck: Sendable {
     public init(lines: some Sequence<[UInt8]>, leeway: Int64) throws {
         self.leeway = leeway
         var intervals: [String: [Interval]] = [:]
+        var deeds: [String: [Deed]] = [:]
         for line in lines {
             let json = try JSONValue.read(line)
-            guard let kind = json["kind"]?.string else { throw Unreadable(line: String(decoding: line, as: UTF8.self)) }
+            let unreadable = Unreadable(line: String(decoding: line, as: UTF8.self))
+            guard let kind = json["kind"]?.string else { throw unreadable }
             guard let id = json["originalTransactionId"]?.string else { continue }
             switch kind {
             case "access":
-                guard let from = json["from"]?.integer else {
-                    throw Unreadable(line: String(decoding: line, as: UTF8.self))
-                }
-                intervals[id, default: []].append(Interval(from: from, until: json["until"]?.integer))
+                guard let interval = Interval(json) else { throw unreadable }
+                intervals[id, default: []].append(interval)
+            case "did":
+                guard let deed = Deed(json) else { throw unreadable }
+                deeds[id, default: []].append(deed)
             case "final":
-                subscriptions[id] = Subscription(final: json, intervals: [])
+                subscriptions[id] = Subscription(final: json, intervals: [], deeds: [])
                 end = json["asOf"]?.integer ?? 0
             default: break
             }
         }
         for (id, intervals) in intervals { subscriptions[id]?.intervals = intervals }
+        for (id, deeds) in deeds { subscriptions[id]?.deeds = deeds }
     }
 
     public var subscriptionCount: Int { subscriptions.count }
@@ -102,7 +118,7 @@ public struct TruthCheck: Sendable {
         return edges + subscription.intervals.compactMap(\.until).flatMap { [$0 + 60 * Self.day, $0 + 90 * Self.day] }
     }
 
-    private func moves(_ subscription: Subscription, until clock: Int64) -> Bool {
+    func moves(_ subscription: Subscription, until clock: Int64) -> Bool {
         edges(of: subscription).contains { end < $0 && $0 <= clock }
     }
 
@@ -206,5 +222,25 @@ public struct TruthCheck: Sendable {
             }
         }
         return wrong
+    }
+}
+
+extension TruthCheck.Interval {
+    fileprivate init?(_ line: JSONValue) {
+        guard let from = line["from"]?.integer, let rule = line["rule"]?.string,
+            let productId = line["productId"]?.string, let transactionId = line["transactionId"]?.string
+        else { return nil }
+        self.init(
+            from: from, until: line["until"]?.integer, rule: rule, productId: productId, transactionId: transactionId,
+            isRevoked: line["revokedAt"]?.integer != nil)
+    }
+}
+
+extension TruthCheck.Deed {
+    fileprivate init?(_ line: JSONValue) {
+        guard let at = line["at"]?.integer, let story = line["story"]?.string, let event = line["event"]?.string else {
+            return nil
+        }
+        self.init(at: at, story: story, event: event)
     }
 }

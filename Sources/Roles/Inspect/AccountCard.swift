@@ -26,7 +26,7 @@ extension AccountReport {
         if account.grants.isEmpty { card.text(label, "nothing that has a name in the file apps of the worker") }
         for double in account.doublePayments {
             let ids = double.originalTransactionIds.map { shownText("\($0)") }.joined(separator: " and ")
-            card.text("PAYS TWICE", "for \(shownText("\(double.name)")): \(ids) renew at the same time")
+            card.text("PAYS TWICE", "for \(shownText("\(double.name)")): \(ids) will be billed again")
         }
         label = "advice"
         for advice in account.advice {
@@ -62,11 +62,19 @@ extension AccountReport {
                 access = "may not use it" + (until.map { "; access ended \($0)" } ?? "")
             }
             card.text("", "\(state)\(reason): \(access)")
-            switch subscription.autoRenew {
-            case true?: card.text("", "renews")
-            case false?: card.text("", "renewal is turned off")
-            case nil: break
-            }
+            if let words = Self.words(subscription.renewal(at: instant)) { card.text("", words) }
+        }
+    }
+
+    private static func words(_ renewal: AccountSubscription.Renewal) -> String? {
+        switch renewal {
+        case .none: nil
+        case .failing: "its payment fails, and Apple goes on trying"
+        case .renews: "renews"
+        case .needsConsent: "renews only if the customer agrees to the higher price"
+        case .committed: "is billed until its commitment ends; no other one follows"
+        case .off: "renewal is turned off"
+        case .unknown: "nothing is known of its renewal"
         }
     }
 

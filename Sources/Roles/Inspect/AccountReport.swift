@@ -83,6 +83,7 @@ extension InspectRun {
                     + otherEnvironment)
             return .no
         }
+        if let instant = query.instant { try check(bindings, tellOf: instant) }
         let report = AccountReport(
             token: token, environment: names.environment, topic: topic, partition: partition, position: position.value,
             clock: fold.clock, instant: query.instant ?? now, isAsked: query.instant != nil, bindings: bindings)
@@ -92,5 +93,20 @@ extension InspectRun {
             for line in report.card { output.data(line) }
         }
         return .done
+    }
+
+    /// The topic keeps only the last record of each subscription, which knows nothing of what was so before.
+    private func check(_ bindings: [AccountReport.Binding], tellOf instant: Int64) throws(ToolFault) {
+        let latest = bindings.compactMap { binding in
+            binding.subscription.flatMap { found in found.asOf.map { (id: "\(found.originalTransactionId)", asOf: $0) }
+            }
+        }.max { $0.asOf < $1.asOf }
+        guard let latest, instant < latest.asOf else { return }
+        let id = shownText(latest.id)
+        throw ToolFault(
+            .wrongUsage,
+            "what the account was at \(shownTime(instant)) is not known: the topic keeps only the last record of each "
+                + "subscription, and that of \(id) is of \(shownTime(latest.asOf)). Ask for a later time, or for one "
+                + "subscription: perennial inspect subscription \(id) --at")
     }
 }

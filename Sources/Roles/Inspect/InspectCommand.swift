@@ -28,8 +28,10 @@ extension Command {
             the answer as the worker entitlements does, and says what is in entitlements and whether that is the same. The
             settings apps and entitlements.leeway.ms should be those of the worker. Long partitions take a while; a bar tells.
             account: ID is an appAccountToken. Reads its partition of accounts: what the customer owns over all apps, what that
-            gives, and what a screen of support should advise.
-            A subscription is told as of its partition's clock, the latest timestamp in it; an account as of now.
+            gives, and what a screen of support should advise. --at takes no time before its newest record: what was so then
+            only its subscriptions tell.
+            A subscription is told as of its partition's clock, the latest timestamp in it; an account as of now. In json
+            position.asOf is that clock, and at the instant that is told of.
             Only topics of one environment are looked at: production, unless --environment sandbox is given.
             Exit code 1: it is not there. 3: Kafka did not answer.
             """,

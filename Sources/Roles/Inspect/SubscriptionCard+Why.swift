@@ -9,8 +9,11 @@ extension SubscriptionReport {
         let transaction = purchase.transaction
         let bought = "bought \(shownTime(purchase.start))"
         let expires = transaction.expiresDate.map(shownTime) ?? "an unknown time"
-        if answer.instant < purchase.start { return "it has not begun: it begins \(shownTime(purchase.start))" }
+        let isToCome = answer.instant < purchase.start
         switch basis.rule {
+        // What was refunded or given away before it began never will begin.
+        case .owned where isToCome, .passRuns where isToCome, .paid where isToCome, .failsEarly where isToCome:
+            return "it has not begun: it begins \(shownTime(purchase.start)), and is told as it will be then"
         case .taken: return "it was shared by a family or given by an organisation, and taken back\(date(purchase))"
         case .upgraded:
             return
@@ -20,8 +23,7 @@ extension SubscriptionReport {
         case .passRuns: return "\(bought), and lasts until \(purchase.end.map(shownTime) ?? "ever")"
         case .passOver: return "\(bought), and lasted until \(purchase.end.map(shownTime) ?? "ever")"
         case .paid:
-            let isFree = transaction.offer?.discount == "FREE_TRIAL"
-            return "\(isFree ? "free trial" : "paid") until \(expires), \(renewalInWords(basis.renewalInfo))"
+            return "\(purchase.isFreeTrial ? "free trial" : "paid") until \(expires), \(Outlook(answer).inWords)"
         case .renewalExpected:
             return
                 "the period ended \(expires) and should have renewed; the word of it may be late, so access lasts a little longer"
@@ -41,14 +43,6 @@ extension SubscriptionReport {
 
     private func date(_ purchase: Timeline.Purchase) -> String {
         purchase.fateDate.map { " \(shownTime($0))" } ?? ""
-    }
-
-    private func renewalInWords(_ info: RenewalInfo?) -> String {
-        switch info?.autoRenewStatus {
-        case 1: "and renews then"
-        case 0: "and renewal is turned off"
-        default: "and nothing is known of its renewal"
-        }
     }
 
     private func reasonInWords(_ reason: Entitlement.Reason?) -> String {

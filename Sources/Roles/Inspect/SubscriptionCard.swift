@@ -14,7 +14,7 @@ extension SubscriptionReport {
         card.text("subscription", "\(shownText(id)), \(environment.rawValue)")
         if let answer {
             addHead(answer, &card)
-            addDetails(answer.entitlement, &card)
+            addDetails(answer, &card)
             card.blank()
             addTimeline(answer, &card)
             addPurchases(answer, showsAll, &card)
@@ -46,7 +46,14 @@ extension SubscriptionReport {
         card.text("account", entitlement.appAccountToken.map { shownText("\($0)") } ?? "none")
         card.blank()
         card.text("state", Self.stateInWords(entitlement))
-        card.text("since", shownTime(entitlement.since))
+        if let since = answer.basis.stateSince { card.text("since", shownTime(since)) }
+        // Over all purchases that follow each other without a gap.
+        let unbroken = "since \(shownTime(entitlement.since))"
+        if entitlement.access {
+            if entitlement.since <= answer.instant { card.text("unbroken", unbroken) }
+        } else if let end = entitlement.accessUntil, entitlement.since < end {
+            card.text("unbroken", "\(unbroken), until it ended")
+        }
         card.text("why", why(answer) + (decider.map { ". Told by \(Self.named($0))" } ?? ""))
         addChanges(answer, &card)
     }
@@ -72,11 +79,14 @@ extension SubscriptionReport {
     }
 
     static func stateInWords(_ entitlement: Entitlement) -> String {
-        let until = entitlement.accessUntil.map(shownTime)
-        let use =
-            entitlement.access
-            ? until.map { "may use it until \($0)" } ?? "may use it, without an end"
-            : "may not use it" + (until.map { "; access ended \($0)" } ?? "")
+        let use: String
+        switch (entitlement.access, entitlement.accessUntil) {
+        case (true, let until?): use = "may use it until \(shownTime(until))"
+        case (true, nil): use = "may use it, without an end"
+        case (false, let end?) where end <= entitlement.since: use = "may not use it, and never could"
+        case (false, let end?): use = "may not use it; access ended \(shownTime(end))"
+        case (false, nil): use = "may not use it"
+        }
         return "\(name(of: entitlement)): \(use)"
     }
 
@@ -87,13 +97,10 @@ extension SubscriptionReport {
 
     // MARK: Money and plans
 
-    private func addDetails(_ entitlement: Entitlement, _ card: inout CardLines) {
+    private func addDetails(_ answer: Answer, _ card: inout CardLines) {
+        let entitlement = answer.entitlement
         let currency = entitlement.currency.map { "\($0)" }
-        // Of what was taken back, or replaced, Apple's last word was about another time.
-        let isOver = entitlement.state == .revoked || entitlement.state == .superseded
-        if let isOn = entitlement.autoRenew, !(isOn && isOver) {
-            card.text("renews", renewalInWords(entitlement, isOn))
-        }
+        if let words = Outlook(answer).lineInWords(entitlement, currency) { card.text("renews", words) }
         if let price = entitlement.price { card.text("price", shownMoney(price, currency)) }
         if let plan = entitlement.billingPlan {
             card.text("plan", Self.plan("\(plan)", entitlement.commitment, currency))
@@ -115,16 +122,6 @@ extension SubscriptionReport {
             },
         ].compactMap { $0 }
         if !pending.isEmpty { card.text("pending", pending.joined(separator: "; ")) }
-    }
-
-    private func renewalInWords(_ entitlement: Entitlement, _ isOn: Bool) -> String {
-        guard isOn else { return "no: renewal is turned off" }
-        let price =
-            entitlement.renewalPrice.map { " for \(shownMoney($0, entitlement.currency.map { "\($0)" }))" } ?? ""
-        if entitlement.state == .grace || entitlement.state == .billingRetry {
-            return "yes, once it can be billed\(price)"
-        }
-        return "yes\(entitlement.renewsAt.map { ", \(shownTime($0))" } ?? "")\(price)"
     }
 
     private static func plan(_ plan: String, _ commitment: Entitlement.Commitment?, _ currency: String?) -> String {

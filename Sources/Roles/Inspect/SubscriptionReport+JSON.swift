@@ -47,6 +47,7 @@ extension SubscriptionReport {
         if let answer {
             report.object { why in
                 why.member("rule", answer.basis.rule.rawValue)
+                why.member("stateSince", orNull: answer.basis.stateSince)
                 why.member("transactionId", "\(answer.basis.purchase.transaction.id)")
                 why.member("words", self.why(answer))
                 why.member("notificationUUID", decider?.uuid)

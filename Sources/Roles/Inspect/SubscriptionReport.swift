@@ -106,7 +106,7 @@ extension SubscriptionReport {
         isAsked = run.query.instant != nil
         answer = timeline.map { Answer($0, at: instant) }
         content =
-            timeline.map { ContentAnswer.answers(run.query.published, $0.entitlement(at: instant).runs, at: instant) }
+            timeline.map { ContentAnswer.answers(run.query.published, $0.entitlement(at: instant), at: instant) }
             ?? []
         told = fold.told
         olderCount = fold.olderCount

@@ -8,6 +8,7 @@ struct TimelineGraphic {
 
     enum Mark: Character, CaseIterable {
         case paid = "#"
+        case trial = "-"
         case grace = "="
         case refunded = "x"
         case none = "."
@@ -17,6 +18,7 @@ struct TimelineGraphic {
         var words: String {
             switch self {
             case .paid: "paid"
+            case .trial: "free trial"
             case .grace: "grace"
             case .refunded: "refunded"
             case .none: "nothing"
@@ -60,7 +62,7 @@ struct TimelineGraphic {
         let had = min(purchase.hadUntil ?? last, end)
         let paid = min(purchase.transaction.expiresDate ?? had, had)
         return [
-            Piece(start: purchase.start, end: paid, mark: .paid),
+            Piece(start: purchase.start, end: paid, mark: purchase.isFreeTrial ? .trial : .paid),
             Piece(start: max(paid, purchase.start), end: had, mark: .grace),
         ].filter { $0.start < $0.end }
     }
@@ -97,7 +99,7 @@ struct TimelineGraphic {
             lengths[piece.mark, default: 0] += min(piece.end, to) - max(piece.start, from)
             if piece.mark != .refunded { edges += (piece.start > from ? 1 : 0) + (piece.end < to ? 1 : 0) }
         }
-        let covered = (lengths[.paid] ?? 0) + (lengths[.grace] ?? 0)
+        let covered = [Mark.paid, .trial, .grace].reduce(0) { $0 + (lengths[$1] ?? 0) }
         lengths[.none] = max(0, to - from - lengths.values.reduce(0, +))
         // Both a beginning and an end, and a gap: a whole lapse, or a whole run, is in this column.
         if edges > 1, covered > 0, lengths[.none] ?? 0 > 0 { return .mixed }
@@ -106,4 +108,8 @@ struct TimelineGraphic {
     }
 
     private func order(_ mark: Mark) -> Int { Mark.allCases.firstIndex(of: mark) ?? 0 }
+}
+
+extension Timeline.Purchase {
+    var isFreeTrial: Bool { transaction.offer?.discount == "FREE_TRIAL" }
 }

@@ -94,7 +94,7 @@ struct Notifications {
             guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is no JSON") }
             facts.merge(NotificationReading(json).facts)
         }
-        return EntitlementsProcessor.state(of: facts, sequence: 12, asOf: end - period)
+        return EntitlementsProcessor.state(of: facts, benchRules, sequence: 12, asOf: end - period)
     }
 
     /// The digits of the account's token that are the subscription's number.

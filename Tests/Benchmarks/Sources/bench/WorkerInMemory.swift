@@ -118,48 +118,37 @@ struct DomainWork: ~Copyable {
 
     private var notifications = Notifications()
     private var json = JSONDocument()
-    private let known: [UInt8]
-    private let asOf: Int64
-
-    init() throws {
-        known = Array(Notifications.state(end: Notifications.usualEnd)[16...])
-        asOf = Notifications.usualEnd - 1000
-    }
+    private let known = Notifications.state(end: Notifications.usualEnd)
 
     /// Reads a renewal and what is known, and writes everything that follows.
     mutating func renewal() throws -> Made {
         notifications.make(0, of: 0)
-        let value = notifications.value
-        try json.read(value.span)
+        try json.read(notifications.value.span)
         let reading = NotificationReading(json)
-        guard let before = Facts(encoded: known) else { throw NotInTime("facts", limit: .zero) }
-        var facts = before
-        facts.merge(reading.facts)
-        guard let timeline = Timeline(facts, benchRules), let was = Timeline(before, benchRules)?.standing(at: asOf)
-        else {
-            throw NotInTime("a timeline", limit: .zero)
-        }
+        guard var state = SubscriptionState(known) else { throw NotInTime("a state", limit: .zero) }
+        state.facts.merge(reading.facts)
+        guard let timeline = Timeline(state.facts, benchRules) else { throw NotInTime("a timeline", limit: .zero) }
         let now = timeline.standing(at: notifications.timestamp)
         let record = EntitlementRecord(
             originalTransactionId: Text(notifications.key), environment: .production, entitlement: now.entitlement,
             sequence: 13, asOf: notifications.timestamp, cause: Cause(reading, partition: 11, offset: 100_000))
-        guard was.entitlement != now.entitlement, timeline.nextChange(after: notifications.timestamp) != nil else {
+        let answer = record.answer
+        guard answer != state.told?.answer, timeline.nextStep(after: notifications.timestamp) != nil else {
             throw NotInTime("a change", limit: .zero)
         }
         var made = Made()
-        let account = record.accountValue
-        made.account = account.count
-        made.entitlement = record.value(accountValue: account).count
-        for event in now.events(since: was, told: notifications.timestamp) {
-            made.event += event.value(id: "11-100000-1", record: record, before: was.entitlement).count
-        }
-        made.state = 16 + facts.encoded.count
+        made.account = record.accountValue.count
+        made.entitlement = record.value.count
+        let events = now.events(since: state.told, told: notifications.timestamp)
+        for event in events { made.event += event.value(id: "11-100000-1", record: record, before: state.told).count }
+        state.told = now.told(after: state.told, events, answer: answer)
+        made.state = state.bytes.count
         return made
     }
 }
 
 func runBare(records: Int) throws -> RunFigures {
-    var work = try DomainWork()
+    var work = DomainWork()
     let meter = Meter()
     meter.start()
     for _ in 0..<records where try work.renewal().event == 0 { throw NotInTime("an event", limit: .zero) }

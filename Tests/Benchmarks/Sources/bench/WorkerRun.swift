@@ -209,7 +209,7 @@ private struct Sample {
     let stateBytes: Int
 
     init() throws {
-        var work = try DomainWork()
+        var work = DomainWork()
         let made = try work.renewal()
         let key = Notifications.key.count
         outputs = [

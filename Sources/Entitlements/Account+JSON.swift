@@ -1,0 +1,33 @@
+// An account as its readers get it.
+
+public import JSON
+
+extension Account {
+    /// What the account may use: an object, by name.
+    public func writeGrants(to writer: inout JSONWriter) {
+        writer.object { names in
+            for grant in grants {
+                names.name("\(grant.name)")
+                names.object { answer in
+                    answer.member("access", grant.access)
+                    answer.member("accessUntil", orNull: grant.accessUntil)
+                    answer.member("originalTransactionId", utf8: grant.originalTransactionId.bytes)
+                    answer.member("bundleId", utf8: grant.bundleId?.bytes)
+                }
+            }
+        }
+    }
+
+    /// What to advise its customer: an array.
+    public func writeAdvice(to writer: inout JSONWriter) {
+        writer.array { list in
+            for advice in advice {
+                list.object { item in
+                    item.member("kind", advice.kind.rawValue)
+                    item.member("originalTransactionId", utf8: advice.originalTransactionId.bytes)
+                    item.member("url", advice.kind.url)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// What the make-believe store's truth demands of events.
+
+public import JSON
+
+extension TruthCheck {
+    /// Judges what was told of a store of which everything was heard at once and in order: of each subscription every kind, as
+    /// often and when its deeds say. Of the last minute nothing, whose word may not have come.
+    /// - Parameter events: every value of `entitlement-events` of each key, in order.
+    public func wrongEvents(_ events: [String: [JSONValue]]) -> [String] {
+        var wrong: [String] = []
+        for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
+            var told = (events[id] ?? []).map { ($0["kind"]?.string ?? "", $0["at"]?.integer ?? 0) }
+            let name = "\(id) (\(subscription.deeds.first?.story ?? "no deeds"))"
+            let judged = judgedUntil(subscription)
+            for expected in DeedEvents(subscription).events where expected.at.lowerBound < judged {
+                if let place = told.firstIndex(where: { $0 == expected.kind && expected.at.contains($1) }) {
+                    told.remove(at: place)
+                } else if expected.at.upperBound < judged {
+                    wrong.append("\(name): \(expected.kind) at \(expected.at) is not told")
+                }
+            }
+            if subscription.deeds.first?.event == "bought" { told.removeAll { $0.0 == "offer_redeemed" } }
+            wrong += told.filter { $0.1 < judged }.map { "\(name): \($0.0) is told at \($0.1), which nobody did" }
+        }
+        return wrong
+    }
+
+    private func judgedUntil(_ subscription: Subscription) -> Int64 {
+        // Of what was moved elsewhere nobody knows.
+        let moved = subscription.deeds.first { $0.event == "migrated" }?.at ?? .max
+        return min(end - DeedEvents.wordTakes, moved)
+    }
+
+    /// Judges what was told of a store whatever came late, twice or in another order, which is the net change: that there is one
+    /// beginning, which is told first, that refunds have their dates, and that the last word is that of the end.
+    /// - Parameter clock: the partitions', to `margin`.
+    public func wrongOutcomes(_ events: [String: [JSONValue]], clock: Int64, margin: Int64 = 0) -> [String] {
+        var wrong: [String] = []
+        for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
+            let events = events[id] ?? []
+            let kinds = events.map { $0["kind"]?.string ?? "" }
+            let beginnings = kinds.count { $0 == "started" || $0 == "purchased" }
+            if beginnings != 1 || !["started", "purchased"].contains(kinds.first) {
+                wrong.append("\(id): \(beginnings) beginnings are told: \(kinds)")
+            }
+            guard let state = subscription.final["state"]?.string, !moves(subscription, until: clock + margin) else {
+                continue
+            }
+            guard let last = events.last(where: { Self.outcomes[$0["kind"]?.string ?? ""] != nil }),
+                let kind = last["kind"]?.string, let outcomes = Self.outcomes[kind]
+            else {
+                wrong.append("\(id): nothing is told of what became of it")
+                continue
+            }
+            if !outcomes.contains(state) { wrong.append("\(id): ends with \(kind), but is \(state)") }
+            guard state == "revoked" else { continue }
+            let revoked = subscription.deeds.last { ["refunded", "family_access_revoked"].contains($0.event) }
+            if last["at"]?.integer != revoked?.at { wrong.append("\(id): \(kind) at \(last["at"] ?? .null)") }
+        }
+        return wrong
+    }
+
+    /// The states that an event leads to, of those events that lead to one.
+    private static let outcomes: [String: Set<String>] = [
+        "started": ["active"], "purchased": ["owned", "active"], "renewed": ["active"], "recovered": ["active"],
+        "resubscribed": ["active"], "refund_reversed": ["active", "owned"], "entered_grace": ["grace"],
+        "entered_billing_retry": ["billing_retry"], "expired": ["expired"], "refunded": ["revoked"],
+        "family_revoked": ["revoked"],
+    ]
+}
