@@ -43,6 +43,11 @@ int perennial_wait_for_signal(int64_t timeout_ms) {
     return number > 0 ? number : 0;
 }
 
+bool perennial_hang_up_is_ignored(void) {
+    struct sigaction action;
+    return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 size_t perennial_environment_count(void) {
     size_t count = 0;
     while (environ && environ[count]) count++;

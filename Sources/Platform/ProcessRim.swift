@@ -32,7 +32,10 @@ public func writeAll(
                     return SystemFailure(operation: "write", code: ETIMEDOUT)
                 }
             } else if errno != EINTR {
-                return errno == EPIPE ? nil : .last("write")
+                let failure = SystemFailure.last("write")
+                // A terminal that was closed answers with what a broken disk answers with.
+                let isReadersWill = failure.code == EPIPE || failure.code == EIO && isAbandoned(descriptor)
+                return isReadersWill ? nil : failure
             }
         }
         return nil
@@ -47,6 +50,12 @@ private func waitForRoom(in descriptor: Int32, until deadline: Deadline) -> Bool
         if count > 0 || (count < 0 && errno != EINTR) { return true }
         if deadline.hasPassed { return false }
     }
+}
+
+/// Whether nobody will ever read what is written there: a pipe without a reader, or a terminal that was closed.
+public func isAbandoned(_ descriptor: Int32) -> Bool {
+    var asked = pollfd(fd: descriptor, events: 0, revents: 0)
+    return poll(&asked, 1, 0) == 1 && asked.revents & Int16(POLLERR | POLLHUP) != 0
 }
 
 /// Data goes to standard output. Returns why it is lost, as `writeAll` does.
@@ -69,6 +78,9 @@ public enum Signals {
         perennial_line_buffer_standard_streams()
         perennial_hold_back_signals()
     }
+
+    /// Whether the parent wants this process to outlive its terminal, as `nohup` does. `wait` returns the signal all the same.
+    public static var hangUpIsIgnored: Bool { perennial_hang_up_is_ignored() }
 
     /// For programs without anything to drain: the first SIGINT or SIGTERM ends the process at once with this code.
     ///

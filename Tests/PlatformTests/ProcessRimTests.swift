@@ -71,6 +71,31 @@ import Testing
         #expect(took >= .milliseconds(200) && took < patience / 2, "\(took)")
     }
 
+    @Test func `takes a terminal that was closed for a reader that reads no more`() throws {
+        let ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)
+        try #require(ours >= 0 && grantpt(ours) == 0 && unlockpt(ours) == 0)
+        let theirs = open(ptsname(ours), O_RDWR | O_NOCTTY | O_CLOEXEC)
+        try #require(theirs >= 0)
+        defer { close(theirs) }
+        #expect(!isAbandoned(theirs))
+        close(ours)
+        #expect(isAbandoned(theirs))
+        #expect(writeAll([1], to: theirs) == nil)
+    }
+
+    @Test func `knows a pipe without a reader from one that is only full, and from a file`() throws {
+        let (reader, writer) = try makePipe()
+        defer { close(writer) }
+        try makeNonBlocking(writer)
+        while write(writer, Self.bytes, Self.bytes.count) > 0 {}
+        #expect(!isAbandoned(writer))
+        close(reader)
+        #expect(isAbandoned(writer))
+        let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
+        defer { close(nowhere) }
+        #expect(!isAbandoned(nowhere))
+    }
+
     /// In a process of its own: SIGPIPE is ignored for all of it.
     @Test func `ends quietly when nobody reads any more`() async {
         await #expect(processExitsWith: .exitCode(7)) {

@@ -1,5 +1,6 @@
 import Glibc
 import KafkaTestKit
+import Platform
 import Testing
 
 @testable import Roles
@@ -14,26 +15,34 @@ private final class DemoProcess: Sendable {
     let process: ChildProcess
     private let folder: ScratchDirectory
 
-    /// - Parameter terminal: settings of `stty` for a terminal of its own; nil: it writes to files.
-    init(_ arguments: [String], terminal: String? = nil, environment: [String: String] = [:]) throws {
+    /// - Parameters:
+    ///   - terminal: settings of `stty` for a terminal of its own; nil: it writes to files.
+    ///   - shell: what a shell does, DEMO being the command.
+    init(
+        _ arguments: [String], terminal: String? = nil, shell: String = "exec DEMO",
+        environment: [String: String] = [:]
+    ) throws {
         folder = try ScratchDirectory("demo")
         for name in ["here", "tmp"] {
             guard mkdir("\(folder.path)/\(name)", 0o700) == 0 else { throw DemoTestFault("no directory for the demo") }
         }
-        let program = try productPath("perennial")
         let values = environment.merging(["TMPDIR": "\(folder.path)/tmp", "PATH": "/usr/bin:/bin"]) { own, _ in own }
-        let command = ([program, "demo"] + arguments)
+        let command = ([try productPath("perennial"), "demo"] + arguments).joined(separator: " ")
+        let script = shell.replacing("DEMO", with: command)
         process =
             if let terminal {
                 try ChildProcess(
-                    "/usr/bin/script",
-                    ["-qfec", "stty \(terminal); exec \(command.joined(separator: " "))", "/dev/null"],
+                    "/usr/bin/script", ["-qfec", "stty \(terminal); \(script)", "/dev/null"],
                     environment: .only(values), workingDirectory: "\(folder.path)/here")
             } else {
                 try ChildProcess(
-                    program, Array(command.dropFirst()), environment: .only(values),
-                    workingDirectory: "\(folder.path)/here")
+                    "/bin/sh", ["-c", script], environment: .only(values), workingDirectory: "\(folder.path)/here")
             }
+    }
+
+    /// A file that the shell has written; nil: not yet.
+    func written(_ name: String) -> String? {
+        (try? readFile("\(folder.path)/here/\(name)")).map { String(decoding: $0, as: UTF8.self) }
     }
 
     var output: String { process.standardOutput }
@@ -65,8 +74,8 @@ private final class DemoProcess: Sendable {
         let id = try #require(question.split(separator: "/").last)
         let environment = ProcessEnvironment.only(["PATH": "/usr/bin:/bin"])
         let answer = try await run("/bin/sh", ["-c", question], environment: environment).standardOutput
-        #expect(
-            answer.contains(#""originalTransactionId":"\#(id)""#) && answer.contains(#""access":true"#), "\(answer)")
+        // Which access it has by now depends on how many of its days have passed since.
+        #expect(answer.contains(#""originalTransactionId":"\#(id)""#) && answer.contains(#""access":"#), "\(answer)")
         let account = try await demo.question(about: "/v1/accounts/")
         let owned = try await run("/bin/sh", ["-c", account], environment: environment).standardOutput
         #expect(owned.contains(#""\#(id)""#), "\(owned)")
@@ -87,7 +96,23 @@ private final class DemoProcess: Sendable {
         #expect(try await demo.leftovers() == "")
     }
 
-    @Test(arguments: [SIGINT, SIGTERM]) func `ends within seconds of a signal`(_ signal: Int32) async throws {
+    @Test func `answers all the time, and finds nothing wrong, however many of its days pass`() async throws {
+        let demo = try DemoProcess(["--for", "10m"])
+        let question = try await demo.question(about: "/v1/subscriptions/")
+        let url = try #require(question.split(separator: " ").last)
+        // What is behind # is not sent: the same question many times, for about twelve seconds.
+        let codes = try await run(
+            "/usr/bin/curl",
+            ["-s", "--rate", "25/s", "-o", "/dev/null", "-w", "%{http_code}\n", "\(url)#[1-300]"],
+            environment: .only([:])
+        ).standardOutput.split(separator: "\n")
+        #expect(codes.count == 300 && codes.allSatisfy { $0 == "200" }, "\(Set(codes)) in \(codes.count) answers")
+        demo.process.kill(SIGINT)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.process.standardError == "")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func `ends within seconds of a signal`(_ signal: Int32) async throws {
         let demo = try DemoProcess([])
         try await demo.process.waitUntilPrinted("first entitlements after ")
         demo.process.kill(signal)
@@ -119,9 +144,37 @@ private final class DemoProcess: Sendable {
         #expect(!dumb.output.contains("\u{1B}") && dumb.output.contains("ended after "))
     }
 
-    @Test func `ends cleanly when nobody reads its output`() async throws {
-        let result = try await perennial(["demo", "--for", "2s"], closesOutput: true)
+    @Test func `goes on under nohup when its terminal is closed`() async throws {
+        let demo = try DemoProcess([], shell: #"trap "" HUP; exec DEMO"#)
+        try await demo.process.waitUntilPrinted("first entitlements after ")
+        demo.process.kill(SIGHUP)
+        let question = try await demo.question(about: "/v1/accounts/")
+        let answer = try await run("/bin/sh", ["-c", question], environment: .only(["PATH": "/usr/bin:/bin"]))
+        #expect(answer.code == 0 && demo.process.isRunning)
+        demo.process.kill(SIGTERM)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+    }
+
+    @Test func `ends cleanly when nobody reads its output any more`() async throws {
+        let demo = try DemoProcess([], shell: #"{ DEMO; echo "ended with $?" >&2; } | head -n 2"#)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.output.split(separator: "\n").count == 2)
+        #expect(demo.process.standardError == "ended with 0\n")
+    }
+
+    @Test func `ends cleanly when nobody reads its output from the start`() async throws {
+        let result = try await perennial(["demo"], closesOutput: true)
         #expect(result.code == 0, "\(result.words)")
+    }
+
+    /// The kernel tells the shell, which leads the session, and nobody tells the demo.
+    @Test func `ends cleanly when its terminal is closed`() async throws {
+        let demo = try DemoProcess(
+            ["--for", "3m"], terminal: "cols 80 rows 24", shell: #"trap : HUP; DEMO; echo "ended with $?" > ended"#)
+        try await demo.process.waitUntilPrinted("Ask it, in another terminal:")
+        demo.process.killNow()
+        try await waitUntil("the demo ends") { demo.written("ended")?.hasSuffix("\n") == true }
+        #expect(demo.written("ended") == "ended with 0\n")
     }
 
     @Test(arguments: [

@@ -12,7 +12,7 @@ private var busy: DemoScene {
     var scene = DemoScene()
     scene.running = .seconds(31)
     scene.storeTime = 1_771_000_000_000
-    scene.daysPerSecond = 2.94
+    scene.pace = .running(daysPerSecond: 2.94)
     scene.posts = DemoBoard.Posts(sent: 1234, accepted: 1200, refused: 23)
     scene.postsPerSecond = 57.4
     scene.ingest = "https://127.0.0.1:40001/notifications"
@@ -36,10 +36,10 @@ private var busy: DemoScene {
     @Test func `shows what came in, what became of it, how long it took and whom to ask`() {
         let screen = text(busy).joined(separator: "\n")
         for words in [
-            "2026-02-13 16:26 in the make-believe App Store, 2.9 days a second", "running for 00:31",
-            "the log is in memory", "1,234 notifications posted, 57 a second",
+            "2026-02-13 16:26 in the make-believe store, 2.9 days a second", "running for 00:31",
+            "the log is in memory", "1,234 posts, 57 a second",
             "1,200 taken, 23 forgeries refused; https://127.0.0.1:40001/notifications",
-            "3 behind; 12 ms from POST to committed output, 99 of 100 within 46 ms",
+            "3 behind; 12 ms from POST to this view (median), 99 of 100 within 46 ms",
             "412 subscriptions and purchases, 377 with access", "renewed", "20000000000000029",
             "curl -s http://127.0.0.1:40002/v1/subscriptions/2000000000000001",
         ] {
@@ -55,6 +55,16 @@ private var busy: DemoScene {
         let screen = text(DemoScene()).joined(separator: "\n")
         #expect(screen.contains("starting"))
         #expect(!screen.contains("curl"))
+    }
+
+    @Test func `says when its time goes with the one on the wall, and when it stands still`() {
+        var scene = busy
+        scene.pace = .present
+        #expect(text(scene, width: 80)[0].hasSuffix(", now at the present"))
+        scene.pace = .ended
+        #expect(text(scene, width: 80)[0].hasSuffix(", the stories are told"))
+        var report = DemoReport()
+        #expect(report.status(scene)[0].contains("the stories are told"))
     }
 
     @Test func `does not hide what should not be`() {
@@ -138,7 +148,7 @@ private var busy: DemoScene {
 
     @Test func `says at the end how it stood`() {
         let summary = DemoReport.summary(busy)
-        #expect(summary[0] == "ended after 00:31: 1,234 notifications posted, 1,200 taken, 23 forgeries refused")
+        #expect(summary[0] == "ended after 00:31: 1,234 posts, 1,200 taken, 23 forgeries refused")
         #expect(
             summary[1] == "412 subscriptions and purchases, 377 with access: 350 active, 12 grace, 35 expired, 2 novel")
     }

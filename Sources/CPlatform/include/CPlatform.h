@@ -4,6 +4,7 @@
 #include "CrashNotes.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ void perennial_hold_back_signals(void);
 
 /// Waits for one of SIGINT, SIGTERM, SIGHUP (blocked before) and returns its number; 0 when `timeout_ms` went by.
 int perennial_wait_for_signal(int64_t timeout_ms);
+
+/// Whether the process was started with SIGHUP ignored.
+bool perennial_hang_up_is_ignored(void);
 
 /// The number of environment variables, and the text `NAME=value` of one of them.
 size_t perennial_environment_count(void);

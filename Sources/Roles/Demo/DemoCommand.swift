@@ -15,18 +15,22 @@ extension Command {
                 "kafka", value: "HOST:PORT", effect: "Keeps the log in this Kafka instead of in memory."),
         ],
         details: """
-            An App Store of its own lets customers come, pay, fail to pay, cancel, return and get refunds, three days a second,
-            and posts what Apple would say of it, forgeries and repetitions among it, over TLS to an ingest. The entitlements
+            An App Store of its own lets customers come, pay, fail to pay, cancel, return and get refunds, up to three days
+            a second, and posts what Apple would say of it, forgeries and repetitions among it, over TLS to an ingest. The entitlements
             worker reads what ingest takes, and the read API answers at the address that is printed, with ids of this run.
 
             Time: the store's begins 390 days ago and is the only one that records know. In memory it runs on into the
-            future, for ten years. With --kafka it ends at the present, because brokers refuse records from the future.
+            future until ten years are told, and then stands still. With --kafka it reaches the present and goes on with it,
+            because brokers refuse records from the future.
 
             On a terminal the view is drawn in its place, in colours unless NO_COLOR is set; otherwise there are lines now and
             then. Ports are free ones of 127.0.0.1. Nothing is written to disk, nothing is left behind. With --kafka topics are
             made under a prefix of this run alone, one copy each, and removed at the end; if the process is killed, they stay.
 
-            Exit codes: 0 after SIGINT, SIGTERM or the time of --for; 2 wrong usage; 3 something did not work.
+            It ends at Ctrl-C, after the time of --for, when its terminal is closed (not under nohup), and when nobody reads
+            what it writes, as in perennial demo | head.
+
+            Exit codes: 0 for each of these ends; 2 wrong usage; 3 something did not work.
             """,
         action: .plainService { invocation in
             var faults: [String] = []

@@ -26,10 +26,9 @@ struct DemoReport {
     /// How it stands, and what happened since the last call.
     mutating func status(_ scene: DemoScene) -> [String] {
         let posts = scene.posts
-        let pace = scene.isPresent ? "the present is reached" : "\(rounded(scene.daysPerSecond)) days a second"
         var parts = [
-            "\(clockText(scene.running))  \(day(scene.storeTime)) in the store, \(pace)",
-            "\(grouped(posts.sent)) posted (\(rounded(scene.postsPerSecond))/s), \(grouped(posts.accepted)) taken, "
+            "\(clockText(scene.running))  \(day(scene.storeTime)) in the store, \(scene.pace.words)",
+            "\(grouped(posts.sent)) posts (\(rounded(scene.postsPerSecond))/s), \(grouped(posts.accepted)) taken, "
                 + "\(grouped(posts.refused)) forgeries refused",
         ]
         if posts.comeAgain > 0 { parts.append("\(grouped(posts.comeAgain)) to come again") }
@@ -37,7 +36,8 @@ struct DemoReport {
         if let lag = scene.lag { parts.append("\(grouped(lag)) behind") }
         if let latency = scene.latency {
             parts.append(
-                "POST to output \(rounded(latency.half)) ms, 99 of 100 within \(rounded(latency.nearlyAll)) ms")
+                "POST to this report \(rounded(latency.half)) ms (median), 99 of 100 within \(rounded(latency.nearlyAll)) ms"
+            )
         }
         var lines = [parts.joined(separator: "; ")]
         if scene.subscriptions > 0 { lines.append("  \(Self.standing(scene))") }
@@ -54,7 +54,7 @@ struct DemoReport {
     static func summary(_ scene: DemoScene) -> [String] {
         let posts = scene.posts
         var lines = [
-            "ended after \(clockText(scene.running)): \(grouped(posts.sent)) notifications posted, "
+            "ended after \(clockText(scene.running)): \(grouped(posts.sent)) posts, "
                 + "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused",
             standing(scene),
         ]

@@ -23,17 +23,6 @@ struct DemoRun {
     let output: Output
 
     private static let dayMilliseconds: Int64 = 86_400_000
-    /// A year and what it takes to see one renewed; less than Kafka's topics keep.
-    private static let pastDays: Int64 = 390
-    /// In memory. Longer than anybody looks on, and within the life of the store's certificates.
-    private static let futureDays: Int64 = 3650 - pastDays
-    private static let daysPerSecond = 3.0
-    /// Some hundred subscriptions within the first half minute, and not more than a small machine signs and verifies.
-    private static let subscribersPerDay: Int64 = 10
-    /// Real customers mostly pay and stay; so many troubles as here are rare.
-    private static let livelier: [Story: Int] = [
-        .steady: 100, .graceRecovered: 60, .graceLost: 30, .retryRecovered: 60, .retryLost: 60, .refunded: 40,
-    ]
     /// Of the store's time: some ticks a second for each partition.
     private static let tickInterval: Duration = .seconds(6 * 3600)
     /// The default in production.
@@ -60,25 +49,27 @@ struct DemoRun {
             if isOnTerminal { troubles.add(line) } else { writeAll(line, to: 2) }
         }
         let health = Health()
+        let isOver = Latch()
         let service: Service
         do {
             let parts = try parts(
-                start: start, health: health, sink: sink, troubles: troubles,
+                start: start, isOver: isOver, health: health, sink: sink, troubles: troubles,
                 style: DemoView.Style(
                     size: { isOnTerminal ? TerminalCanvas.size(of: environment) : nil },
                     isColoured: TerminalCanvas.isColoured(in: environment), print: output.data,
-                    draw: { writeAll(Array($0.utf8), to: 1) }))
-            service = Service(parts, health: health, logger: Logger(level: .warning, format: .text, sink: sink))
+                    draw: { writeAll(Array($0.utf8), to: 1) }, isAbandoned: { isAbandoned(1) }))
+            // There is nothing to read anew, and nobody looks on any more.
+            let hangUp: @Sendable () -> Void = { isOver.open() }
+            service = Service(
+                parts, health: health, logger: Logger(level: .warning, format: .text, sink: sink),
+                reload: Signals.hangUpIsIgnored ? nil : hangUp)
         } catch {
             output.message("perennial demo: \(error)")
             return .gaveUp
         }
-        if let duration {
-            let end = Deadline(after: duration - start.duration(to: .now))
-            WorkerThread.start("demo-end") {
-                pause(for: end.remaining)
-                service.stop()
-            }
+        WorkerThread.start("demo-end") {
+            if let duration { isOver.wait(for: duration - start.duration(to: .now)) } else { isOver.wait() }
+            service.stop()
         }
         let code = service.run()
         if code != .done, isOnTerminal { for line in troubles.lines { output.message(line) } }
@@ -89,12 +80,13 @@ struct DemoRun {
 
     /// In the order in which they start. The view stops after all that it shows.
     private func parts(
-        start: ContinuousClock.Instant, health: Health, sink: @escaping @Sendable ([UInt8]) -> Void,
+        start: ContinuousClock.Instant, isOver: Latch, health: Health, sink: @escaping @Sendable ([UInt8]) -> Void,
         troubles: DemoTroubles, style: DemoView.Style
     ) throws -> [any ServicePart] {
         let logger = Logger(level: .warning, format: .text, sink: sink)
         let topics = DemoTopics(place, say: output.message)
-        let (store, clock, present) = try world(start)
+        let world = try DemoWorld(place, elapsed: { start.duration(to: .now) })
+        let (store, clock) = (world.store, world.clock)
         let metrics = Metrics()
         let board = DemoBoard()
         let identity = try Self.identity()
@@ -112,15 +104,12 @@ struct DemoRun {
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 topics.names(.production), partitions: Int(DemoTopics.partitions), listen: Self.anyPort, token: nil),
-            log: topics.log, stores: MemoryStores(),
-            // Who may use what is asked in the store's time, which the records are of.
-            time: ReadAPITime(now: { clock.now }, elapsed: { start.duration(to: .now) }), health: health,
-            metrics: metrics, logger: logger)
+            log: topics.log, stores: MemoryStores(), time: world.readAPITime, health: health, metrics: metrics,
+            logger: logger)
         let url: @Sendable () -> String? = { ingest.address.map { "https://\($0)/notifications" } }
         let subject = DemoView.Subject(
-            topics: topics, clock: clock, board: board, metrics: metrics, troubles: troubles, start: start,
-            present: present, ingest: url,
-            api: { api.address.map { "http://\($0)" } })
+            topics: topics, world: world, board: board, metrics: metrics, troubles: troubles, start: start,
+            isOver: isOver, ingest: url, api: { api.address.map { "http://\($0)" } })
         let view = ThreadPart("view") { stop in
             var view = try DemoView(subject, style)
             try view.run(until: stop)
@@ -131,36 +120,8 @@ struct DemoRun {
                 // Of Kafka; what lives in this process is there when it has started.
                 !health.readiness.reasons.contains { $0.condition == "kafka" || $0.condition == "topics" }
             }, url: url)
-        return [topics, view, worker, ticker] + api.parts + ingest.parts + [appStore]
-    }
-
-    /// The store, its time, and what that does not run beyond.
-    private func world(
-        _ start: ContinuousClock.Instant
-    ) throws -> (MakeBelieveStore, StoreClock, (@Sendable () -> Int64)?) {
-        let today = WallClock.milliseconds()
-        let begin = today - Self.pastDays * Self.dayMilliseconds
-        var present: (@Sendable () -> Int64)?
-        var days = Self.pastDays
-        if case .kafka = place { present = { WallClock.milliseconds() } } else { days += Self.futureDays }
-        let seed = UInt64.random(in: 0...UInt64(Int.max))
-        var simulation = Simulation.Configuration(
-            seed: seed, subscribers: Int(days * Self.subscribersPerDay), apps: MakeBelieveStore.apps, start: begin,
-            end: begin + days * Self.dayMilliseconds)
-        simulation.weights.merge(Self.livelier) { _, livelier in livelier }
-        var delivery = Delivery.Configuration(seed: seed)
-        delivery.duplicatesPerMille = 20
-        delivery.forgeriesPerMille = 20
-        let store: MakeBelieveStore
-        do throws(MakeBelieveStore.Fault) {
-            store = try MakeBelieveStore(simulation, delivery)
-        } catch {
-            throw DemoFault(description: error.words)
-        }
-        let clock = StoreClock(
-            start: begin, speed: Self.daysPerSecond * 86_400, latest: present ?? { .max },
-            elapsed: { start.duration(to: .now) })
-        return (store, clock, present)
+        let others: [any ServicePart] = [view, worker, ticker] + api.parts + ingest.parts + [appStore]
+        return [topics] + others.map { EarlierStop(part: $0, by: DemoTopics.stopShare) }
     }
 
     private static let apps = MakeBelieveStore.apps.map(\.contractApp)

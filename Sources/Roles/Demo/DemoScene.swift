@@ -6,10 +6,7 @@ struct DemoScene: Sendable {
     var running: Duration = .zero
     /// Of the store, in milliseconds since 1970.
     var storeTime: Int64 = 0
-    /// Days of the store that pass in a second.
-    var daysPerSecond = 0.0
-    /// The store's time has reached that of the wall, and goes on with it.
-    var isPresent = false
+    var pace = DemoWorld.Pace.running(daysPerSecond: 0)
     /// Where the log is: "in memory", or the broker and the prefix.
     var log = "in memory"
     var posts = DemoBoard.Posts()
@@ -18,7 +15,7 @@ struct DemoScene: Sendable {
     var ingest: String?
     /// Records that the worker has not dealt with; nil: not known yet.
     var lag: Int?
-    /// Milliseconds from the post to the committed output.
+    /// Milliseconds from the first post of a notification until the view has read what the worker has committed for it.
     var latency: (half: Double, nearlyAll: Double)?
     /// When the first entitlement could be read, from the start.
     var firstOutput: Duration?

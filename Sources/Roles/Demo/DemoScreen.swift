@@ -35,10 +35,9 @@ struct DemoScreen {
     }
 
     private func head(_ scene: DemoScene) -> [ScreenLine] {
-        let pace = scene.isPresent ? "the present is reached" : "\(rounded(scene.daysPerSecond)) days a second"
         return [
             ScreenLine(
-                "Perennial demo   \(day(scene.storeTime)) \(timeOfDay(scene.storeTime)) in the make-believe App Store, \(pace)",
+                "Perennial demo   \(day(scene.storeTime)) \(timeOfDay(scene.storeTime)) in the make-believe store, \(scene.pace.words)",
                 .title),
             ScreenLine("running for \(clockText(scene.running)), the log is \(scene.log); Ctrl-C ends it", .faint),
         ]
@@ -51,10 +50,13 @@ struct DemoScreen {
         if posts.wrong > 0 { answers += ", \(grouped(posts.wrong)) NOT AS THEY SHOULD BE" }
         let latency =
             scene.latency.map {
-                "\(rounded($0.half)) ms from POST to committed output, 99 of 100 within \(rounded($0.nearlyAll)) ms"
+                "\(rounded($0.half)) ms from POST to this view (median), 99 of 100 within \(rounded($0.nearlyAll)) ms"
             } ?? "nothing written yet"
         return [
-            row("App Store", "\(grouped(posts.sent)) notifications posted, \(rounded(scene.postsPerSecond)) a second"),
+            row(
+                "App Store",
+                "\(grouped(posts.sent)) posts, \(rounded(scene.postsPerSecond)) a second, repetitions and forgeries among them"
+            ),
             row("ingest", scene.ingest.map { "\(answers); \($0)" } ?? "starting"),
             row("entitlements", scene.lag.map { "\(grouped($0)) behind; \(latency)" } ?? latency),
             row("api", scene.questions.isEmpty ? "starting" : "ready"),

@@ -35,6 +35,9 @@ final class DemoTopics: ServicePart {
     private static let contactLimit: Duration = .seconds(5)
     /// A little more than the session of the worker's member.
     private static let groupLimit: Duration = .seconds(10)
+    private static let closeLimit: Duration = .seconds(2)
+    /// Of the time to stop: topics go last, and have to be gone, or told of, before the process is ended.
+    static let stopShare: Duration = .seconds(14)
 
     /// - Parameter say: told what is made and removed outside of the process.
     init(_ place: Place, say: @escaping @Sendable (String) -> Void) {
@@ -129,21 +132,29 @@ final class DemoTopics: ServicePart {
             }
             say("the topics \(prefix).* are made, and will be removed at the end")
         } catch {
-            // Whatever was made of them.
-            try? remove(with: properties, by: Deadline(after: Self.answerLimit))
+            removeWhatWasMade(with: properties)
             throw error
         }
     }
 
+    private func removeWhatWasMade(with properties: ClientProperties) {
+        do { try remove(with: properties, by: Deadline(after: Self.answerLimit)) } catch { say("\(error)") }
+    }
+
     private func remove(with properties: ClientProperties, by deadline: Deadline) throws {
-        try withAdmin(properties) { admin in
-            for (topic, fault) in try admin.delete(topics: planned.map(\.name), by: deadline) {
-                guard let fault, fault.code != .unknownTopicOrPartition else { continue }
-                throw DemoFault(
-                    description: "\(topic) is left behind (\(fault.words)): delete the topics \(prefix).* yourself")
+        let limit = Deadline(after: deadline.remaining - Self.closeLimit)
+        do {
+            try withAdmin(properties) { admin in
+                for (topic, fault) in try admin.delete(topics: planned.map(\.name), by: limit) {
+                    guard let fault, fault.code != .unknownTopicOrPartition else { continue }
+                    throw DemoFault(description: "\(topic): \(fault.words)")
+                }
+                say("the topics \(prefix).* are removed")
+                forget(names(.production).group(.entitlements), with: admin, by: limit)
             }
-            say("the topics \(prefix).* are removed")
-            forget(names(.production).group(.entitlements), with: admin, by: deadline)
+        } catch {
+            throw DemoFault(
+                description: "the topics \(prefix).* may be left behind (\(error)): delete them yourself")
         }
     }
 
@@ -163,7 +174,7 @@ final class DemoTopics: ServicePart {
 
     private func withAdmin(_ properties: ClientProperties, _ body: (Admin) throws -> Void) throws {
         let admin = try Admin(clientID: "perennial-demo", properties: properties)
-        defer { admin.close(by: Deadline(after: .seconds(2))) }
+        defer { admin.close(by: Deadline(after: Self.closeLimit)) }
         try body(admin)
     }
 }

@@ -12,13 +12,13 @@ struct DemoView {
     /// What it looks at.
     struct Subject: Sendable {
         let topics: DemoTopics
-        let clock: StoreClock
+        let world: DemoWorld
         let board: DemoBoard
         let metrics: Metrics
         let troubles: DemoTroubles
         let start: ContinuousClock.Instant
-        /// Beyond it the store's time does not run; nil: nothing holds it.
-        let present: (@Sendable () -> Int64)?
+        /// Opened when nobody reads any more what is shown.
+        let isOver: Latch
         let ingest: @Sendable () -> String?
         /// Of the read API.
         let api: @Sendable () -> String?
@@ -33,6 +33,8 @@ struct DemoView {
         let print: @Sendable (String) -> Void
         /// What a terminal is sent, as it is.
         let draw: @Sendable (String) -> Void
+        /// Nobody will ever read it.
+        let isAbandoned: @Sendable () -> Bool
     }
 
     private struct Sample {
@@ -49,8 +51,6 @@ struct DemoView {
     /// Rates are those of so long.
     private static let rateSpan: Duration = .seconds(5)
     private static let questionInterval: Duration = .milliseconds(300)
-    /// Within it time counts as that of the wall.
-    private static let presentMilliseconds: Int64 = 60_000
 
     private let subject: Subject
     private let style: Style
@@ -94,6 +94,7 @@ struct DemoView {
             }
             guard now >= nextShow else { continue }
             nextShow = now + Self.frameInterval
+            if style.isAbandoned() { subject.isOver.open() }
             let scene = scene(at: now)
             if isOnTerminal, let size = style.size() {
                 show(scene, size)
@@ -142,7 +143,7 @@ struct DemoView {
     private mutating func scene(at now: ContinuousClock.Instant) -> DemoScene {
         var scene = DemoScene()
         scene.running = subject.start.duration(to: now)
-        scene.storeTime = subject.clock.now
+        scene.storeTime = subject.world.clock.now
         scene.log = subject.topics.description
         scene.posts = subject.board.posts
         samples.append(Sample(at: now, sent: scene.posts.sent, storeTime: scene.storeTime))
@@ -150,9 +151,9 @@ struct DemoView {
         if let first = samples.first, first.at < now {
             let seconds = first.at.duration(to: now).fractionalSeconds
             scene.postsPerSecond = Double(scene.posts.sent - first.sent) / seconds
-            scene.daysPerSecond = Double(scene.storeTime - first.storeTime) / 86_400_000 / seconds
+            let days = Double(scene.storeTime - first.storeTime) / 86_400_000
+            scene.pace = subject.world.pace(at: scene.storeTime, daysPerSecond: days / seconds)
         }
-        if let present = subject.present { scene.isPresent = scene.storeTime > present() - Self.presentMilliseconds }
         scene.ingest = subject.ingest()
         scene.lag = MetricsReading(subject.metrics.exposition()).sum(of: "perennial_lag_records").map { Int($0) }
         scene.latency = subject.board.latency

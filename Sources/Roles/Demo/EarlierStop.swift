@@ -1,0 +1,16 @@
+// Time to stop, shared among parts.
+
+import Platform
+import Service
+
+/// A part that has to stop earlier than it is told, because what stops after it needs time, too.
+struct EarlierStop: ServicePart {
+    let part: any ServicePart
+    let by: Duration
+
+    var name: String { part.name }
+
+    func start(failed: @escaping @Sendable (any Error) -> Void) throws { try part.start(failed: failed) }
+
+    func stop(by deadline: Deadline) throws { try part.stop(by: Deadline(after: deadline.remaining - by)) }
+}

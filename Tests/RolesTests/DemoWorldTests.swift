@@ -1,0 +1,65 @@
+import Kafka
+import Platform
+import ReadAPI
+import Synchronization
+import Testing
+
+@testable import Roles
+
+/// The hand of a clock, which the test moves.
+private final class Hand: Sendable {
+    private let passed = Mutex(Duration.zero)
+
+    var elapsed: Duration { passed.withLock { $0 } }
+    func move(by duration: Duration) { passed.withLock { $0 += duration } }
+}
+
+@Suite struct `The world of the demo` {
+    private static let day: Int64 = 86_400_000
+    private let hand = Hand()
+
+    private func world(_ place: DemoTopics.Place = .memory) throws -> DemoWorld {
+        let hand = hand
+        return try DemoWorld(place, elapsed: { hand.elapsed })
+    }
+
+    /// Until there is nothing more to tell.
+    private func letItRun(_ world: DemoWorld) {
+        world.clock.expect(world.end)
+        hand.move(by: .seconds(3600))
+        world.clock.settle(world.end)
+        hand.move(by: .seconds(3600))
+    }
+
+    @Test func `stands still where its stories end: nobody would renew any more`() throws {
+        let world = try world()
+        #expect(world.end - world.clock.now == 3650 * Self.day)
+        letItRun(world)
+        #expect(world.clock.now == world.end)
+        #expect(world.pace(at: world.clock.now, daysPerSecond: 0) == .ended)
+        #expect(world.pace(at: world.end - 1, daysPerSecond: 2) == .running(daysPerSecond: 2))
+        var parcels = world.store.parcels
+        let first = parcels.next()
+        #expect(first.map { $0.at < world.end } == true)
+    }
+
+    @Test func `with a Kafka goes on with the time on the wall, and has stories for it`() throws {
+        let world = try world(.kafka(ClientProperties(bootstrapServers: "localhost:9092")))
+        letItRun(world)
+        let now = WallClock.milliseconds()
+        #expect(abs(world.clock.now - now) < 60_000)
+        #expect(world.pace(at: now, daysPerSecond: 0) == .present)
+        #expect(world.end - now > 29 * Self.day)
+    }
+
+    @Test func `has access judged by its own time, and copies aged by the time on the wall`() throws {
+        let world = try world()
+        let time = world.readAPITime
+        #expect(time.now() == world.clock.now)
+        #expect(WallClock.milliseconds() - time.now() > 389 * Self.day)
+        letItRun(world)
+        #expect(time.now() == world.end)
+        #expect(abs(time.wall() - WallClock.milliseconds()) < 60_000)
+        #expect(time.elapsed() == hand.elapsed)
+    }
+}
