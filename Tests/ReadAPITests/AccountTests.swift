@@ -181,9 +181,12 @@ import Testing
         // What the other does not give still counts.
         let more = expired.with("entitlements", #"["premium","export"]"#)
         #expect(advice(try rig(more, other)) == ["resubscribe 1 \(Self.manage)"])
-        // The one that lasts longer is the one to renew.
+        // What renews goes on giving it.
         let ending = other.with("autoRenew", "false")
-        #expect(advice(try rig(lasting("1", days: 3), ending)) == ["renew 2 \(Self.manage)"])
+        #expect(advice(try rig(lasting("1", days: 3), ending)) == [])
+        // The one that lasts longer is the one to renew.
+        #expect(
+            advice(try rig(lasting("1", days: 3).with("autoRenew", "false"), ending)) == ["renew 2 \(Self.manage)"])
         // Products that give nothing by name stand for themselves.
         #expect(advice(try rig(expired.with("entitlements", "[]"), other)) == ["resubscribe 1 \(Self.manage)"])
     }
