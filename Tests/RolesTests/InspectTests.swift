@@ -184,6 +184,13 @@ import WorkerTestKit
         #expect(before.contains("it has not begun: it begins 2026-10-10 09:30"))
     }
 
+    @Test func `tells in json since when its state has lasted`() throws {
+        try renew()
+        #expect(try report()["why"]?["stateSince"]?.integer == at(start))
+        #expect(try report(["--at", "2026-12-20"])["why"]?["stateSince"]?.integer == at("2026-12-10T10:30"))
+        #expect(try report(["--at", "2026-01-01"])["why"]?["stateSince"] == .null)
+    }
+
     @Test func `says what happens next if nothing more is told`() throws {
         try desk.wait(until: "2026-10-20")
         let next = try #require(try report()["next"]?.array)

@@ -101,32 +101,14 @@ extension AccountReport {
             report.member("environment", environment.rawValue)
             report.member("at", instant)
             report.name("entitlements")
-            report.object { names in
-                for grant in account.grants {
-                    names.name("\(grant.name)")
-                    names.object { answer in
-                        answer.member("access", grant.access)
-                        answer.member("accessUntil", orNull: grant.accessUntil)
-                        answer.member("originalTransactionId", "\(grant.originalTransactionId)")
-                        answer.member("bundleId", utf8: grant.bundleId?.bytes)
-                    }
-                }
-            }
+            account.writeGrants(to: &report)
             report.name("subscriptions")
             report.array { list in
                 for binding in bindings where binding.subscription != nil { list.json(binding.bytes) }
             }
             report.member("unreadable", bindings.count - subscriptions.count)
             report.name("advice")
-            report.array { list in
-                for advice in account.advice {
-                    list.object { item in
-                        item.member("kind", advice.kind.rawValue)
-                        item.member("originalTransactionId", "\(advice.originalTransactionId)")
-                        item.member("url", advice.kind.url)
-                    }
-                }
-            }
+            account.writeAdvice(to: &report)
             report.name("doublePayments")
             report.array { list in
                 for double in account.doublePayments {
