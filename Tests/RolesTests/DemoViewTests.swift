@@ -62,9 +62,9 @@ private var busy: DemoScene {
         scene.pace = .present
         #expect(text(scene, width: 80)[0].hasSuffix(", now at the present"))
         scene.pace = .ended
-        #expect(text(scene, width: 80)[0].hasSuffix(", the stories are told"))
+        #expect(text(scene, width: 80)[0].hasSuffix(", no stories are left"))
         var report = DemoReport()
-        #expect(report.status(scene)[0].contains("the stories are told"))
+        #expect(report.status(scene)[0].contains("no stories are left"))
     }
 
     @Test func `does not hide what should not be`() {

@@ -1,6 +1,7 @@
 import Kafka
 import Platform
 import ReadAPI
+import Service
 import Synchronization
 import Testing
 
@@ -61,5 +62,22 @@ private final class Hand: Sendable {
         #expect(time.now() == world.end)
         #expect(abs(time.wall() - WallClock.milliseconds()) < 60_000)
         #expect(time.elapsed() == hand.elapsed)
+    }
+}
+
+@Suite struct `A part that stops earlier` {
+    private final class Noted: ServicePart {
+        let name = "noted"
+        let allowed = Mutex<Duration?>(nil)
+        func start(failed: @escaping @Sendable (any Error) -> Void) {}
+        func stop(by deadline: Deadline) { allowed.withLock { $0 = deadline.remaining } }
+    }
+
+    @Test(arguments: [(60, 46), (14, 0), (5, 0)])
+    func `leaves its share to what stops after it`(_ whole: Int, _ left: Int) throws {
+        let part = Noted()
+        try EarlierStop(part: part, by: .seconds(14)).stop(by: Deadline(after: .seconds(whole)))
+        let allowed = try #require(part.allowed.withLock { $0 })
+        #expect(allowed <= .seconds(left) && allowed > .seconds(left - 30), "\(allowed)")
     }
 }

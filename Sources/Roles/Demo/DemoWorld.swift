@@ -81,7 +81,7 @@ struct DemoWorld: Sendable {
             switch self {
             case .running(let days): "\(rounded(days)) days a second"
             case .present: "now at the present"
-            case .ended: "the stories are told"
+            case .ended: "no stories are left"
             }
         }
     }
