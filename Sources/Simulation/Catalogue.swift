@@ -23,19 +23,26 @@ public struct SimulatedApp: Sendable {
 
     /// What the `apps` file of an installation would say of it: three entitlements, which are steps of one another.
     public var contractApp: Contract.App {
-        let all = products.all
-        let subscriptions = all.filter { $0.kind == .autoRenewable }
-        let entitlements = [
-            ("basic", subscriptions + [products.pass, products.lifetime]),
-            ("plus", subscriptions.filter { $0.level >= 2 } + [products.lifetime]),
-            ("premium", subscriptions.filter { $0.level >= 3 }),
-        ]
-        return Contract.App(
+        Contract.App(
             bundleId: bundleId, appAppleId: appAppleId,
             entitlements: entitlements.map { Contract.App.Entitlement(name: $0, productIds: $1.map(\.id)) },
             periods: Contract.Period("P\(Products.passDays)D").map {
                 [Contract.App.ProductPeriod(productId: products.pass.id, period: $0)]
             } ?? [])
+    }
+
+    private var entitlements: [(String, [Product])] {
+        let subscriptions = products.all.filter { $0.kind == .autoRenewable }
+        return [
+            ("basic", subscriptions + [products.pass, products.lifetime]),
+            ("plus", subscriptions.filter { $0.level >= 2 } + [products.lifetime]),
+            ("premium", subscriptions.filter { $0.level >= 3 }),
+        ]
+    }
+
+    /// What a product is for.
+    func names(of productId: String) -> [String] {
+        entitlements.filter { $0.1.contains { $0.id == productId } }.map(\.0)
     }
 }
 

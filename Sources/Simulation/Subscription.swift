@@ -31,6 +31,11 @@ final class Subscription {
         var autoRenew: Bool?
         var plan: Plan?
         var commitmentPeriod: Int?
+        var offer: Offer?
+        var price: Int64 = 0
+        /// As last told, and the end of the period then.
+        var renewal: RenewalInfo?
+        var due: Int64 = 0
     }
 
     /// A first purchase at `now`.
@@ -70,6 +75,7 @@ final class Subscription {
             original: id, product: product, nextProduct: product, renewalDate: now, renewalPrice: 0, recentStart: now)
         words = Words(productId: product.id)
         current.price = price(of: product, plan: .upfront, offer: offer) * Int64(quantity)
+        sayPrice()
     }
 
     // MARK: Periods
@@ -216,6 +222,19 @@ final class Subscription {
         words.productId = current.product.id
         words.plan = current.plan
         words.commitmentPeriod = current.commitment?.period
+        sayPrice()
+    }
+
+    private func sayPrice() {
+        words.offer = current.offer
+        words.price = current.price
+    }
+
+    /// What its renewal info says has been told.
+    func sayRenewal() {
+        words.autoRenew = renewal.isOn
+        words.renewal = renewal
+        words.due = due
     }
 
     func say(_ state: String?, _ reason: String? = nil) {
@@ -254,12 +273,21 @@ final class Subscription {
         if transaction.expiresDate ?? .max > time { give(from: time, until: transaction.expiresDate, .reinstated) }
     }
 
-    var truth: SubscriptionTruth {
-        SubscriptionTruth(
+    func truth(at end: Int64) -> SubscriptionTruth {
+        let (app, renewal, pace) = (customer.app, words.renewal, customer.pace)
+        let isRetrying = renewal?.isRetrying == true && renewal?.isOn == true
+        let isUnpaid = isRetrying && ["active", "grace", "billing_retry"].contains(words.state)
+        return SubscriptionTruth(
             originalTransactionId: String(current.original),
             environment: customer.pace == .production ? .production : .sandbox, bundleId: customer.app.bundleId,
             isFamilyShared: customer.isFamilyMember, appAccountToken: accountToken?.description, intervals: intervals,
             state: words.state, reason: words.reason, productId: words.productId, autoRenew: words.autoRenew,
-            billingPlan: words.plan?.rawValue, commitmentPeriod: words.commitmentPeriod)
+            billingPlan: words.plan?.rawValue, commitmentPeriod: words.commitmentPeriod,
+            entitlements: app.names(of: words.productId), offer: words.offer, price: words.price,
+            renewsAt: renewal?.isOn == true ? renewal?.renewalDate : nil,
+            renewalPrice: renewal?.isOn == true ? renewal?.renewalPrice : nil,
+            graceUntil: isRetrying ? renewal?.graceUntil.flatMap { $0 > end ? $0 : nil } : nil,
+            retry: isUnpaid && pace == .production
+                ? words.due...words.due + pace.retryWindow(isCommitment: words.plan == .monthly) : nil)
     }
 }

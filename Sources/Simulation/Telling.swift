@@ -145,12 +145,12 @@ final class Telling {
             .data(
                 transaction ?? subscription.current, subscription.renewal, status: status, requestReason: requestReason)
         )
-        subscription.words.autoRenew = subscription.renewal.isOn
+        subscription.sayRenewal()
         return signed
     }
 
     /// The truth so far.
     var truth: SubscriberTruth {
-        SubscriberTruth(deeds: deeds, subscriptions: subscriptions.map(\.truth), end: end)
+        SubscriberTruth(deeds: deeds, subscriptions: subscriptions.map { $0.truth(at: end) }, end: end)
     }
 }

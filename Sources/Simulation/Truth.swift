@@ -67,6 +67,17 @@ public struct SubscriptionTruth: Sendable {
     public let autoRenew: Bool?
     public let billingPlan: String?
     public let commitmentPeriod: Int?
+    /// What the product is for.
+    public let entitlements: [String]
+    /// Of the current period.
+    let offer: Offer?
+    let price: Int64
+    /// As last told; nil while renewal is off.
+    let renewsAt: Int64?
+    let renewalPrice: Int64?
+    /// While a payment fails: the end of its grace, and from its failure until Apple stops trying.
+    let graceUntil: Int64?
+    let retry: ClosedRange<Int64>?
 
     public func hasAccess(at time: Int64) -> Bool {
         intervals.contains { $0.from <= time && time < ($0.until ?? .max) }
@@ -80,8 +91,8 @@ public struct SubscriptionTruth: Sendable {
 /// - `access`: one for each interval: `originalTransactionId`, `productId`, `transactionId`, `from`, `until` or null, `rule`
 ///   (see `AccessInterval.Rule`), and `revokedAt` when the purchase was refunded.
 /// - `final`: one for each subscription: `originalTransactionId`, `environment`, `bundleId`, `ownership`, `appAccountToken`,
-///   `productId`, `state`, `reason`, `access`, `autoRenew`, `billingPlan`, `commitmentPeriod`, and `asOf`, the end of the
-///   simulation.
+///   `productId`, `entitlements`, `state`, `reason`, `access`, `autoRenew`, `billingPlan`, `commitmentPeriod`, `offer`,
+///   `price`, `renewsAt`, `renewalPrice`, `graceUntil`, `retry`, and `asOf`, the end of the simulation.
 ///
 /// Only what was told until the end counts: a failed payment of which no notification was sent is in no line but `did`. While
 /// renewal is on and no failure was told, a worker grants its leeway beyond the last `until`; the truth does not.
@@ -148,8 +159,44 @@ extension SubscriptionTruth {
             json.member("billingPlan", billingPlan)
             json.name("commitmentPeriod")
             if let commitmentPeriod { json.integer(commitmentPeriod) } else { json.null() }
+            json.name("entitlements")
+            json.array { json in for name in entitlements { json.string(name) } }
+            json.name("offer")
+            if let offer { offer.writeTruth(to: &json) } else { json.null() }
+            json.member("price", price)
+            for (name, value) in [("renewsAt", renewsAt), ("renewalPrice", renewalPrice), ("graceUntil", graceUntil)] {
+                json.name(name)
+                if let value { json.integer(value) } else { json.null() }
+            }
+            json.name("retry")
+            if let retry { Self.write(retry, to: &json) } else { json.null() }
             json.member("asOf", end)
         }
         return json.bytes
+    }
+
+    private static func write(_ retry: ClosedRange<Int64>, to json: inout JSONWriter) {
+        json.object { json in
+            json.member("since", retry.lowerBound)
+            json.member("until", retry.upperBound)
+        }
+    }
+}
+
+extension Offer {
+    /// In the words of the public records.
+    fileprivate func writeTruth(to json: inout JSONWriter) {
+        let type =
+            switch kind {
+            case .introductory: "introductory"
+            case .promotional: "promotional"
+            case .code: "code"
+            case .winBack: "win_back"
+            }
+        json.object { json in
+            json.member("type", type)
+            json.member("identifier", identifier)
+            json.member("discount", discount.rawValue)
+        }
     }
 }

@@ -323,6 +323,10 @@ private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
             try Telling.events((d(0), subscribed), (d(29), failed), (d(29) + hour, recovered), (d(31), nil)) == [
                 "started 0d", "recovered 29d1h",
             ])
+        let next = told("DID_RENEW", at: d(60), period(3), renewal(1, at: d(90)))
+        #expect(
+            try Telling.events((d(0), subscribed), (d(29), failed), (d(29) + hour, recovered), (d(60), next)).last
+                == "renewed 60d", "a recovery is told once, and not in place of what follows")
         let monthFailed = told(
             "DID_FAIL_TO_RENEW", at: d(119), month(4), committed(1, at: d(120), "'isInBillingRetryPeriod':true"))
         let monthPaid = told("DID_RENEW", "BILLING_RECOVERY", at: d(119) + hour, month(5), committed(1, at: d(150)))
@@ -366,5 +370,15 @@ private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
     @Test func `bind an account when the purchase was made, however late it is fetched`() throws {
         let fetched = told("X", at: d(700), period(1, signed: d(700), "'appAccountToken':'A1'"))
         #expect(try Telling.events((d(700), fetched)) == ["started 0d", "expired 30d", "account_bound 0d"])
+    }
+
+    @Test func `tell what the customer has changed since Apple last spoke of it, though a word between was silent`()
+        throws
+    {
+        let silent = told("DID_RENEW", at: d(30), period(2))
+        let off = told(
+            "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", at: d(40), period(2), renewal(0, at: d(60)))
+        let events = try Telling.events((d(0), subscribed), (d(30), silent), (d(40), off))
+        #expect(events == ["started 0d", "renewed 30d", "renewal_turned_off 40d"])
     }
 }

@@ -69,3 +69,53 @@ import Testing
         #expect(first == nil, "the day of this number")
     }
 }
+
+@Suite struct `Answers` {
+    /// Day 5 of a month that began on day 0, by these members of the payloads.
+    private func answer(_ transaction: [String], _ info: [String]) throws -> Entitlement {
+        let row = bought("1", d(0), d(30), transaction.joined(separator: ","))
+        return try timeline(told("X", at: d(4), row, renewal(1, at: d(30), info.joined(separator: ",")))).entitlement(
+            at: d(5))
+    }
+
+    /// Without the member, and with it.
+    private static let ofTransaction: [([String], String)] = [
+        ([], "'subscriptionGroupIdentifier':'g'"), ([], "'appAccountToken':'t'"), ([], "'revocationDate':\(d(4))"),
+        (["'revocationDate':\(d(4))"], "'revocationType':'FAMILY_REVOKE'"), ([], "'isUpgraded':true"),
+        ([], "'offerType':2"), (["'offerType':2"], "'offerIdentifier':'o'"),
+        (["'offerType':2"], "'offerDiscountType':'FREE_TRIAL'"), ([], "'price':1"), ([], "'currency':'EUR'"),
+        ([], "'billingPlanType':'MONTHLY'"), ([], "'bundleId':'other'"), ([], "'productId':'other'"),
+        ([], "'type':'Consumable'"), ([], "'inAppOwnershipType':'FAMILY_SHARED'"), ([], "'expiresDate':\(d(31))"),
+        (["'billingPlanType':'MONTHLY'"], "'commitmentInfo':{'billingPeriodNumber':3}"),
+        (["'billingPlanType':'MONTHLY'"], "'commitmentInfo':{'totalBillingPeriods':11}"),
+        (["'billingPlanType':'MONTHLY'"], "'commitmentInfo':{'commitmentExpiresDate':\(d(360))}"),
+        (["'billingPlanType':'MONTHLY'"], "'commitmentInfo':{'commitmentPrice':9}"),
+    ]
+    private static let failing = "'isInBillingRetryPeriod':true"
+    private static let month = ["'billingPlanType':'MONTHLY'", "'commitmentInfo':{'billingPeriodNumber':3}"]
+    private static let ofInfo: [([String], [String], [String])] = [
+        ([], [], ["'autoRenewProductId':'p'"]), ([], [], ["'expirationIntent':3"]), ([], [], [failing]),
+        ([], [failing], [failing, "'gracePeriodExpiresDate':\(d(40))"]), ([], [], ["'priceIncreaseStatus':0"]),
+        ([], [], ["'renewalPrice':4"]), ([], [], ["'appAccountToken':'u'"]),
+        ([], [], ["'renewalBillingPlanType':'MONTHLY'"]),
+        (month, [], ["'commitmentInfo':{'commitmentAutoRenewStatus':0}"]),
+        (
+            month, ["'commitmentInfo':{'commitmentAutoRenewStatus':1}"],
+            ["'commitmentInfo':{'commitmentAutoRenewStatus':1,'commitmentAutoRenewProductId':'q'}"]
+        ),
+        (
+            month, ["'commitmentInfo':{'commitmentAutoRenewStatus':1}"],
+            ["'commitmentInfo':{'commitmentAutoRenewStatus':1,'commitmentRenewalBillingPlanType':'BILLED_UPFRONT'}"]
+        ),
+    ]
+
+    @Test func `are answered by every member of a payload that they speak of`() throws {
+        for (others, member) in Self.ofTransaction {
+            #expect(try answer(others, []) != answer(others + [member], []), "\(member) of a transaction is not read")
+        }
+        for (transaction, without, with) in Self.ofInfo {
+            #expect(
+                try answer(transaction, without) != answer(transaction, with), "\(with) of a renewal info is not read")
+        }
+    }
+}

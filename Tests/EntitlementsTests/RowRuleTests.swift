@@ -29,6 +29,23 @@ import Testing
         }
     }
 
+    @Test func `are chosen though they are revoked or upgraded away from (E.2 3)`() throws {
+        let long = told("SUBSCRIBED", at: d(0), bought("1", d(0), d(60)), renewal(1, at: d(60)))
+        let refunded = told("REFUND", at: d(35), bought("2", d(30), d(60), "'revocationDate':\(d(35))"))
+        #expect(try timeline(long, refunded).words(at: d(40)) == "revoked refund since 35d")
+        let upgraded = told("X", at: d(35), bought("2", d(30), d(60), "'isUpgraded':true"))
+        #expect(try timeline(long, upgraded).words(at: d(40)) == "superseded since 35d")
+    }
+
+    @Test func `are in the order of their dates, whatever their ids (E.2 4)`() throws {
+        let known = try timeline(
+            told("SUBSCRIBED", at: d(0), bought("900", d(0), d(30))),
+            told("DID_RENEW", at: d(30), bought("1000", d(30), d(60))),
+            told("DID_RENEW", at: d(60), bought("99", d(60), d(90))))
+        #expect(known.words(at: d(45)) == "active until 90d" && known.words(at: d(75)) == "active until 90d")
+        #expect(known.words(at: d(90)) == "expired unknown since 90d")
+    }
+
     @Test(arguments: [
         "'transactionId':'1'", "'purchaseDate':5",
         "'transactionId':'1','purchaseDate':5,'type':'Auto-Renewable Subscription'",

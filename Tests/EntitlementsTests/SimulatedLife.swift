@@ -87,15 +87,15 @@ struct SimulatedLife {
             let until = next?.at ?? end
             var answers = Answers(known, rules)
             for instant in instants(from: word.at, until: until)
-            where answers.access(at: instant, truth) != truth.hasAccess(at: instant) {
+            where !answers.areRight(at: instant, truth) {
                 if let next, instant >= next.at - Self.onTheWay {
                     var later = known
                     later.merge(next.facts)
                     var soon = Answers(later, rules)
-                    if soon.access(at: instant, truth) == truth.hasAccess(at: instant) { continue }
+                    if soon.areRight(at: instant, truth) { continue }
                 }
                 return
-                    "\(seed): access at \(instant) is not \(truth.hasAccess(at: instant)), after \(place + 1) words of "
+                    "\(seed): at \(instant) it is not \(truth.states(at: instant)), after \(place + 1) words of "
                     + "\(truth.originalTransactionId): \(truth.intervals)"
             }
         }
@@ -120,9 +120,11 @@ struct SimulatedLife {
             self.rules = rules
         }
 
-        mutating func access(at instant: Int64, _ truth: SubscriptionTruth) -> Bool {
+        /// Access and state.
+        mutating func areRight(at instant: Int64, _ truth: SubscriptionTruth) -> Bool {
             let timeline = truth.hasAccess(at: instant) ? withLeeway : exact
-            return timeline?.entitlement(at: instant).access ?? false
+            guard let answer = timeline?.entitlement(at: instant) else { return !truth.hasAccess(at: instant) }
+            return answer.access == truth.hasAccess(at: instant) && truth.states(at: instant).contains(answer.state)
         }
     }
 
@@ -163,6 +165,20 @@ struct SimulatedLife {
             }
         }
         return runs
+    }
+}
+
+extension SubscriptionTruth {
+    /// Those that the story allows then.
+    fileprivate func states(at instant: Int64) -> [Entitlement.State] {
+        switch intervals.last(where: { $0.from <= instant && instant < $0.until ?? .max })?.rule {
+        case .paid, .trial, .extension, .leeway, .pass: [.active]
+        case .grace: [.grace]
+        case .owned: [.owned]
+        // Of a subscription, or of what is bought once.
+        case .family, .reinstated: [.active, .owned]
+        case nil: [.billingRetry, .expired, .revoked]
+        }
     }
 }
 

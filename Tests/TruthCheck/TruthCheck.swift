@@ -98,6 +98,7 @@ public struct TruthCheck: Sendable {
             }
             wrong += Self.differences(of: record, from: subscription.final).map { "\(id): \($0)" }
             wrong += accessFaults(of: record, subscription).map { "\(id): \($0)" }
+            wrong += spanFaults(of: record, subscription).map { "\(id): \($0)" }
         }
         return wrong + accountFaults(accounts, entitlements)
     }
@@ -123,7 +124,11 @@ public struct TruthCheck: Sendable {
     }
 
     private static func differences(of record: JSONValue, from truth: JSONValue) -> [String] {
-        var members = ["bundleId", "ownership", "appAccountToken", "productId", "autoRenew", "billingPlan"]
+        var members = [
+            "bundleId", "ownership", "appAccountToken", "productId", "autoRenew", "billingPlan", "entitlements",
+            "offer",
+            "price", "renewsAt", "renewalPrice", "graceUntil", "retry",
+        ]
         // Of what was moved elsewhere nobody knows.
         if truth["state"] != .null { members += ["state", "reason"] }
         var pairs = members.map { ($0, truth[$0] ?? .null, record[$0] ?? .null) }
@@ -144,7 +149,7 @@ public struct TruthCheck: Sendable {
         }
         // Unbroken from now on.
         var reached: Int64? = end
-        if let last = subscription.intervals.last, !last.contains(end), isInLeeway(record, subscription, last.until) {
+        if let last = subscription.intervals.last, !last.contains(end), isInLeeway(subscription, last.until) {
             reached = last.until
         } else {
             guard subscription.intervals.contains(where: { $0.contains(end) }) else { return ["access is too much"] }
@@ -152,16 +157,20 @@ public struct TruthCheck: Sendable {
                 reached = next.until
             }
         }
-        let allowed = [reached, isExpectingRenewal(record) ? reached.map { $0 + leeway } : reached]
-        return allowed.contains(until) ? [] : ["access ends at \(until ?? -1) and not at \(reached ?? -1)"]
+        let expected = reached.map { isExpectingRenewal(subscription) ? $0 + leeway : $0 }
+        return until == expected ? [] : ["access ends at \(until ?? -1) and not at \(expected ?? -1)"]
     }
 
-    private func isInLeeway(_ record: JSONValue, _ subscription: Subscription, _ until: Int64?) -> Bool {
-        isExpectingRenewal(record) && until.map { $0 <= end && end < $0 + leeway } ?? false
+    private func isInLeeway(_ subscription: Subscription, _ until: Int64?) -> Bool {
+        isExpectingRenewal(subscription) && until.map { $0 <= end && end < $0 + leeway } ?? false
     }
 
-    private func isExpectingRenewal(_ record: JSONValue) -> Bool {
-        record["state"] == .string("active") && record["autoRenew"] == .bool(true)
+    /// Only who is to be renewed, of whom no failure is known, is given leeway.
+    private func isExpectingRenewal(_ subscription: Subscription) -> Bool {
+        // Of an earlier failure only the recovery may come later.
+        let isFailing = subscription.deeds.last?.event == "payment_failed"
+        return !isFailing && subscription.final["state"] == .string("active")
+            && subscription.final["autoRenew"] == .bool(true)
     }
 
     private func accountFaults(_ accounts: [String: JSONValue], _ entitlements: [String: JSONValue]) -> [String] {
