@@ -56,7 +56,36 @@ extension PlainRules {
             "pendingBillingPlan": pending("commitmentRenewalBillingPlanType", "renewalBillingPlanType", plan),
             "graceUntil": isGraceTold ? integer(granted) : .null, "retry": retry, "billingPlan": text(plan),
             "price": integer(row.members["price"]?.integer), "introOfferUsed": .bool(introOfferUsed),
+            "offer": offer(of: row), "commitment": self.commitment(of: row, r),
+            "priceConsent": text(r?.integer("priceIncreaseStatus").flatMap { [0: "waiting", 1: "settled"][$0] }),
+            // Chance makes fewer rows and runs than the limits.
+            "runsTruncated": .bool(false),
         ]
+    }
+
+    private func offer(of row: Row) -> JSONValue {
+        guard let type = row.members["offerType"]?.integer else { return .null }
+        let word = [1: "introductory", 2: "promotional", 3: "code", 4: "win_back"][type] ?? "\(type)"
+        return object([
+            ("type", text(word)), ("identifier", text(row.members["offerIdentifier"]?.string)),
+            ("discount", text(row.members["offerDiscountType"]?.string)),
+        ])
+    }
+
+    private func commitment(of row: Row, _ r: Info?) -> JSONValue {
+        guard row.isCommitment, let info = row.members["commitmentInfo"], info.object != nil else { return .null }
+        let renews = r?.members["commitmentInfo"]?["commitmentAutoRenewStatus"]?.integer
+        return object([
+            ("period", integer(info["billingPeriodNumber"]?.integer)),
+            ("of", integer(info["totalBillingPeriods"]?.integer)),
+            ("endsAt", integer(info["commitmentExpiresDate"]?.integer)),
+            ("price", integer(info["commitmentPrice"]?.integer)),
+            ("renews", renews.flatMap { [0: false, 1: true][$0] }.map(JSONValue.bool) ?? .null),
+        ])
+    }
+
+    private func object(_ members: [(String, JSONValue)]) -> JSONValue {
+        .object(JSONObject(members.map { JSONObject.Member(name: $0.0, value: $0.1) }))
     }
 
     private func endOfAccess(_ row: Row) -> Int64? { [end(of: row), row.revoked].compactMap { $0 }.min() }

@@ -1,5 +1,6 @@
 // The exact rules (E.16) once more: word by word from the records, for any instant anew, without regard to time and memory.
-// Limits are left out. It knows nothing of the module but the hash of a payload, and how a period is added to a date.
+// Limits are left out. What it takes from the module, and therefore cannot judge: the hash of a payload, which transactions
+// are rows at all, and how a period is added to a date.
 
 import Contract
 import JSON
