@@ -44,8 +44,8 @@ final class TestServer: Sendable {
     func refused(_ cause: String) -> Double? {
         metric(#"perennial_http_refused_total{server="test",cause="\#(cause)"}"#)
     }
-    func waitUntilRefused(_ cause: String) async throws {
-        try await waitUntil("one request is refused as \(cause)") { refused(cause) == 1 }
+    func waitUntilRefused(_ cause: String, times: Double = 1) async throws {
+        try await waitUntil("\(times) requests are refused as \(cause)") { refused(cause) == times }
     }
     func waitUntilConnections(_ count: Double) async throws {
         try await waitUntil("there are \(count) connections") {
