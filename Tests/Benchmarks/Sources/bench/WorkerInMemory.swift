@@ -123,7 +123,8 @@ struct DomainWork: ~Copyable {
     /// Reads a renewal and what is known, and writes everything that follows.
     mutating func renewal() throws -> Made {
         notifications.make(0, of: 0)
-        try json.read(notifications.value.span)
+        let value = notifications.value
+        try json.read(value.span)
         let reading = NotificationReading(json)
         guard var state = SubscriptionState(known) else { throw NotInTime("a state", limit: .zero) }
         state.facts.merge(reading.facts)
