@@ -7,7 +7,7 @@ extension Account {
     public func writeGrants(to writer: inout JSONWriter) {
         writer.object { names in
             for grant in grants {
-                names.name("\(grant.name)")
+                names.name(text: "\(grant.name)")
                 names.object { answer in
                     answer.member("access", grant.access)
                     answer.member("accessUntil", orNull: grant.accessUntil)

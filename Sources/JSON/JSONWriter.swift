@@ -5,7 +5,8 @@ public struct JSONWriter {
     private enum Container { case array, object }
 
     public private(set) var bytes: [UInt8] = []
-    private var containers: [Container] = []
+    /// The innermost that is open. Those around it are in the calls that write them: no array has to be made.
+    private var innermost: Container?
     private var needsComma = false
     private var hasName = false
 
@@ -15,19 +16,38 @@ public struct JSONWriter {
     }
 
     public mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows {
-        try container(.object, "{", "}", body)
+        try container(.object, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
     }
 
     public mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows {
-        try container(.array, "[", "]", body)
+        try container(.array, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 
-    /// The name of the member whose value is written next.
-    public mutating func name(_ name: String) {
-        precondition(containers.last == .object && !hasName, "a name stands in an object, before its value")
-        comma()
+    /// The name of the member whose value is written next. In it nothing is to be escaped: half of all that is written are names,
+    /// and to look for it in each of them again takes long.
+    public mutating func name(_ name: StaticString) {
+        let name = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        assert(!Self.needsEscape(name), "such a name is written as a text")
+        beginName()
+        // Room is made once for all of it.
+        bytes.append(addingCapacity: name.count + 3) { bytes in
+            bytes.append(UInt8(ascii: "\""))
+            for byte in name { bytes.append(byte) }
+            bytes.append(UInt8(ascii: "\""))
+            bytes.append(UInt8(ascii: ":"))
+        }
+    }
+
+    /// The same of one that is not known before.
+    public mutating func name(text name: String) {
+        beginName()
         quote(name)
         bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func beginName() {
+        precondition(innermost == .object && !hasName, "a name stands in an object, before its value")
+        comma()
         needsComma = false
         hasName = true
     }
@@ -60,42 +80,42 @@ public struct JSONWriter {
                 digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
                 rest /= 10
             } while rest > 0
-            bytes.append(contentsOf: digits[first...])
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
         }
     }
 
-    public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
-    public mutating func null() { raw("null") }
+    public mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
+    public mutating func null() { word("null") }
 
-    public mutating func member(_ name: String, _ value: String?) {
+    public mutating func member(_ name: StaticString, _ value: String?) {
         self.name(name)
         if let value { string(value) } else { null() }
     }
 
-    @inlinable public mutating func member(_ name: String, _ value: some BinaryInteger) {
+    @inlinable public mutating func member(_ name: StaticString, _ value: some BinaryInteger) {
         self.name(name)
         integer(value)
     }
 
-    public mutating func member(_ name: String, _ value: Bool) {
+    public mutating func member(_ name: StaticString, _ value: Bool) {
         self.name(name)
         bool(value)
     }
 
     /// nil is null.
-    @inlinable public mutating func member(_ name: String, orNull value: (some BinaryInteger)?) {
+    @inlinable public mutating func member(_ name: StaticString, orNull value: (some BinaryInteger)?) {
         self.name(name)
         if let value { integer(value) } else { null() }
     }
 
     /// nil is null.
-    public mutating func member(_ name: String, orNull value: Bool?) {
+    public mutating func member(_ name: StaticString, orNull value: Bool?) {
         self.name(name)
         if let value { bool(value) } else { null() }
     }
 
     /// nil is null.
-    public mutating func member(_ name: String, utf8 value: [UInt8]?) {
+    public mutating func member(_ name: StaticString, utf8 value: [UInt8]?) {
         self.name(name)
         if let value { string(utf8: value) } else { null() }
     }
@@ -107,7 +127,7 @@ public struct JSONWriter {
     }
 
     /// The same as a member; nil is null.
-    public mutating func member(_ name: String, json value: [UInt8]?) {
+    public mutating func member(_ name: StaticString, json value: [UInt8]?) {
         self.name(name)
         if let value { json(value) } else { null() }
     }
@@ -118,13 +138,15 @@ public struct JSONWriter {
         case .null: null()
         case .bool(let value): bool(value)
         case .integer(let value): integer(value)
-        case .number(let text): raw(text)
+        case .number(let text):
+            beginValue()
+            bytes.append(contentsOf: text.utf8)
         case .string(let value): string(value)
         case .array(let elements): array { for element in elements { $0.value(element) } }
         case .object(let object):
             self.object {
                 for member in object.members {
-                    $0.name(member.name)
+                    $0.name(text: member.name)
                     $0.value(member.value)
                 }
             }
@@ -132,27 +154,28 @@ public struct JSONWriter {
     }
 
     private mutating func container(
-        _ kind: Container, _ opening: String, _ closing: String, _ body: (inout JSONWriter) throws -> Void
+        _ kind: Container, _ opening: UInt8, _ closing: UInt8, _ body: (inout JSONWriter) throws -> Void
     ) rethrows {
         beginValue()
-        bytes.append(contentsOf: opening.utf8)
-        containers.append(kind)
+        bytes.append(opening)
+        let outer = innermost
+        innermost = kind
         needsComma = false
         try body(&self)
         precondition(!hasName, "a name without a value")
-        containers.removeLast()
-        bytes.append(contentsOf: closing.utf8)
+        innermost = outer
+        bytes.append(closing)
         needsComma = true
     }
 
-    private mutating func raw(_ text: String) {
+    private mutating func word(_ word: StaticString) {
         beginValue()
-        bytes.append(contentsOf: text.utf8)
+        bytes.append(contentsOf: UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     private mutating func beginValue() {
-        precondition(containers.last != .object || hasName, "a value in an object needs a name")
-        precondition(!containers.isEmpty || bytes.isEmpty, "a document is one value")
+        precondition(innermost != .object || hasName, "a value in an object needs a name")
+        precondition(innermost != nil || bytes.isEmpty, "a document is one value")
         comma()
         needsComma = true
         hasName = false

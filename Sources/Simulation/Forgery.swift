@@ -205,7 +205,7 @@ public final class Forger: Sendable {
         case .twoContents:
             let name = notification.notificationType == "TEST" || notification.transaction != nil ? "summary" : "data"
             changes.extraMembers = { json in
-                json.name(name)
+                json.name(text: name)
                 json.object { $0.member("bundleId", notification.bundleId) }
             }
         default: break

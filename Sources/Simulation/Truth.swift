@@ -165,7 +165,7 @@ extension SubscriptionTruth {
             if let offer { offer.writeTruth(to: &json) } else { json.null() }
             json.member("price", price)
             for (name, value) in [("renewsAt", renewsAt), ("renewalPrice", renewalPrice), ("graceUntil", graceUntil)] {
-                json.name(name)
+                json.name(text: name)
                 if let value { json.integer(value) } else { json.null() }
             }
             json.name("retry")

@@ -91,7 +91,7 @@ private func record(of told: JSONValue, at: Int64, _ rows: inout [String: [JSONO
         writer.name("status")
         writer.value(told["status"] ?? .null)
         for (name, part) in [("transaction", row), ("renewalInfo", info)] {
-            writer.name(name)
+            writer.name(text: name)
             let dated = part.map { JSONObject($0 + [member("signedDate", .integer(at))]) }
             writer.value(dated.map(JSONValue.object) ?? .null)
         }

@@ -34,6 +34,15 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
             text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")
     }
 
+    @Test func `escapes a name that was not known before`() {
+        let written = text {
+            $0.object {
+                $0.name(text: "a\"b"); $0.null()
+            }
+        }
+        #expect(written == #"{"a\"b":null}"#)
+    }
+
     /// Texts are looked through eight bytes at a time.
     @Test func `finds what is to be escaped at every place, as text and as bytes`() {
         for length in 1...20 {

@@ -155,7 +155,7 @@ private let renewal = #"{"originalTransactionId":"1","environment":"Production",
         var writer = JSONWriter()
         writer.object { changed in
             for member in object.members {
-                changed.name(member.name)
+                changed.name(text: member.name)
                 if member.name == name { changed.json(bytes(json)) } else { changed.value(member.value) }
             }
         }

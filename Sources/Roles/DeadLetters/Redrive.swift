@@ -119,7 +119,10 @@ struct Redrive {
             line.member("hold", tally.hold)
             line.name("refused")
             line.object { refused in
-                for (reason, count) in tally.refused.sorted(by: { $0.key < $1.key }) { refused.member(reason, count) }
+                for (reason, count) in tally.refused.sorted(by: { $0.key < $1.key }) {
+                    refused.name(text: reason)
+                    refused.integer(count)
+                }
             }
         }
         return String(decoding: writer.bytes, as: UTF8.self)

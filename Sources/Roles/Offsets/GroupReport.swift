@@ -158,8 +158,8 @@ extension PartitionStanding {
 
 extension JSONWriter {
     /// nil is null.
-    fileprivate mutating func optional(_ name: String, _ value: Int64?) {
-        if let value { member(name, value) } else { member(name, nil as String?) }
+    fileprivate mutating func optional(_ name: StaticString, _ value: Int64?) {
+        member(name, orNull: value)
     }
 
     fileprivate mutating func add(_ lag: Lag?) {

@@ -68,13 +68,16 @@ struct MakeBelieveStore: Sendable {
                     json.name("entitlements")
                     json.object { json in
                         for entitlement in app.entitlements {
-                            json.name(entitlement.name)
+                            json.name(text: entitlement.name)
                             json.array { for product in entitlement.productIds { $0.string(product) } }
                         }
                     }
                     json.name("periods")
                     json.object { json in
-                        for period in app.periods { json.member(period.productId, period.period.text) }
+                        for period in app.periods {
+                            json.name(text: period.productId)
+                            json.string(period.period.text)
+                        }
                     }
                 }
             }
