@@ -6,9 +6,18 @@ public enum SHA256 {
     /// 32 bytes.
     public static func digest(_ bytes: Span<UInt8>) -> [UInt8] { Prefix(bytes).digest() }
 
+    /// The first 8 bytes as a number, the first one highest: for what only has to differ.
+    public static func beginning(of bytes: Span<UInt8>) -> UInt64 {
+        let state = Prefix(bytes).state
+        return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
+            withUnsafePointer(to: state) { perennial_sha256_end($0, digest.baseAddress) }
+            return UInt64(bigEndian: digest.load(as: UInt64.self))
+        }
+    }
+
     /// The hash of bytes that many texts begin with: they are hashed once. A value; it costs what a copy of 112 bytes costs.
     public struct Prefix: Sendable {
-        private var state: perennial_sha256
+        fileprivate var state: perennial_sha256
 
         public init(_ bytes: Span<UInt8>) {
             state = perennial_sha256()

@@ -9,12 +9,15 @@ struct ByteWriter {
 
     /// Seven bits a byte, the lowest first; the highest bit says that more follow.
     mutating func unsigned(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
+        // Room is made once for all of them.
+        bytes.append(addingCapacity: 10) { bytes in
+            var rest = value
+            while rest >= 0x80 {
+                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+                rest >>= 7
+            }
+            bytes.append(UInt8(rest))
         }
-        bytes.append(UInt8(rest))
     }
 
     /// Numbers near zero are short, also those below it.
@@ -31,6 +34,8 @@ struct ByteWriter {
         unsigned(UInt64(text.bytes.count))
         bytes += text.bytes
     }
+
+    mutating func append(_ other: ByteWriter) { bytes += other.bytes }
 }
 
 /// Reads what `ByteWriter` wrote. Whatever the bytes are it answers nil rather than trap, and never takes more memory than

@@ -44,18 +44,13 @@ public struct EntitlementRecord: Sendable {
     public var asOf: Int64
     /// nil when time alone changed it.
     public var cause: Cause?
-    /// Every member of the answer, the object not closed yet.
-    private let members: [UInt8]
+    /// An object with every member of the answer.
+    private let json: [UInt8]
 
     public init(
         originalTransactionId: Text, environment: Contract.Environment, entitlement: Entitlement, sequence: Int64,
         asOf: Int64, cause: Cause?
     ) {
-        self.originalTransactionId = originalTransactionId
-        self.entitlement = entitlement
-        self.sequence = sequence
-        self.asOf = asOf
-        self.cause = cause
         var json = JSONWriter(capacity: Self.usualBytes + entitlement.runs.count * 48)
         json.object { json in
             json.member("v", RecordType.entitlement.version)
@@ -63,35 +58,45 @@ public struct EntitlementRecord: Sendable {
             json.member("environment", environment.nameOfApple)
             entitlement.write(to: &json)
         }
-        members = json.bytes.dropLast()
+        self.originalTransactionId = originalTransactionId
+        self.entitlement = entitlement
+        self.sequence = sequence
+        self.asOf = asOf
+        self.cause = cause
+        self.json = json.bytes
     }
 
     /// Without runs and texts of unusual length.
     private static let usualBytes = 1_100
 
     /// What two values have in common that differ in nothing but the way there: the first 8 bytes of the SHA-256 of their answers.
-    public var answer: UInt64 { SHA256.digest(members.span).prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+    /// Without the bracket that closes them.
+    public var answer: UInt64 { SHA256.beginning(of: json.span.extracting(droppingLast: 1)) }
 
     /// Of `accounts`: an account's view of a subscription tells no cause.
-    public var accountValue: [UInt8] { withWay { $0.append(UInt8(ascii: "}")) } }
+    public var accountValue: [UInt8] { withWay { _ in } }
 
     /// Of `entitlements`: the same with its cause as the last member.
     public var value: [UInt8] {
-        var json = JSONWriter(capacity: 256)
-        if let cause { cause.write(to: &json) } else { json.null() }
-        return withWay { bytes in
-            bytes.append(contentsOf: ",\"cause\":".utf8)
-            bytes.append(contentsOf: json.bytes)
-            bytes.append(UInt8(ascii: "}"))
+        withWay { way in
+            way.name("cause")
+            if let cause { cause.write(to: &way) } else { way.null() }
         }
     }
 
-    private func withWay(_ end: (inout [UInt8]) -> Void) -> [UInt8] {
+    private func withWay(_ writeMore: (inout JSONWriter) -> Void) -> [UInt8] {
+        var way = JSONWriter(capacity: 320)
+        way.object { way in
+            way.member("sequence", sequence)
+            way.member("asOf", asOf)
+            writeMore(&way)
+        }
+        // The members go on where those of the answer end: with a comma in the place of the bracket.
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(members.count + 320)
-        bytes.append(contentsOf: members)
-        bytes.append(contentsOf: ",\"sequence\":\(sequence),\"asOf\":\(asOf)".utf8)
-        end(&bytes)
+        bytes.reserveCapacity(json.count + way.bytes.count)
+        bytes.append(contentsOf: json[..<(json.count - 1)])
+        bytes.append(UInt8(ascii: ","))
+        bytes.append(contentsOf: way.bytes[1...])
         return bytes
     }
 }

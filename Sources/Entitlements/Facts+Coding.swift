@@ -25,6 +25,12 @@ extension Facts {
     }
 
     public var encoded: [UInt8] {
+        var writer = ByteWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    func write(to head: inout ByteWriter) {
         var texts = TextTable()
         var body = ByteWriter(capacity: 256 + purchases.count * 48 + renewalInfos.count * 48)
         body.unsigned(UInt64(purchases.count))
@@ -39,7 +45,6 @@ extension Facts {
             info.write(to: &body, after: date, &texts)
             date = info.version.signedDate
         }
-        var head = ByteWriter()
         head.byte(Self.codingVersion)
         var flags: Flags = introOfferUsed ? .introOfferUsed : []
         if let forgottenPurchase {
@@ -59,7 +64,7 @@ extension Facts {
         }
         head.unsigned(UInt64(texts.texts.count))
         for text in texts.texts { head.text(text) }
-        return head.bytes + body.bytes
+        head.append(body)
     }
 
     /// nil for bytes of another version and for those that no facts have.
@@ -90,13 +95,14 @@ extension Facts {
         }
         guard let textCount = reader.count() else { return nil }
         var texts: [Text] = []
+        // Bytes that are none of ours may claim any count, here and below.
+        texts.reserveCapacity(min(textCount, TextTable.fewTexts))
         for _ in 0..<textCount {
             guard let text = reader.text() else { return nil }
             texts.append(text)
         }
         guard let purchaseCount = reader.count() else { return nil }
         var purchases: [PurchaseFacts] = []
-        // Bytes that are none of ours may claim any count.
         purchases.reserveCapacity(min(purchaseCount, Facts.limitPurchases))
         for _ in 0..<purchaseCount {
             guard let purchase = PurchaseFacts(&reader, after: purchases.last, texts) else { return nil }

@@ -56,8 +56,7 @@ extension Version {
         _ record: borrowing JSONDocument, _ payload: JSONDocument.Value, notificationSigned: Int64?
     ) {
         guard let date = record.integer("signedDate", of: payload) ?? notificationSigned else { return nil }
-        let digest = SHA256.digest(record.raw(payload))
-        self.init(signedDate: date, hash: digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+        self.init(signedDate: date, hash: SHA256.beginning(of: record.raw(payload)))
     }
 }
 
@@ -143,7 +142,7 @@ extension JSONDocument {
         guard let token = text("appAccountToken", of: object), !token.bytes.isEmpty,
             !token.bytes.contains(UInt8(ascii: "|"))
         else { return nil }
-        return token.lowercased
+        return token.bytes.contains(where: Text.isUpperCase) ? token.lowercased : token
     }
 
     borrowing func object(_ name: StaticString, of object: Value) -> Value? {
@@ -156,6 +155,10 @@ extension JSONDocument {
 extension Text {
     /// Of ASCII, which UUIDs are written in.
     fileprivate var lowercased: Text {
-        Text(bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 })
+        Text(bytes.map { Self.isUpperCase($0) ? $0 | 0x20 : $0 })
+    }
+
+    fileprivate static func isUpperCase(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
     }
 }

@@ -138,7 +138,7 @@ extension Array {
     func firstPlace(where isBehind: (Element) -> Bool) -> Int {
         var low = 0
         var high = count
-        if let last, !isBehind(last) { return count }
+        if high > 0, !isBehind(self[high - 1]) { return high }
         while low < high {
             let middle = (low + high) / 2
             if isBehind(self[middle]) { high = middle } else { low = middle + 1 }

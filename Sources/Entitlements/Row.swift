@@ -9,6 +9,8 @@ struct Row: Sendable {
     }
 
     let facts: PurchaseFacts
+    /// Of the purchase: here once more, as rows are searched by it.
+    let start: Int64
     let term: Term
     /// Those that speak of this row and of no newer one, from the oldest to the newest.
     var infos: [RenewalInfo] = []
@@ -18,16 +20,15 @@ struct Row: Sendable {
     var since: Int64 = 0
 
     var transaction: Transaction { facts.transaction }
-    var start: Int64 { facts.transaction.purchaseDate }
 
     init(_ facts: PurchaseFacts, _ rules: EntitlementRules) {
         self.facts = facts
-        let transaction = facts.transaction
-        if let expires = transaction.expiresDate, !transaction.terms.isOneTime {
-            term = .period(until: expires, isCommitment: transaction.terms.billingPlan == .monthly)
+        start = facts.transaction.purchaseDate
+        if let expires = facts.transaction.expiresDate, !facts.transaction.terms.isOneTime {
+            term = .period(until: expires, isCommitment: facts.transaction.terms.billingPlan == .monthly)
         } else {
-            let period = rules.product(of: transaction).period
-            term = .oneTime(until: period.map { adding($0, to: transaction.purchaseDate) })
+            let period = rules.product(of: facts.transaction).period
+            term = .oneTime(until: period.map { adding($0, to: facts.transaction.purchaseDate) })
         }
     }
 
@@ -103,7 +104,12 @@ struct Row: Sendable {
     }
 
     /// What was had of it: a revoked one ends early.
-    var endOrRevocation: Int64? { [end, transaction.revocationDate].compactMap { $0 }.min() }
+    var endOrRevocation: Int64? {
+        guard let revocation = facts.transaction.revocationDate else { return end }
+        return end.map { min($0, revocation) } ?? revocation
+    }
+
+    var isRefunded: Bool { facts.transaction.revocationDate != nil && !facts.transaction.isUpgraded }
 
     var isRevokedByFamily: Bool {
         transaction.revocationType == .familyRevoke || transaction.revocationType == .assignmentRevoke

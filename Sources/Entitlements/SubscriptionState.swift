@@ -13,11 +13,12 @@ public struct SubscriptionState: Sendable, Equatable {
     public init() {}
 
     public var bytes: [UInt8] {
-        var writer = ByteWriter(capacity: 128)
+        var writer = ByteWriter(capacity: 512 + facts.purchases.count * 48 + facts.renewalInfos.count * 48)
         writer.signed(sequence)
         writer.byte(told == nil ? 0 : 1)
         if let told { told.write(to: &writer) }
-        return writer.bytes + facts.encoded
+        facts.write(to: &writer)
+        return writer.bytes
     }
 
     /// nil for bytes that no state has.

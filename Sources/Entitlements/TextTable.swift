@@ -3,11 +3,13 @@
 /// Collects texts; its numbers are 1 and up, 0 is none.
 struct TextTable {
     /// Few texts are compared with each other: that is faster than to hash them. A subscription has about eight.
-    private static let fewTexts = 16
+    static let fewTexts = 16
 
     private(set) var texts: [Text] = []
     /// Of the texts beyond the few.
     private var numbers: [Text: UInt64] = [:]
+
+    init() { texts.reserveCapacity(Self.fewTexts) }
 
     mutating func number(_ text: Text?) -> UInt64 {
         guard let text else { return 0 }

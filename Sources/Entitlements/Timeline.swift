@@ -69,12 +69,12 @@ public struct Timeline: Sendable {
         var since = rows[0].start
         var latest: Int64? = since
         for place in rows.indices {
-            let row = rows[place]
-            if let end = latest, row.start > end {
-                since = row.start
-                latest = row.endOrRevocation
+            let end = rows[place].endOrRevocation
+            if let before = latest, rows[place].start > before {
+                since = rows[place].start
+                latest = end
             } else {
-                latest = laterEnd(latest, row.endOrRevocation)
+                latest = laterEnd(latest, end)
             }
             rows[place].since = since
         }
@@ -82,16 +82,15 @@ public struct Timeline: Sendable {
 
     private static func runs(of rows: [Row]) -> [Run] {
         var runs: [Run] = []
-        for row in rows {
+        for place in rows.indices {
             // A refund makes as if it was never bought; an upgrade refunds only what was not used.
-            let isRefunded = row.transaction.revocationDate != nil
-            if isRefunded && !row.transaction.isUpgraded { continue }
-            let end = row.endOrRevocation
-            if let end, end <= row.start { continue }
-            if let last = runs.last, last.end.map({ row.start <= $0 }) ?? true {
+            if rows[place].isRefunded { continue }
+            let (start, end) = (rows[place].start, rows[place].endOrRevocation)
+            if let end, end <= start { continue }
+            if let last = runs.last, last.end.map({ start <= $0 }) ?? true {
                 runs[runs.count - 1].end = laterEnd(last.end, end)
             } else {
-                runs.append(Run(start: row.start, end: end))
+                runs.append(Run(start: start, end: end))
             }
         }
         return runs
@@ -148,9 +147,11 @@ public struct Timeline: Sendable {
     /// Between two of these nothing can change: every rule compares the time with one of them.
     private func nextBoundary(after instant: Int64) -> Int64? {
         let place = place(at: instant)
-        let row = rows[place]
-        let next = rows[place...].lazy.map(\.start).first { $0 > instant }
-        return (boundaries(of: row) + [next].compactMap { $0 }).filter { $0 > instant }.min()
+        var next = rows[place...].first { $0.start > instant }?.start
+        for boundary in boundaries(of: rows[place]) where boundary > instant {
+            next = next.map { min($0, boundary) } ?? boundary
+        }
+        return next
     }
 
     /// Of one row, while it is the one that counts: in no order.

@@ -92,14 +92,10 @@ final class Terms: Sendable, Hashable {
         self.currency = currency
         self.billingPlan = billingPlan
         isOneTime = type.map(Text.oneTimeTypes.contains) ?? false
-        var bytes = 0
-        for text in [
-            type, bundleId, productId, subscriptionGroup, appAccountToken, ownership, revocationType, currency,
-            billingPlan,
-        ] {
-            bytes += text?.bytes.count ?? 0
-        }
-        textBytes = bytes
+        func count(_ text: Text?) -> Int { text?.bytes.count ?? 0 }
+        textBytes =
+            count(type) + count(bundleId) + count(productId) + count(subscriptionGroup) + count(appAccountToken)
+            + count(ownership) + count(revocationType) + count(currency) + count(billingPlan)
     }
 
     static func == (left: Terms, right: Terms) -> Bool {
@@ -186,12 +182,12 @@ public final class PurchaseFacts: Sendable, Hashable {
         _ transaction: Transaction, version: Version, firstSigned: Int64, firstUpgraded: Int64?, expiry: Expiry?,
         leastWeight: Int = 0
     ) {
+        weight = max(leastWeight, Self.weight(of: transaction))
         self.version = version
         self.transaction = transaction
         self.firstSigned = firstSigned
         self.firstUpgraded = firstUpgraded
         self.expiry = expiry
-        weight = max(leastWeight, Self.weight(of: transaction))
     }
 
     static func weight(of transaction: Transaction) -> Int {

@@ -60,9 +60,14 @@ extension TransactionId: Comparable {
     }
 
     private static func digits(_ number: UInt64) -> Int {
-        var rest = number / 10
+        var rest = number
         var count = 1
-        while rest > 0 {
+        // Apple's ids have 15 digits and more, and every row is compared.
+        while rest >= 10_000 {
+            rest /= 10_000
+            count += 4
+        }
+        while rest >= 10 {
             rest /= 10
             count += 1
         }

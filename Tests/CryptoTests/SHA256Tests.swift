@@ -16,6 +16,10 @@ import Testing
         #expect(hexadecimal(digest(text)) == expected)
     }
 
+    @Test func `begins with the eight bytes that are a number, too`() {
+        #expect(SHA256.beginning(of: Array("abc".utf8).span) == 0xba78_16bf_8f01_cfea)
+    }
+
     @Test func `goes on from a prefix as often as wanted, wherever that ends`() {
         let whole = (0..<200).map { UInt8($0) }
         let expected = digest(whole)
