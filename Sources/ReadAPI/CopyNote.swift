@@ -1,6 +1,7 @@
 // How far a store is, written with every change of it.
 
 internal import Log
+internal import Store
 
 /// Positions of one partition of the followed topics.
 struct CopyNote: Equatable, Sendable {
@@ -35,35 +36,27 @@ struct CopyNote: Equatable, Sendable {
 
     var encoded: [UInt8] {
         var bytes = [Self.version]
-        func put(_ value: some FixedWidthInteger) {
-            withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
-        }
-        put(partitions)
+        bytes.append(littleEndian: partitions)
         for place in places {
-            put(place.next?.value ?? -1)
-            put(place.currentAt)
-            put(place.clock ?? .min)
+            bytes.append(littleEndian: place.next?.value ?? -1)
+            bytes.append(littleEndian: place.currentAt)
+            bytes.append(littleEndian: place.clock ?? .min)
         }
         return bytes
     }
 
     /// nil: written by a build that this one does not know, or by nobody.
     init?(decoding bytes: [UInt8]) {
-        var rest = bytes[...]
-        func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
-            let size = MemoryLayout<Value>.size
-            guard rest.count >= size else { return nil }
-            defer { rest = rest.dropFirst(size) }
-            return Value(littleEndian: rest.withUnsafeBytes { $0.loadUnaligned(as: Value.self) })
-        }
-        guard take(UInt8.self) == Self.version, let partitions = take(Int32.self) else { return nil }
+        var note = NoteReader(bytes)
+        guard note.take(UInt8.self) == Self.version, let partitions = note.take(Int32.self) else { return nil }
         self.init(partitions: partitions, begunAt: 0)
         for index in places.indices {
-            guard let next = take(Int64.self), let currentAt = take(Int64.self), let clock = take(Int64.self)
+            guard let next = note.take(Int64.self), let currentAt = note.take(Int64.self),
+                let clock = note.take(Int64.self)
             else { return nil }
             places[index] = Place(
                 next: next < 0 ? nil : NextOffset(next), currentAt: currentAt, clock: clock == .min ? nil : clock)
         }
-        guard rest.isEmpty else { return nil }
+        guard note.isAtEnd else { return nil }
     }
 }

@@ -1,6 +1,7 @@
 // Where in the log the state of a partition stands: kept in the store with every write, and in the changelog with every commit.
 
 internal import Log
+internal import Store
 
 /// How far a partition has been dealt with.
 struct Note: Equatable {
@@ -26,35 +27,28 @@ struct Note: Equatable {
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [Self.version, format]
-        func put<Value: FixedWidthInteger>(_ value: Value) {
-            withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
-        }
-        put(epoch)
-        put(clock)
-        put(emitted)
-        put(changelog.value)
-        put(writtenAt)
-        put(UInt16(positions.count))
+        bytes.append(littleEndian: epoch)
+        bytes.append(littleEndian: clock)
+        bytes.append(littleEndian: emitted)
+        bytes.append(littleEndian: changelog.value)
+        bytes.append(littleEndian: writtenAt)
+        bytes.append(littleEndian: UInt16(positions.count))
         for (topic, next) in positions.sorted(by: { $0.key < $1.key }) {
-            put(UInt16(topic.utf8.count))
+            bytes.append(littleEndian: UInt16(topic.utf8.count))
             bytes.append(contentsOf: topic.utf8)
-            put(next.value)
+            bytes.append(littleEndian: next.value)
         }
         return bytes
     }
 
     /// nil: written by a build that this one does not know, or by nobody.
     init?(decoding bytes: [UInt8]) {
-        var rest = bytes[...]
-        func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
-            let size = MemoryLayout<Value>.size
-            guard rest.count >= size else { return nil }
-            defer { rest = rest.dropFirst(size) }
-            return Value(littleEndian: rest.withUnsafeBytes { $0.loadUnaligned(as: Value.self) })
-        }
-        guard take(UInt8.self) == Self.version, let format = take(UInt8.self), let epoch = take(UInt32.self),
-            let clock = take(Int64.self), let emitted = take(UInt32.self), let changelog = take(Int64.self),
-            let writtenAt = take(Int64.self), let count = take(UInt16.self)
+        var note = NoteReader(bytes)
+        guard note.take(UInt8.self) == Self.version, let format = note.take(UInt8.self),
+            let epoch = note.take(UInt32.self),
+            let clock = note.take(Int64.self), let emitted = note.take(UInt32.self),
+            let changelog = note.take(Int64.self),
+            let writtenAt = note.take(Int64.self), let count = note.take(UInt16.self)
         else { return nil }
         self.init(format: format)
         self.epoch = epoch
@@ -63,13 +57,12 @@ struct Note: Equatable {
         self.changelog = NextOffset(changelog)
         self.writtenAt = writtenAt
         for _ in 0..<count {
-            guard let length = take(UInt16.self).map(Int.init), rest.count >= length else { return nil }
-            let topic = String(decoding: rest.prefix(length), as: UTF8.self)
-            rest = rest.dropFirst(length)
-            guard let next = take(Int64.self) else { return nil }
-            positions[topic] = NextOffset(next)
+            guard let length = note.take(UInt16.self), let topic = note.take(count: Int(length)),
+                let next = note.take(Int64.self)
+            else { return nil }
+            positions[String(decoding: topic, as: UTF8.self)] = NextOffset(next)
         }
-        guard rest.isEmpty else { return nil }
+        guard note.isAtEnd else { return nil }
     }
 }
 

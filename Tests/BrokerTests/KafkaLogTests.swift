@@ -309,7 +309,7 @@ extension RealBroker {
                 let shapes = try log.topics([name, "\(name)-2", "\(name)-3"], by: deadline)
                 #expect(
                     shapes == [
-                        name: TopicShape(partitions: 3, isCompacted: true),
+                        name: TopicShape(partitions: 3, isCompacted: true, deletionsKept: .seconds(86_400)),
                         "\(name)-2": TopicShape(partitions: 1, isCompacted: false),
                     ])
             }
