@@ -62,8 +62,12 @@ extension Timeline {
     public struct Basis: Sendable, Equatable {
         public let rule: Rule
         public let purchase: Purchase
+        /// The one that begins after it.
+        public let next: Purchase?
         /// What counts of the renewal; nil when nothing does.
         public let renewalInfo: RenewalInfo?
+        /// It was told of a later purchase's period. The state function takes it for this one's all the same.
+        public let isInfoOfLater: Bool
         /// The word of an `EXPIRED` of this purchase.
         public let expiry: PurchaseFacts.Expiry?
         /// Without further word it renews, and access goes on for the leeway.
@@ -81,7 +85,8 @@ extension Timeline {
 
     /// Why the answer at an instant is what it is.
     public func basis(at instant: Int64) -> Basis {
-        let row = rows[place(at: instant)]
+        let place = place(at: instant)
+        let row = rows[place]
         let info = info(of: row)
         let rule = rule(of: row, info, at: instant)
         let isToldByInfo: Bool
@@ -91,7 +96,10 @@ extension Timeline {
         default: isToldByInfo = false
         }
         return Basis(
-            rule: rule, purchase: Purchase(row), renewalInfo: info, expiry: row.facts.expiry,
+            rule: rule, purchase: Purchase(row), next: place + 1 < rows.count ? Purchase(rows[place + 1]) : nil,
+            renewalInfo: info,
+            isInfoOfLater: info.flatMap { Self.owner(of: $0, among: rows) }.map { $0 > place } ?? false,
+            expiry: row.facts.expiry,
             expectsRenewal: info.map(row.expectsRenewal) ?? false, isLastPeriod: info.map(row.isLastPeriod) ?? false,
             stateSince: stateSince(at: instant),
             decidedBy: isToldByInfo ? info?.version ?? row.facts.version : row.facts.version)

@@ -55,7 +55,7 @@ public struct Timeline: Sendable {
 
     /// The newest row that an info speaks of: of rows that begin when it says that something renews, or later, it does not.
     /// Without them few are looked at, however many there are.
-    private static func owner(of info: RenewalInfo, among rows: [Row]) -> Int? {
+    static func owner(of info: RenewalInfo, among rows: [Row]) -> Int? {
         var (low, high) = (0, rows.count)
         while let renewalDate = info.renewalDate, low < high {
             let middle = low + (high - low) / 2

@@ -1,5 +1,6 @@
 // What a request asks for: its path and its query.
 
+internal import Contract
 internal import Entitlements
 internal import HTTP
 
@@ -66,7 +67,7 @@ enum Question: Equatable {
             let (published, scope) = try Self.dates(query ?? "")
             self = .content(id: id, published: published, scope: scope)
         case .account:
-            guard let bytes = percentDecoded(subject), let token = Self.uuid(bytes) else {
+            guard let bytes = percentDecoded(subject), let token = AppAccountToken.canonical(bytes) else {
                 throw .invalid(parameter: Self.appAccountToken)
             }
             self = .account(token: token)
@@ -79,25 +80,6 @@ enum Question: Equatable {
             String(validating: id, as: UTF8.self) != nil
         else { throw .invalid(parameter: originalTransactionId) }
         return id
-    }
-
-    /// 8-4-4-4-12 hexadecimal digits, as Apple has them in any case; lower case is what the records are keyed by.
-    private static func uuid(_ bytes: [UInt8]) -> String? {
-        guard bytes.count == 36 else { return nil }
-        var lower: [UInt8] = []
-        lower.reserveCapacity(36)
-        for (index, byte) in bytes.enumerated() {
-            switch byte {
-            case UInt8(ascii: "-"):
-                guard [8, 13, 18, 23].contains(index) else { return nil }
-                lower.append(byte)
-            case _ where [8, 13, 18, 23].contains(index): return nil
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): lower.append(byte)
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): lower.append(byte | 0x20)
-            default: return nil
-            }
-        }
-        return String(decoding: lower, as: UTF8.self)
     }
 
     // MARK: The query

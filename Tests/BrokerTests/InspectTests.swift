@@ -97,9 +97,9 @@ extension RealBroker {
             let premium = (account["entitlements"] as? [String: Any])?["premium"] as? [String: Any]
             #expect(premium?["access"] as? Bool == true)
             #expect(premium?["accessUntil"] as? Int64 == end + 3_600_000)
-            let nobody = try await inspect(["account", "nobody"])
+            let nobody = try await inspect(["account", "7e5d0c1a-0001-4000-8000-000000000099"])
             #expect(nobody.code == 1)
-            #expect(nobody.standardError.contains("the account nobody owns nothing"))
+            #expect(nobody.standardError.contains("the account 7e5d0c1a-0001-4000-8000-000000000099 owns nothing"))
             let sandbox = try await inspect(["subscription", Self.id, "--environment", "sandbox"])
             #expect(sandbox.code == 1)
             #expect(sandbox.standardError.contains("If it is of production: --environment production"))

@@ -41,6 +41,19 @@ import Testing
         #expect(ended.basis(at: d(31)).expiry?.subtype == "VOLUNTARY")
     }
 
+    @Test func `knows the purchase that follows, and whether the renewal info is of a later one`() throws {
+        let off = try timeline(
+            told("SUBSCRIBED", at: d(0), period(1), renewal(1, at: d(30))),
+            told("DID_RENEW", at: d(30), period(2)),
+            told("DID_CHANGE_RENEWAL_STATUS", at: d(40), period(2), renewal(0, at: d(60))))
+        #expect(off.basis(at: d(1)).next?.start == d(30) && off.basis(at: d(1)).isInfoOfLater)
+        #expect(off.basis(at: d(50)).next == nil && !off.basis(at: d(50)).isInfoOfLater)
+        let before = try timeline(
+            told("DID_FAIL_TO_RENEW", at: d(30), period(1), failing(d(30), grace: d(36))),
+            told("DID_RENEW", at: d(33), bought("2", d(33), d(60))))
+        #expect(before.basis(at: d(31)).next?.start == d(33) && !before.basis(at: d(31)).isInfoOfLater)
+    }
+
     @Test func `knows what was had of each purchase`() throws {
         let purchases = try timeline(
             told("SUBSCRIBED", at: d(0), period(1)),

@@ -47,12 +47,13 @@ import WorkerTestKit
     }
 
     @Test func `that owns nothing is told with the place that was looked into`() throws {
-        let answer = try desk.inspect(["account", "nobody"])
+        let nobody = "7e5d0c1a-0001-4000-8000-000000000099"
+        let answer = try desk.inspect(["account", nobody])
         #expect(answer.code == .no)
         #expect(
             answer.messages == [
-                "perennial inspect: the account nobody owns nothing: looked into partition "
-                    + "\(InspectDesk.partition(of: "nobody")) of appstore.production.accounts. If it is of sandbox: "
+                "perennial inspect: the account \(nobody) owns nothing: looked into partition "
+                    + "\(InspectDesk.partition(of: nobody)) of appstore.production.accounts. If it is of sandbox: "
                     + "--environment sandbox"
             ])
     }

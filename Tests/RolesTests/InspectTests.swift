@@ -23,12 +23,23 @@ import WorkerTestKit
         (["inspect", "subscription", long], "ID has 129 bytes"), (["inspect", "account", long], "TOKEN has 129 bytes"),
         (["inspect", "subscription", "20 00"], "no blanks"), (["inspect", "subscription", "2\u{1b}[2J"], "no blanks"),
         (["inspect", "subscription", "2é"], "no blanks"),
-        (["inspect", "account", "a|b"], "it is a UUID, without \"|\""),
+        (["inspect", "account", "a|b"], "\"a|b\" is no appAccountToken: that is a UUID, like 7e5d0c1a-"),
+        (["inspect", "account", "7e5d0c1a-0001-4000-8000-00000000000g"], "is no appAccountToken"),
+        (["inspect", "account", "2000000000000001"], "Then: perennial inspect subscription 2000000000000001"),
+        (
+            ["inspect", "subscription", "1", "--content", "2026-01-01", "2026-02-01"],
+            "\"2026-02-01\" is one word too many; commas, without blanks, separate what --content takes: DATE[,...]"
+        ),
+        (
+            ["inspect", "subscription", "1", "--content", "1771000000000"],
+            "2h or 7d (ago), not \"1771000000000\"; milliseconds are for the api"
+        ),
+        (["inspect", "subscription", "1", "--content", "2026-01-01, 2026-02-01"], "write dates without blanks"),
         (["inspect", "subscription", "1", "--format", "xml"], "--format must be text or json, not \"xml\""),
         (["inspect", "subscription", "1", "--at", "noon"], "--at takes 2026-11-20"),
         (["inspect", "subscription", "1", "--content", "2026-01-01,,2026-02-01"], "--content takes 2026-11-20"),
         (["inspect", "subscription", "1", "--content", ""], "--content takes 2026-11-20"),
-        (["inspect", "account", "a", "--content", "2026-01-01"], "--content belongs to subscription"),
+        (["inspect", "account", InspectDesk.token, "--content", "2026-01-01"], "--content belongs to subscription"),
         (["inspect", "subscription", "1"], "kafka.bootstrap.servers is not set"),
     ])
     func `is answered with what is right and exit code 2`(arguments: [String], words: String) {
@@ -89,6 +100,16 @@ import WorkerTestKit
                     + "\(InspectDesk.partition(of: "2000000000000099")) of appstore.production.notifications and "
                     + "appstore.production.entitlements. If it is of sandbox: --environment sandbox"
             ])
+    }
+
+    @Test func `that nobody knows and that has the form of an appAccountToken is told where to look`() throws {
+        try desk.work()
+        let answer = try desk.inspect(["subscription", InspectDesk.token.uppercased()])
+        #expect(answer.code == .no)
+        #expect(
+            answer.messages.last?.contains(
+                "looks like an appAccountToken: perennial inspect account \(InspectDesk.token)")
+                == true)
     }
 
     @Test func `is the same as what the worker has published`() throws {

@@ -74,6 +74,18 @@ struct Story: Sendable, CustomStringConvertible {
         },
         Story("not-renewed") { desk in try renewals(8...9, desk) },
         Story("before-a-purchase", asks: ["subscription", id, "--at", "2026-01-01"]) { try renewals(9...11, $0) },
+        Story("past", asks: ["subscription", id, "--at", "2026-06-20"]) { desk in
+            let trial = bought("p1", month(6), to: month(7)).with(
+                ("offerType", "1"), ("offerDiscountType", "'FREE_TRIAL'"))
+            let last = bought("p3", "2026-08-10T09:30:05", to: month(9))
+            try desk.tell(
+                id, told("SUBSCRIBED", "INITIAL_BUY", on: month(6), trial, renewal(1, at: month(7))),
+                told("DID_RENEW", on: month(7), bought("p2", month(7), to: month(8)), renewal(1, at: month(8))),
+                told("DID_RENEW", on: "2026-08-10T09:30:05", last, renewal(1, at: month(9))),
+                told(
+                    "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", on: "2026-09-01", last,
+                    renewal(0, at: month(9))))
+        },
         Story("refunded-before-it-began", asks: ["subscription", id, "--at", "2026-01-01"]) { desk in
             let refunded = bought("1", month(10), to: month(11)).with(
                 ("revocationDate", "\(at("2025-12-31T10:00"))"), ("revocationReason", "0"))

@@ -48,7 +48,7 @@ public struct Program: Sendable {
     ) -> ExitCode {
         var faults: [SettingFault] = []
         // Behind an argument that is none, words are out of place: `-topic.prefix x` is one mistake, not two.
-        if parsed.faults.isEmpty, let fault = operandFault(command, parsed.operands) { faults.append(fault) }
+        if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
         let invocation = Invocation(parsed, of: command.name, output: output, program: self)
         switch command.action {
         case .plain(let run), .plainService(let run):
@@ -68,11 +68,16 @@ public struct Program: Sendable {
         return .wrongUsage
     }
 
-    private func operandFault(_ command: Command, _ operands: [String]) -> SettingFault? {
-        guard !command.operandCount.contains(operands.count) else { return nil }
-        let surplus = operands.dropFirst(command.operandCount.upperBound).first
-        let words = surplus.map { "\(quoted($0)) is one word too many; " } ?? ""
-        return SettingFault("\(words)usage: \(usage(of: command))")
+    private func operandFault(_ command: Command, _ parsed: ParsedArguments) -> SettingFault? {
+        guard !command.operandCount.contains(parsed.operands.count) else { return nil }
+        guard let surplus = parsed.operands.dropFirst(command.operandCount.upperBound).first else {
+            return SettingFault("usage: \(usage(of: command))")
+        }
+        // `--content A B`: the second date is taken for an operand.
+        let list = command.options.first { parsed.has($0.name) && $0.valueName?.hasSuffix("[,...]") == true }
+        let hint =
+            list.map { "commas, without blanks, separate what --\($0.name) takes: \($0.valueName ?? ""); " } ?? ""
+        return SettingFault("\(quoted(surplus)) is one word too many; \(hint)usage: \(usage(of: command))")
     }
 
     private func explanation(ofMissing name: String) -> String {

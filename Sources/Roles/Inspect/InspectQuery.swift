@@ -1,5 +1,6 @@
 // What is to be inspected.
 
+import Contract
 import Platform
 import Settings
 
@@ -35,10 +36,10 @@ struct InspectQuery: Sendable, Equatable {
         case "subscription": subject = .subscription(id: try Self.checked(name, "ID", as: "an original transaction id"))
         case "account":
             let token = try Self.checked(name, "TOKEN", as: "an appAccountToken")
-            guard !token.contains("|") else {
-                throw ToolFault(.wrongUsage, "\(quoted(token)) is no appAccountToken: it is a UUID, without \"|\"")
+            guard let canonical = AppAccountToken.canonical(Array(token.utf8)) else {
+                throw ToolFault(.wrongUsage, Self.words(noToken: token))
             }
-            subject = .account(token: String(decoding: token.utf8.map(Self.lowercased), as: UTF8.self))
+            subject = .account(token: canonical)
         default: throw ToolFault(.wrongUsage, "subscription or account, not \(quoted(kind))")
         }
         instant = try invocation.option("at").map { text throws(ToolFault) in
@@ -74,13 +75,20 @@ struct InspectQuery: Sendable, Equatable {
 
     private static func time(_ text: String, of option: String, now: Int64) throws(ToolFault) -> Int64 {
         guard let time = pointInTime(text, now: now) else {
-            throw ToolFault(
-                .wrongUsage, "--\(option) takes 2026-11-20, 2026-11-20T10:00:00Z, 2h or 7d, not \(quoted(text))")
+            var words = "--\(option) takes 2026-11-20, 2026-11-20T10:00:00Z (UTC), 2h or 7d (ago), not \(quoted(text))"
+            if !text.isEmpty, isNumber(text) { words += "; milliseconds are for the api" }
+            if text.contains(" ") { words += "; write dates without blanks" }
+            throw ToolFault(.wrongUsage, words)
         }
         return time
     }
 
-    private static func lowercased(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    private static func words(noToken text: String) -> String {
+        let hint =
+            isNumber(text) ? ". Is it an original transaction id? Then: perennial inspect subscription \(text)" : ""
+        return
+            "\(quoted(text)) is no appAccountToken: that is a UUID, like 7e5d0c1a-0001-4000-8000-000000000001\(hint)"
     }
+
+    private static func isNumber(_ text: String) -> Bool { text.utf8.allSatisfy { (0x30...0x39).contains($0) } }
 }

@@ -59,6 +59,10 @@ struct InspectRun {
             output.message(
                 "perennial inspect: there is no subscription \(id): looked into partition \(partition) of \(topics). "
                     + otherEnvironment)
+            if let token = AppAccountToken.canonical(key) {
+                output.message(
+                    "perennial inspect: \(id) looks like an appAccountToken: perennial inspect account \(token)")
+            }
             return .no
         }
         if !hasApps {

@@ -3,7 +3,7 @@
 import Entitlements
 
 enum Outlook: Equatable {
-    /// Nothing is to be expected of it.
+    /// Nothing is to be expected of it, or another purchase has come already.
     case over
     case renews
     /// Its date has passed, and no word of it has come.
@@ -23,11 +23,13 @@ enum Outlook: Equatable {
         let (basis, entitlement) = (answer.basis, answer.entitlement)
         switch basis.rule {
         case .taken, .upgraded, .refunded, .owned, .passRuns, .passOver: self = .over
-        case .failsEarly, .grace, .retry: self = .failing
+        case .failsEarly, .grace, .retry: self = answer.successor == nil ? .failing : .over
         // Of what is over Apple's last word tells only that the customer meant it so.
-        case .retryOver, .ended: self = entitlement.autoRenew == false ? .off : .over
+        case .retryOver, .ended: self = entitlement.autoRenew == false && answer.successor == nil ? .off : .over
         case .paid, .renewalExpected:
-            if basis.isLastPeriod {
+            if answer.successor != nil {
+                self = .over
+            } else if basis.isLastPeriod {
                 self = .lastPeriod
             } else if basis.expectsRenewal {
                 self =

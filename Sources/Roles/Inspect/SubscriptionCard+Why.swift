@@ -9,7 +9,8 @@ extension SubscriptionReport {
         let transaction = purchase.transaction
         let bought = "bought \(shownTime(purchase.start))"
         let expires = transaction.expiresDate.map(shownTime) ?? "an unknown time"
-        let isToCome = answer.instant < purchase.start
+        let isToCome = answer.hasNotBegun
+        if !isToCome, let next = answer.successor { return why(basis, followedBy: next) }
         switch basis.rule {
         // What was refunded or given away before it began never will begin.
         case .owned where isToCome, .passRuns where isToCome, .paid where isToCome, .failsEarly where isToCome:
@@ -40,6 +41,27 @@ extension SubscriptionReport {
         case .ended: return "the last period ended \(expires): \(reasonInWords(answer.entitlement.reason))"
         }
     }
+
+    /// Whether renewal was on is not said here: what is known of that is of the purchase that came last.
+    private func why(_ basis: Timeline.Basis, followedBy next: Timeline.Purchase) -> String {
+        let purchase = basis.purchase
+        let later = "the next purchase is of \(shownTime(next.start))"
+        if basis.rule == .upgraded { return "the customer moved to another product\(date(purchase)), and \(later)" }
+        guard let expires = purchase.transaction.expiresDate else { return later }
+        let gap =
+            next.start < expires ? distance(from: next.start, to: expires) : distance(from: expires, to: next.start)
+        let isRenewal = purchase.transaction.productId == next.transaction.productId && gap <= Self.renewalTolerance
+        let hasBegun = clock.map { next.start <= $0 } ?? false
+        let follows = isRenewal ? (hasBegun ? "renewed after that" : "renewed already") : later
+        switch basis.rule {
+        case .paid, .failsEarly:
+            return "\(purchase.isFreeTrial ? "free trial" : "paid") until \(shownTime(expires)), and \(follows)"
+        default: return "the period ended \(shownTime(expires)), and \(isRenewal ? "it was \(follows)" : follows)"
+        }
+    }
+
+    /// Apple renews up to a day before a period ends, and the new one may begin some time after the old one's end.
+    private static let renewalTolerance: Int64 = 86_400_000
 
     private func date(_ purchase: Timeline.Purchase) -> String {
         purchase.fateDate.map { " \(shownTime($0))" } ?? ""

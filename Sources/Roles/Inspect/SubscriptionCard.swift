@@ -45,6 +45,11 @@ extension SubscriptionReport {
         }
         card.text("account", entitlement.appAccountToken.map { shownText("\($0)") } ?? "none")
         card.blank()
+        if isPast {
+            card.text(
+                "as of",
+                "\(shownTime(answer.instant)), as asked: told with all that is known now, also of what followed")
+        }
         card.text("state", Self.stateInWords(entitlement))
         if let since = answer.basis.stateSince { card.text("since", shownTime(since)) }
         // Over all purchases that follow each other without a gap.
@@ -54,7 +59,8 @@ extension SubscriptionReport {
         } else if let end = entitlement.accessUntil, entitlement.since < end {
             card.text("unbroken", "\(unbroken), until it ended")
         }
-        card.text("why", why(answer) + (decider.map { ". Told by \(Self.named($0))" } ?? ""))
+        let deciders = deciders.map(Self.named).joined(separator: ", then by ")
+        card.text("why", why(answer) + (deciders.isEmpty ? "" : ". Told by \(deciders)"))
         addChanges(answer, &card)
     }
 
@@ -66,7 +72,10 @@ extension SubscriptionReport {
         for change in answer.changes {
             let state = Self.name(of: change.entitlement)
             let use = change.entitlement.access ? "may use it" : "may not use it"
-            card.text(label, "\(shownTime(change.at))  if nothing more is told: \(state), \(use)", hanging: 18)
+            let purchase = change.beginsPurchase ? ", with the next purchase" : ""
+            // What the clock has passed has come about.
+            let condition = clock.map { change.at <= $0 } ?? false ? "" : "if nothing more is told: "
+            card.text(label, "\(shownTime(change.at))  \(condition)\(state), \(use)\(purchase)", hanging: 18)
             label = ""
         }
         if answer.hasMoreChanges { card.line("and more") }
@@ -114,6 +123,8 @@ extension SubscriptionReport {
         if entitlement.introOfferUsed, entitlement.offer?.type != "introductory" {
             card.text("", "an introductory offer was used before")
         }
+        // What was to change with the renewal is told of the purchase that came last.
+        guard answer.successor == nil else { return }
         let pending = [
             entitlement.pendingProductId.map { "changes to \(shownText("\($0)"))" },
             entitlement.pendingBillingPlan.map { "changes to the plan \(shownText("\($0)"))" },
@@ -144,7 +155,7 @@ extension SubscriptionReport {
 
     private var timesInWords: String {
         let place = "partition \(partition) of \(topic)"
-        guard let clock, let answer else { return "in UTC" }
+        guard let clock, let answer, !isPast else { return "in UTC" }
         if isAsked { return "in UTC; as of \(shownTime(answer.instant)), as asked, with all that is known now" }
         let lag = distance(from: clock, to: now)
         let behind =

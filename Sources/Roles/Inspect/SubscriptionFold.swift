@@ -34,6 +34,10 @@ struct ToldNotification: Sendable {
         self.clock = clock
     }
 
+    func tells(_ id: TransactionId, where isIt: (Transaction) -> Bool = { _ in true }) -> Bool {
+        facts.purchases.contains { $0.transaction.id == id && isIt($0.transaction) }
+    }
+
     var transactionId: String? { facts.purchases.first.map { "\($0.transaction.id)" } }
 
     /// Whether this is where the payload was first heard of.

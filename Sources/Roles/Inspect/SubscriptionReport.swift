@@ -9,6 +9,8 @@ struct SubscriptionReport: Sendable {
         struct Change: Sendable {
             let at: Int64
             let entitlement: Entitlement
+            /// From here on another purchase counts.
+            let beginsPurchase: Bool
         }
 
         /// Grace, retry, expiry: no more of them follow one another without news.
@@ -18,10 +20,23 @@ struct SubscriptionReport: Sendable {
         let entitlement: Entitlement
         let basis: Timeline.Basis
         let purchases: [Timeline.Purchase]
-        /// What happens if nothing more arrives.
+        /// What time alone does with what is known.
         let changes: [Change]
         /// The last one listed is not the last one.
         let hasMoreChanges: Bool
+
+        /// Even its first purchase is to come.
+        var hasNotBegun: Bool { instant < basis.purchase.start }
+
+        /// The purchase that took up where this one's period ends. What was told of a renewal since then is of another period.
+        var successor: Timeline.Purchase? {
+            switch basis.rule {
+            case .taken, .refunded, .owned, .passRuns, .passOver: nil
+            case .upgraded, .paid, .renewalExpected, .ended: basis.next
+            // Of this period a failure goes on to tell when the purchase that followed is known, too.
+            case .failsEarly, .grace, .retry, .retryOver: basis.isInfoOfLater ? basis.next : nil
+            }
+        }
 
         init(_ timeline: Timeline, at instant: Int64) {
             self.instant = instant
@@ -31,7 +46,10 @@ struct SubscriptionReport: Sendable {
             var changes: [Change] = []
             var next = timeline.nextChange(after: instant)
             while let at = next, changes.count < Self.limitChanges {
-                changes.append(Change(at: at, entitlement: timeline.entitlement(at: at)))
+                changes.append(
+                    Change(
+                        at: at, entitlement: timeline.entitlement(at: at),
+                        beginsPurchase: purchases.contains { $0.start == at }))
                 next = timeline.nextChange(after: at)
             }
             self.changes = changes
@@ -63,28 +81,44 @@ struct SubscriptionReport: Sendable {
     /// What this host's clock says.
     let now: Int64
 
+    /// The answer is of an instant at which less was known than now.
+    var isPast: Bool {
+        guard isAsked, let answer, let clock else { return false }
+        return answer.instant < clock
+    }
+
     /// The notification that was the first to tell what the answer rests on.
     var decider: ToldNotification? {
-        guard let basis = answer?.basis else { return nil }
+        guard let answer else { return nil }
+        let basis = answer.basis
         let transaction = basis.purchase.transaction
-        func tells(_ condition: @escaping (Transaction) -> Bool = { _ in true }) -> (ToldNotification) -> Bool {
-            { told in told.facts.purchases.contains { $0.transaction.id == transaction.id && condition($0.transaction) }
-            }
-        }
-        let isDecider: (ToldNotification) -> Bool
         switch basis.rule {
-        case .taken, .refunded: isDecider = tells { $0.revocationDate == transaction.revocationDate }
-        case .upgraded: isDecider = tells { $0.isUpgraded }
-        case .owned, .passRuns, .passOver, .paid: isDecider = tells()
+        case .taken, .refunded:
+            return firstTold { $0.tells(transaction.id) { $0.revocationDate == transaction.revocationDate } }
+        case .upgraded: return firstTold { $0.tells(transaction.id) { $0.isUpgraded } }
+        case .owned, .passRuns, .passOver, .paid: return firstTold { $0.tells(transaction.id) }
         case .renewalExpected, .failsEarly, .grace, .retry, .retryOver, .ended:
             if basis.rule == .ended, let expiry = basis.expiry {
-                isDecider = { $0.type == "EXPIRED" && $0.signedDate == expiry.signedDate && tells()($0) }
-            } else {
-                isDecider = { $0.tells(basis.decidedBy) }
+                return firstTold {
+                    $0.type == "EXPIRED" && $0.signedDate == expiry.signedDate && $0.tells(transaction.id)
+                }
             }
+            if answer.successor != nil { return firstTold { $0.tells(transaction.id) } }
+            return firstTold { $0.tells(basis.decidedBy) }
         }
-        // They may have come in any order, and more than once.
-        return told.filter(isDecider).min { ($0.signedDate ?? .max, $0.offset) < ($1.signedDate ?? .max, $1.offset) }
+    }
+
+    /// Those that told what `why` says, in that order.
+    var deciders: [ToldNotification] {
+        let successor = answer.flatMap { $0.hasNotBegun ? nil : $0.successor }
+        let follower = successor.flatMap { next in firstTold { $0.tells(next.transaction.id) } }
+        guard let decider else { return [follower].compactMap { $0 } }
+        return [decider] + [follower].compactMap { $0 }.filter { $0.offset != decider.offset }
+    }
+
+    /// They may have come in any order, and more than once.
+    private func firstTold(where isIt: (ToldNotification) -> Bool) -> ToldNotification? {
+        told.filter(isIt).min { ($0.signedDate ?? .max, $0.offset) < ($1.signedDate ?? .max, $1.offset) }
     }
 }
 

@@ -1,0 +1,22 @@
+// The name an app gives its customer's account.
+
+public enum AppAccountToken {
+    /// In lower case, as records are keyed by; nil when it is none: 8-4-4-4-12 hexadecimal digits, which Apple has in any case.
+    public static func canonical(_ bytes: [UInt8]) -> String? {
+        guard bytes.count == 36 else { return nil }
+        var lower: [UInt8] = []
+        lower.reserveCapacity(36)
+        for (index, byte) in bytes.enumerated() {
+            switch byte {
+            case UInt8(ascii: "-"):
+                guard [8, 13, 18, 23].contains(index) else { return nil }
+                lower.append(byte)
+            case _ where [8, 13, 18, 23].contains(index): return nil
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): lower.append(byte)
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): lower.append(byte | 0x20)
+            default: return nil
+            }
+        }
+        return String(decoding: lower, as: UTF8.self)
+    }
+}
