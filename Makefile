@@ -1,7 +1,8 @@
 # Everything a developer runs. `.ci/run` runs the same targets, in order.
 
 # Undeclared imports fail: the arrows between modules are those of Package.swift.
-strict := --explicit-target-dependency-import-check error
+# Colours are an option of the compiler: where they hang on the terminal, a build in one and a build into a file undo each other.
+strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
 .PHONY: help setup build release demo test simulate whole lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help

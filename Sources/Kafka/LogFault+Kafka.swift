@@ -17,6 +17,7 @@ extension LogFault {
                     + "still for longer than its session or its transaction may last; give every replica a worker.slot "
                     + "of its own (\(fault.words))"
             case _ where follows: "\(fault.words): a record was refused, because \(refusal!.explanation)"
+            case .unknownTopic: "\(fault.words); perennial topics apply makes what is missing"
             default: fault.words
             }
         self.init(Self.remedy(for: fault.remedy, cause), cause, words)

@@ -13,12 +13,16 @@ final class Readiness: Sendable {
         /// When every copy was known to be complete, last. nil: not since this process has started, or not since a copy is built
         /// anew.
         var completeAt: Duration?
-        /// Offsets that are still to be read.
-        var remaining: Int64 = 0
+        /// Offsets that are still to be read. nil: Kafka has not said how many there are.
+        var remaining: Int64?
         /// Why records do not come; nil while they do.
         var fault: String?
         /// Why nothing behind some record may be read, by partition.
         var pauses: [String] = []
+
+        var toBeRead: String {
+            remaining.map { "\($0) records are to be read" } ?? "Kafka has not said yet what there is to read"
+        }
     }
 
     private let state = Mutex(State())
@@ -30,12 +34,12 @@ final class Readiness: Sendable {
         state.withLock { state in
             if !state.pauses.isEmpty { return state.pauses.joined(separator: "; ") }
             guard let completeAt = state.completeAt else {
-                return state.fault ?? "not caught up yet: \(state.remaining) records to be read"
+                return state.fault ?? "not caught up yet: \(state.toBeRead)"
             }
             guard elapsed - completeAt > Self.silenceLimit else { return nil }
             let seconds = (elapsed - completeAt).components.seconds
             return "the copies are \(seconds) s behind: "
-                + (state.fault ?? "\(state.remaining) records are to be read")
+                + (state.fault ?? state.toBeRead)
         }
     }
 }

@@ -75,7 +75,7 @@ private func asking<Result>(
     do throws(SystemFailure) {
         return try body()
     } catch {
-        throw StoreFault(operation, path: path, rocks: "IO error: \(error.reason)")
+        throw StoreFault(operation, path: path, error)
     }
 }
 

@@ -255,6 +255,12 @@ import Testing
         #expect(fault.words.contains(advice) && fault.words.contains("/state/0"), "\(fault)")
     }
 
+    @Test func `names another place when the directory cannot be made, though nothing is to be wiped`() throws {
+        let found = fault { _ = try RocksStores(directory: "/proc/nowhere", cache: StoreCache(bytes: 1 << 20)) }
+        #expect(found?.cause == .system)
+        #expect(found?.words.contains("set state.directory to another place") == true, "\(String(describing: found))")
+    }
+
     /// What a new owner of twelve partitions waits for.
     @Test func `is closed without writing its log out again`() throws {
         let store = try stores.open(0)
