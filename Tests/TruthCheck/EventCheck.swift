@@ -63,7 +63,9 @@ extension TruthCheck {
     /// The states that an event leads to, of those events that lead to one.
     private static let outcomes: [String: Set<String>] = [
         "started": ["active"], "purchased": ["owned", "active"], "renewed": ["active"], "recovered": ["active"],
-        "resubscribed": ["active"], "plan_changed": ["active"], "refund_reversed": ["active", "owned"],
+        "resubscribed": ["active"], "plan_changed": ["active"],
+        // More time may be given to one that has ended all the same.
+        "extended": ["active", "expired"], "refund_reversed": ["active", "owned"],
         "entered_grace": ["grace"],
         "entered_billing_retry": ["billing_retry"], "expired": ["expired"], "refunded": ["revoked"],
         "family_revoked": ["revoked"],
