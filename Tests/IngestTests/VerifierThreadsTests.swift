@@ -10,7 +10,8 @@ import Testing
 @Suite(.serialized, .ownThreads) struct `More notifications than can be verified` {
     @Test func `are answered 503 at once beyond what may be held, and the others 200`() async throws {
         let judge = HeldJudge()
-        let rig = try IngestRig(["--ingest.plaintext", "true", "--ingest.max.in.flight", "3"], judge: judge)
+        let rig = try IngestRig(
+            ["--ingest.plaintext", "true", "--ingest.max.in.flight", "3", "--ingest.timeout.ms", "60000"], judge: judge)
         defer { rig.stop() }
         defer { judge.door.open() }
         try await rig.waitUntilReady()
