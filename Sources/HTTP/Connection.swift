@@ -26,7 +26,8 @@ final class Connection: Sendable {
         case held(isSuspended: Bool)
         /// The handler has answered; the thread of the connection will send.
         case answered(HTTPResponse)
-        case sending(since: ContinuousClock.Instant)
+        /// `received`: bytes of the socket before the answer, which the client may follow up before we hear that it has it.
+        case sending(since: ContinuousClock.Instant, received: Int64)
         /// Shut down by us; what else comes of it does not matter.
         case cut
     }
@@ -44,6 +45,8 @@ final class Connection: Sendable {
         /// An answer that waits until the body, of no use any more, has come in.
         var refusal: HTTPResponse?
         var discardedBytes = 0
+
+        var received: Int64 { socket.map { perennial_received_bytes($0) } ?? -1 }
 
         /// Something came, and no request line was found in it.
         /// - Parameter farewell: bytes that a client may send to say that it closes, after it has had an answer.
@@ -228,7 +231,7 @@ final class Connection: Sendable {
     private func send(_ response: HTTPResponse, thenClose: Bool = false) -> MHD_Result {
         let mayGo = state.withLock { state in
             if case .cut = state.phase { return false }
-            state.phase = .sending(since: .now)
+            state.phase = .sending(since: .now, received: state.received)
             return true
         }
         guard mayGo else { return .NO }
@@ -271,19 +274,18 @@ final class Connection: Sendable {
             state.declaredBytes = 0
             state.discardedBytes = 0
             if case .cut = state.phase { return }
-            let received = state.socket.map { perennial_received_bytes($0) } ?? -1
-            state.phase = .idle(since: .now, received: received)
+            if case .sending(_, let received) = state.phase {
+                state.phase = .idle(since: .now, received: received)
+            } else {
+                state.phase = .idle(since: .now, received: state.received)
+            }
         }
     }
 
     func closed() {
         state.withLock { state in
             let farewell = core.identities == nil ? 0 : Self.farewellOfTLS
-            if let socket = state.socket,
-                state.diedUnread(received: perennial_received_bytes(socket), farewell: farewell)
-            {
-                core.metrics.count(.unreadable)
-            }
+            if state.diedUnread(received: state.received, farewell: farewell) { core.metrics.count(.unreadable) }
             state.socket = nil
         }
     }
@@ -341,7 +343,7 @@ final class Connection: Sendable {
                 } else if drained && received == 0 {
                     cut(&state, saying: nil)
                 }
-            case .sending(let since) where since.duration(to: now) > configuration.sendDeadline:
+            case .sending(let since, _) where since.duration(to: now) > configuration.sendDeadline:
                 core.metrics.count(.timedOut)
                 cut(&state, saying: nil)
             case .sending, .held, .answered, .cut: break
