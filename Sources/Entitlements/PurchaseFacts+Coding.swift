@@ -74,7 +74,9 @@ extension PurchaseFacts {
         guard let flags = reader.unsigned().map(Flags.init(rawValue:)), Flags.all.isSuperset(of: flags),
             let id = reader.id(isNumber: flags.contains(.numericId)),
             let start = reader.signed(from: previous?.transaction.purchaseDate ?? 0),
-            let signed = reader.signed(from: start), let hash = reader.fixed()
+            let signed = reader.signed(from: start), let hash = reader.fixed(),
+            // Whoever was upgraded away from was so at some time: an end follows from it.
+            !flags.contains(.upgraded) || flags.contains(.firstUpgraded)
         else { return nil }
         var expires: Int64?
         var firstSigned = signed
