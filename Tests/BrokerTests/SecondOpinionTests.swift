@@ -27,10 +27,12 @@ extension RealBroker {
                 "--duplicates", "10",
                 "--delays", "10", "--forgeries", "30",
             ])
+            // Apple sends nothing of sandbox again: what a slow machine was too late for would be lost.
             let ingest = try ServiceProcess(
                 [
-                    "ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--tick.interval.ms",
-                    "1000",
+                    "ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--ingest.timeout.ms",
+                    "60000",
+                    "--tick.interval.ms", "1000",
                 ]
                     + store.ingestSettings + installation.settings)
             try await ingest.waitUntilReady()
