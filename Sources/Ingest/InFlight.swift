@@ -129,7 +129,7 @@ extension PublishFailure {
             switch code {
             case .queueFull: .queueFull
             case .invalidTimestamp: .clockAhead
-            case .deliveryTimedOut: .timedOut
+            case .deliveryTimedOut, .unconfirmed: .timedOut
             // Purged with a producer that is replaced or closed.
             case .purgedInQueue, .purgedInFlight: .notConnected
             default: .refused

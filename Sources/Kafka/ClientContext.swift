@@ -25,9 +25,9 @@ public struct DeliveryReport: Sendable {
     /// The number given to `send`.
     public var token: UInt
     public var partition: Int32
-    /// Where it stands; -1 when it was not written.
+    /// Where it stands; below zero when it is not known to be written.
     public var offset: Int64
-    /// nil: acknowledged by every in-sync replica.
+    /// nil: acknowledged by every in-sync replica. `unconfirmed`: the library takes it for written, and no broker has said so.
     public var failure: KafkaCode?
 }
 
@@ -44,6 +44,8 @@ final class ClientContext {
     private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
 
     private let onDelivery: (DeliveryReport) -> Void
+    /// Records that came to be `unconfirmed`. On the owner's thread.
+    private(set) var unconfirmedCount = 0
     var onRebalance: ((rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Void)?
 
     init(events: @escaping ClientEventHandler, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }) {
@@ -53,7 +55,14 @@ final class ClientContext {
 
     /// Once per record: nothing is retained on the way from the library to the owner's closure.
     func deliver(_ message: UnsafePointer<rd_kafka_message_t>) {
-        let failure = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)
+        var failure = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)
+        // The library calls a record written when the broker has taken a later one of the same partition, since brokers refuse
+        // gaps. Not the first records of a producer, of which a broker knows no sequence: those that it refused while it became
+        // leader are lost. No broker has said where such a record stands, by which it is told from those that are there.
+        if failure == nil, message.pointee.offset < 0 {
+            failure = .unconfirmed
+            unconfirmedCount += 1
+        }
         if let failure, !failure.isPurge { signs.wrappingAdd(1, ordering: .relaxed) }
         onDelivery(
             DeliveryReport(

@@ -13,6 +13,8 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let queueFull = KafkaCode(RD_KAFKA_RESP_ERR__QUEUE_FULL)
     public static let timedOut = KafkaCode(RD_KAFKA_RESP_ERR__TIMED_OUT)
     public static let deliveryTimedOut = KafkaCode(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
+    /// Not known to be written: no broker has said where the record stands. Of this layer; librdkafka does not report records so.
+    public static let unconfirmed = KafkaCode(RD_KAFKA_RESP_ERR__INCONSISTENT)
     public static let transport = KafkaCode(RD_KAFKA_RESP_ERR__TRANSPORT)
     public static let resolve = KafkaCode(RD_KAFKA_RESP_ERR__RESOLVE)
     public static let allBrokersDown = KafkaCode(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
@@ -23,6 +25,8 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     static let wrongState = KafkaCode(RD_KAFKA_RESP_ERR__STATE)
     public static let purgedInQueue = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
     public static let purgedInFlight = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+    public static let notLeader = KafkaCode(RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION)
+    public static let duplicateSequence = KafkaCode(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER)
     public static let unknownPartition = KafkaCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     public static let unknownTopicOrPartition = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     public static let topicAlreadyExists = KafkaCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
@@ -145,6 +149,9 @@ extension KafkaCode {
         case .invalidTimestamp:
             "the record's timestamp is further ahead of the broker's clock than message.timestamp.after.max.ms of its "
                 + "topic allows; this host's clock probably runs ahead: check its time synchronisation"
+        case .unconfirmed:
+            "the broker has taken a later record of the partition and never said that it has this one; it is sent again by "
+                + "whoever sent it"
         case .queueFull:
             "the queue of records that wait for the broker is full; wait for acknowledgements and send again"
         case .fencedInstance:

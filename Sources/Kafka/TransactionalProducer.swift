@@ -56,6 +56,8 @@ public final class TransactionalProducer {
     private var core: ProducerCore
     private var topicNames: [String] = []
     private var signsSeen: UInt64 = 0
+    /// As of the open transaction's begin.
+    private var unconfirmedBefore = 0
 
     /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction carry a purge.
     public init(
@@ -222,6 +224,7 @@ public final class TransactionalProducer {
         try failing { () throws(KafkaFault) in
             try KafkaFault.check(rd_kafka_begin_transaction(core.handle.raw), "begin a transaction")
         }
+        unconfirmedBefore = core.handle.context.unconfirmedCount
         state = .inTransaction
     }
 
@@ -253,12 +256,20 @@ public final class TransactionalProducer {
         precondition(state == .inTransaction, "there is no transaction to commit")
         let deadline = Deadline(after: configuration.transactionTimeout)
         try flush(by: deadline)
+        try requireConfirmed()
         try timed("commit") { () throws(KafkaFault) in
             try repeating(until: deadline, "commit the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_commit_transaction(raw, timeout)
             }
         }
         ended()
+    }
+
+    /// The library would commit without records that it takes for written.
+    private func requireConfirmed() throws(KafkaFault) {
+        guard core.handle.context.unconfirmedCount == unconfirmedBefore else {
+            throw KafkaFault(.abortTransaction, .unconfirmed, operation: "commit the transaction")
+        }
     }
 
     /// Takes everything since `begin` back. The caller rewinds its consumer to where the transaction began.

@@ -47,6 +47,13 @@ extension RealBroker {
 
         /// Nothing of the workers is asked.
         private func judge(_ scene: Scene, _ store: MakeBelieveStore, blows: Int) async throws {
+            // Else the workers would be blamed for what ingest has lost.
+            let kept = Set(
+                try await scene.values(of: "notifications").values.joined().compactMap {
+                    $0?["notificationUUID"]?.string
+                })
+            let lost = try store.answers().filter { !kept.contains($0.uuid) }
+            #expect(lost.isEmpty, "answered 200 and lost: \(lost.count): \(lost.prefix(8))")
             let truth = try TruthCheck(lines: store.truth(), leeway: Self.leeway)
             let entitlements = try await scene.values(of: "entitlements")
             let events = try await scene.values(of: "entitlement-events")

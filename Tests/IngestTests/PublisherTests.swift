@@ -138,6 +138,22 @@ func record(
         #expect(outcome == .failed(.clockAhead))
     }
 
+    @Test func `does not call written what only a later record speaks for`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.delayAnswers(by: .seconds(3))
+        rig.cluster.fail(.produce, with: [.notLeader])
+        let outcomes = PublisherRig.Outcomes()
+        func post() { rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { outcomes.add($0) }) }
+        post()
+        // Its request is on its way. The next one will be taken, before the first is tried again.
+        try await Task.sleep(for: .milliseconds(50))
+        post()
+        try await waitUntil("both have an outcome", within: soon) { outcomes.all.count == 2 }
+        #expect(outcomes.all == [.failed(.timedOut), .written])
+    }
+
     @Test func `refuses what does not fit its queue`() async throws {
         let rig = try PublisherRig { $0.queuedRecords = 3 }
         defer { rig.close() }

@@ -121,6 +121,35 @@ import Testing
         }
     }
 
+    @Test func `a record that a broker refused is not written because a later one was`() async throws {
+        try await withCluster { cluster in
+            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            var reports: [DeliveryReport] = []
+            let producer = try Producer(.init(clientID: "p", properties: properties)) { reports.append($0) }
+            let topic = try producer.topic("in")
+            // Elsewhere, so that only the answers below are slow.
+            try producer.send(to: topic, partition: 1, key: nil, value: [0].span)
+            try producer.flush(by: Deadline(after: soon))
+            reports = []
+            // Two requests are on their way when the first is answered.
+            cluster.delayAnswers(by: .seconds(3))
+            cluster.fail(.produce, with: [.notLeader])
+            for token: UInt in 1...2 {
+                try producer.send(to: topic, partition: 0, key: nil, value: [UInt8(token)].span, token: token)
+                pause(for: .milliseconds(50))
+            }
+            try producer.flush(by: Deadline(after: soon))
+            #expect(reports.map(\.token) == [1, 2])
+            #expect(reports.map(\.failure) == [.unconfirmed, nil])
+            producer.close(by: Deadline(after: soon))
+            cluster.delayAnswers(by: .zero)
+            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
+            try consumer.assign([TopicPartition("in", 0): NextOffset(0)])
+            #expect(try consumer.next(within: soon)?.value == [2])
+            #expect(consumer.close(by: Deadline(after: soon)))
+        }
+    }
+
     @Test func `a partition that does not exist is refused with headers and without`() async throws {
         try await withCluster { cluster in
             let producer = try Producer(

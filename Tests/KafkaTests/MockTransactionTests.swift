@@ -36,6 +36,28 @@ extension `On the mock cluster` {
         }
     }
 
+    @Test func `a record without a place in the log asks for an abort, although the library takes it for written`()
+        async throws
+    {
+        try await withTransactions { cluster, producer, topic, _ in
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            // "I have had it": the library believes that, and nothing is there.
+            cluster.fail(.produce, with: [.duplicateSequence])
+            do throws(KafkaFault) {
+                try producer.commit()
+                Issue.record("a transaction was committed without its record")
+            } catch {
+                #expect(error.remedy == .abortTransaction)
+                #expect(error.code == .unconfirmed)
+            }
+            try producer.abort()
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+        }
+    }
+
     @Test func `a stale generation asks for an abort, and the next transaction commits`() async throws {
         try await withTransactions { cluster, producer, topic, consumer in
             cluster.fail(.transactionOffsetCommit, with: [.illegalGeneration])
