@@ -32,7 +32,7 @@ struct CopyNote: Equatable, Sendable {
 
     // Version, partitions, then position (-1: none), time and clock (the smallest number: none) of each topic, all little-endian.
 
-    private static let version: UInt8 = 2
+    private static let version: UInt8 = 3
 
     var encoded: [UInt8] {
         var bytes = [Self.version]

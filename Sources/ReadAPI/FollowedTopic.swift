@@ -30,13 +30,17 @@ enum FollowedTopic: Int, CaseIterable {
     }
 }
 
-/// A part of a store: its keys are this byte, then the record's own key. Part of the format on disk.
+/// A part of a store. Part of the format on disk: the key of a record of `entitlements` follows its number; a record of `accounts`
+/// stands under the number of both its parts, its account with the bar behind, the part's own number, and the rest of its key.
 enum KeySpace: UInt8 {
     case entitlements = 1
-    /// Records of `accounts` that give entitlements. Apart from the others, so that of an account that is too large for one answer
-    /// everything that decides is still looked at.
+    /// Records of `accounts` that give entitlements. Before the others of their account, so that of one that is too large for an
+    /// answer everything that decides is still looked at, and all of it is one range.
     case granting
     case others
+
+    private static let accounts: UInt8 = 2
+    private static let bar = UInt8(ascii: "|")
 
     var topic: FollowedTopic {
         switch self {
@@ -45,5 +49,12 @@ enum KeySpace: UInt8 {
         }
     }
 
-    func key(_ key: [UInt8]) -> [UInt8] { [rawValue] + key }
+    /// - Parameter key: of a record, as `RecordJudge` lets it in.
+    func key(_ key: [UInt8]) -> [UInt8] {
+        guard self != .entitlements, let bar = key.firstIndex(of: Self.bar) else { return [rawValue] + key }
+        return [Self.accounts] + key[...bar] + [rawValue] + key[(bar + 1)...]
+    }
+
+    /// What the keys of an account begin with; the next byte is the number of the part.
+    static func prefix(ofAccount token: String) -> [UInt8] { [accounts] + Array(token.utf8) + [bar] }
 }

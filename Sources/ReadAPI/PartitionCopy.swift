@@ -40,8 +40,9 @@ final class PartitionCopy: @unchecked Sendable {
     func records(ofAccount token: String) -> Reading<CopiedRecords>? {
         asking(.accounts) { store throws(StoreFault) in
             var records = CopiedRecords()
-            for space in FollowedTopic.accounts.spaces where records.cutAt == nil {
-                try store.scan(space.key(Array("\(token)|".utf8)).span) { _, value in records.take(value, of: space) }
+            let prefix = KeySpace.prefix(ofAccount: token)
+            try store.scan(prefix.span) { key, value in
+                records.take(value, of: KeySpace(rawValue: key[prefix.count]) ?? .granting)
             }
             return records
         }
