@@ -86,16 +86,10 @@ public struct Facts: Sendable, Equatable {
             purchases.insert(purchase, at: place)
             purchaseWeight += purchase.weight
         }
-        // The smallest keys go. What a purchase weighs never becomes less, so none of them could ever have come back.
-        var count = 0
-        while purchases.count - count > Self.limitPurchases || purchaseWeight > Self.limitPurchaseWeight {
-            purchaseWeight -= purchases[count].weight
-            count += 1
-        }
-        if count > 0 {
-            forgottenPurchase = purchases[count - 1].key
-            purchases.removeFirst(count)
-        }
+        // What a purchase weighs never becomes less, so none that goes could ever have come back.
+        let gone = purchases.removeSmallest(
+            beyond: Self.limitPurchases, weight: &purchaseWeight, beyond: Self.limitPurchaseWeight, \.weight)
+        if let gone { forgottenPurchase = gone.key }
         return true
     }
 
@@ -110,20 +104,29 @@ public struct Facts: Sendable, Equatable {
         renewalInfos.insert(info, at: min(place, renewalInfos.count))
         // The newest of all always counts, and is not weighed while it is that.
         var weight = renewalInfos.dropLast().reduce(0) { $0 + $1.weight }
-        var count = 0
-        while renewalInfos.count - count > Self.limitRenewalInfos || weight > Self.limitInfoWeight {
-            weight -= renewalInfos[count].weight
-            count += 1
-        }
-        if count > 0 {
-            forgottenInfo = renewalInfos[count - 1].key
-            renewalInfos.removeFirst(count)
-        }
+        let gone = renewalInfos.removeSmallest(
+            beyond: Self.limitRenewalInfos, weight: &weight, beyond: Self.limitInfoWeight, \.weight)
+        if let gone { forgottenInfo = gone.key }
         return true
     }
 }
 
 extension Array {
+    /// Of elements in order the first go, until neither their number nor their weight is beyond its limit.
+    /// - Returns: the last that went.
+    fileprivate mutating func removeSmallest(
+        beyond limit: Int, weight: inout Int, beyond limitWeight: Int, _ weigh: (Element) -> Int
+    ) -> Element? {
+        var count = 0
+        while self.count - count > limit || weight > limitWeight {
+            weight -= weigh(self[count])
+            count += 1
+        }
+        guard count > 0 else { return nil }
+        defer { removeFirst(count) }
+        return self[count - 1]
+    }
+
     /// `holds` for each element and the one after it.
     func neighboursSatisfy(_ holds: (Element, Element) -> Bool) -> Bool {
         var place = 1
