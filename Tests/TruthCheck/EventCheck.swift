@@ -46,12 +46,13 @@ extension TruthCheck {
             guard let state = subscription.final["state"]?.string, !moves(subscription, until: clock + margin) else {
                 continue
             }
-            guard let last = events.last(where: { Self.outcomes[$0["kind"]?.string ?? ""] != nil }),
-                let kind = last["kind"]?.string, let outcomes = Self.outcomes[kind]
-            else {
+            let leading = events.filter { Self.outcomes[$0["kind"]?.string ?? ""] != nil }
+            guard let last = leading.last, let kind = last["kind"]?.string, var outcomes = Self.outcomes[kind] else {
                 wrong.append("\(id): nothing is told of what became of it")
                 continue
             }
+            // More time may be given to one that has ended all the same.
+            if kind == "extended", leading.dropLast().last?["kind"] == .string("expired") { outcomes.insert("expired") }
             if !outcomes.contains(state) { wrong.append("\(id): ends with \(kind), but is \(state)") }
             guard state == "revoked" else { continue }
             let revoked = subscription.deeds.last { ["refunded", "family_access_revoked"].contains($0.event) }
@@ -63,9 +64,8 @@ extension TruthCheck {
     /// The states that an event leads to, of those events that lead to one.
     private static let outcomes: [String: Set<String>] = [
         "started": ["active"], "purchased": ["owned", "active"], "renewed": ["active"], "recovered": ["active"],
-        "resubscribed": ["active"], "plan_changed": ["active"],
-        // More time may be given to one that has ended all the same.
-        "extended": ["active", "expired"], "refund_reversed": ["active", "owned"],
+        "resubscribed": ["active"], "plan_changed": ["active"], "extended": ["active"],
+        "refund_reversed": ["active", "owned"],
         "entered_grace": ["grace"],
         "entered_billing_retry": ["billing_retry"], "expired": ["expired"], "refunded": ["revoked"],
         "family_revoked": ["revoked"],
