@@ -7,12 +7,11 @@ public enum AppAccountToken {
         var lower: [UInt8] = []
         lower.reserveCapacity(36)
         for (index, byte) in bytes.enumerated() {
+            let isBar = index == 8 || index == 13 || index == 18 || index == 23
+            guard isBar == (byte == UInt8(ascii: "-")) else { return nil }
             switch byte {
-            case UInt8(ascii: "-"):
-                guard [8, 13, 18, 23].contains(index) else { return nil }
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"):
                 lower.append(byte)
-            case _ where [8, 13, 18, 23].contains(index): return nil
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): lower.append(byte)
             case UInt8(ascii: "A")...UInt8(ascii: "F"): lower.append(byte | 0x20)
             default: return nil
             }

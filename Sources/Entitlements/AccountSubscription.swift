@@ -43,7 +43,7 @@ public struct AccountSubscription: Sendable, Equatable {
             let access = record.bool("access", of: record.root)
         else { return nil }
         originalTransactionId = id
-        state = record.text("state", of: record.root).flatMap { Entitlement.State(rawValue: "\($0)") }
+        state = record.text("state", of: record.root).flatMap { Entitlement.State(rawValue: $0.description) }
         self.access = access
         bundleId = record.text("bundleId", of: record.root)
         productId = record.text("productId", of: record.root)
@@ -56,11 +56,11 @@ public struct AccountSubscription: Sendable, Equatable {
             }
         }
         entitlements = names
-        reason = record.text("reason", of: record.root).flatMap { Entitlement.Reason(rawValue: "\($0)") }
+        reason = record.text("reason", of: record.root).flatMap { Entitlement.Reason(rawValue: $0.description) }
         accessUntil = record.integer("accessUntil", of: record.root)
         autoRenew = record.bool("autoRenew", of: record.root)
         priceConsent = record.text("priceConsent", of: record.root)
-            .flatMap { Entitlement.PriceConsent(rawValue: "\($0)") }
+            .flatMap { Entitlement.PriceConsent(rawValue: $0.description) }
         billingPlan = record.text("billingPlan", of: record.root)
         retryUntil = record.object("retry", of: record.root).flatMap { record.integer("until", of: $0) }
         isFailing = retryUntil != nil || record.integer("graceUntil", of: record.root) != nil

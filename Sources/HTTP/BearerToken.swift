@@ -5,9 +5,14 @@ extension HTTPHeaders {
     public func bear(_ token: String) -> Bool {
         let given = all("Authorization")
         guard given.count == 1 else { return false }
-        let parts = given[0].split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, equalsIgnoringCase(String(parts[0]), "bearer") else { return false }
-        return isEqualInConstantTime(Array(withoutBlanks(parts[1]).utf8), Array(token.utf8))
+        let bytes = Array(given[0].utf8)
+        guard let blank = bytes.firstIndex(of: UInt8(ascii: " ")),
+            bytes[..<blank].elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 })
+        else { return false }
+        func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        var text = bytes[blank...].drop(while: isBlank)
+        while let last = text.last, isBlank(last) { text.removeLast() }
+        return isEqualInConstantTime(Array(text), Array(token.utf8))
     }
 }
 

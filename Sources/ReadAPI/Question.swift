@@ -45,17 +45,21 @@ enum Question: Equatable {
 
     /// nil: there is no such path.
     static func route(_ path: String) -> (route: Route, subject: Substring.UTF8View)? {
-        let parts = path.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count >= 4, parts[0].isEmpty, parts[1].elementsEqual("v1".utf8), !parts[3].isEmpty else {
+        let slash = UInt8(ascii: "/")
+        if let rest = rest(of: path, behind: "/v1/subscriptions/") {
+            let id = rest.prefix { $0 != slash }
+            if id.isEmpty { return nil }
+            if id.endIndex == rest.endIndex { return (.subscription, id) }
+            return rest[id.endIndex...].elementsEqual("/content".utf8) ? (.content, id) : nil
+        }
+        guard let token = rest(of: path, behind: "/v1/accounts/"), !token.isEmpty, !token.contains(slash) else {
             return nil
         }
-        if parts[2].elementsEqual("subscriptions".utf8) {
-            if parts.count == 4 { return (.subscription, parts[3]) }
-            guard parts.count == 5, parts[4].elementsEqual("content".utf8) else { return nil }
-            return (.content, parts[3])
-        }
-        guard parts[2].elementsEqual("accounts".utf8), parts.count == 4 else { return nil }
-        return (.account, parts[3])
+        return (.account, token)
+    }
+
+    private static func rest(of path: String, behind start: String) -> Substring.UTF8View? {
+        path.utf8.starts(with: start.utf8) ? path.utf8.dropFirst(start.utf8.count) : nil
     }
 
     init(_ route: Route, _ subject: Substring.UTF8View, query: String?) throws(Flaw) {

@@ -6,7 +6,7 @@ import Testing
         arguments: [
             ("Bearer secret", true), ("bearer  secret ", true), ("BEARER secret", true), ("Bearer Secret", false),
             ("Bearer secre", false), ("Bearer secrets", false), ("secret", false), ("Basic secret", false),
-            ("Bearer", false), ("", false),
+            ("Bearer", false), ("Bearer ", false), ("Bearer \t ", false), ("", false),
         ])
     func `is compared byte by byte`(_ value: String, _ fits: Bool) {
         var headers = HTTPHeaders()
