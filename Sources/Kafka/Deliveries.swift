@@ -28,8 +28,6 @@ final class Deliveries {
             return
         }
         guard let place = place(of: report.partition, in: Int(report.token)) else { return }
-        // The library knows no offset when the broker has taken a repeated request for one it had already: that one's record counts
-        // at the next open.
         if report.offset > open[place] { open[place] = report.offset }
     }
 

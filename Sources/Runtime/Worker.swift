@@ -251,7 +251,7 @@ package final class Worker {
         try append(session)
         try session.commit(positions)
         for task in touched {
-            // A broker that was asked twice may not say where the records stand: a restore from the older place only reads more.
+            // Where it is not known, a restore from the older place only reads more.
             let end = session.appendedEnd(topic: inner.changelog, partition: task.partition) ?? task.note.changelog
             task.committed(changelogEnd: end, at: written, elapsed: now)
             board.set(.init(next: task.next, clock: task.note.clock), of: task.partition)
