@@ -28,7 +28,9 @@ let domain: [Target] = [
     .target(name: "Contract"),
     .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
-    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "Notices", dependencies: ["Crypto", "JSON"]),
+    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
+    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
 ]
 
 // MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
@@ -65,19 +67,20 @@ let roles: [Target] = [
         ]),
     .target(
         name: "EntitlementsWorker",
-        dependencies: ["Contract", "Entitlements", "JSON", "Log", "Runtime", "Telemetry"]),
+        dependencies: ["Contract", "Entitlements", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
     .target(
         name: "ReadAPI",
         dependencies: [
-            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Platform", "Service", "Store", "Telemetry",
+            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Notices", "Platform", "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Platform",
-            "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store", "Telemetry",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices",
+            "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store",
+            "Telemetry",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -140,7 +143,7 @@ let tests: [Target] = [
     .testTarget(
         name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
     .testTarget(
-        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Simulation"],
+        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
@@ -232,7 +235,9 @@ let package = Package(
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
-        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
+        .library(
+            name: "Domain",
+            targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.

@@ -1,6 +1,7 @@
 // An account as its readers get it.
 
 public import JSON
+internal import Notices
 
 extension Account {
     /// What the account may use: an object, by name.

@@ -1,5 +1,7 @@
 // What the subscriptions of an account amount to, over all apps, and what to advise its customer.
 
+public import Notices
+
 public struct Account: Sendable, Equatable {
     /// Of one name of an entitlement.
     public struct Grant: Sendable, Equatable {

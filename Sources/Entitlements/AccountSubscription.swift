@@ -1,6 +1,7 @@
 // A record of `accounts` as its readers see it.
 
 public import JSON
+public import Notices
 
 /// Of one subscription of an account what a screen needs, as it was published.
 public struct AccountSubscription: Sendable, Equatable {

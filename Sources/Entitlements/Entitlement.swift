@@ -1,5 +1,7 @@
 // The answer: may this customer use it, until when, and why.
 
+public import Notices
+
 /// The members of a record of `entitlements` that follow from what Apple said. What tells of the way there (`sequence`, `asOf`,
 /// `cause`) and what the topic knows (id, environment) is added by who writes it. nil is null.
 public struct Entitlement: Sendable, Equatable {

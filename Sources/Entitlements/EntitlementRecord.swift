@@ -3,34 +3,13 @@
 public import Contract
 internal import Crypto
 internal import JSON
+public import Notices
 
-/// The notification that changed something.
-public struct Cause: Sendable, Equatable {
-    public var notificationUUID: Text?
-    public var type: Text?
-    public var subtype: Text?
-    public var signedDate: Int64?
-    public var partition: Int32
-    public var offset: Int64
-
+extension Cause {
     public init(_ reading: NotificationReading, partition: Int32, offset: Int64) {
-        notificationUUID = reading.notificationUUID
-        type = reading.type
-        subtype = reading.subtype
-        signedDate = reading.signedDate
-        self.partition = partition
-        self.offset = offset
-    }
-
-    fileprivate func write(to json: inout JSONWriter) {
-        json.object { json in
-            json.member("notificationUUID", utf8: notificationUUID?.bytes)
-            json.member("type", utf8: type?.bytes)
-            json.member("subtype", utf8: subtype?.bytes)
-            json.member("signedDate", orNull: signedDate)
-            json.member("partition", partition)
-            json.member("offset", offset)
-        }
+        self.init(
+            notificationUUID: reading.notificationUUID, type: reading.type, subtype: reading.subtype,
+            signedDate: reading.signedDate, partition: partition, offset: offset)
     }
 }
 

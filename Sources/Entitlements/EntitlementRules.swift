@@ -3,6 +3,7 @@
 public import Contract
 internal import Crypto
 internal import JSON
+internal import Notices
 
 public struct EntitlementRules: Sendable {
     /// What an app gives a product.

@@ -11,6 +11,8 @@
 //
 // The same facts always give the same bytes. Bytes of another version, cut ones and those that no facts can have are not read.
 
+internal import Notices
+
 extension Facts {
     /// Greater ones are those of a later program.
     static let codingVersion: UInt8 = 1

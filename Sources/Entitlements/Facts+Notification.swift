@@ -2,6 +2,7 @@
 
 internal import Crypto
 public import JSON
+public import Notices
 
 /// What one record says, of the subscription that its key names.
 public struct NotificationReading: Sendable {
@@ -47,16 +48,6 @@ public struct NotificationReading: Sendable {
             purchase: purchase, renewalInfo: info,
             introOfferUsed: record.integer("offerType", of: object) == OfferType.introductory)
         hasUnusableTransaction = purchase == nil
-    }
-}
-
-extension Version {
-    /// nil when neither the payload nor its notification is dated.
-    fileprivate init?(
-        _ record: borrowing JSONDocument, _ payload: JSONDocument.Value, notificationSigned: Int64?
-    ) {
-        guard let date = record.integer("signedDate", of: payload) ?? notificationSigned else { return nil }
-        self.init(signedDate: date, hash: SHA256.beginning(of: record.raw(payload)))
     }
 }
 
@@ -122,33 +113,12 @@ extension RenewalInfo {
 }
 
 extension JSONDocument {
-    borrowing func integer(_ name: StaticString, of object: Value) -> Int64? {
-        member(name, of: object).flatMap { integer($0.value) }
-    }
-
-    borrowing func bool(_ name: StaticString, of object: Value) -> Bool? {
-        member(name, of: object).flatMap { bool($0.value) }
-    }
-
-    /// One that is longer than any of Apple's is taken as not said: what is kept and told of a subscription stays small.
-    borrowing func text(_ name: StaticString, of object: Value) -> Text? {
-        guard let value = member(name, of: object)?.value, let bytes = string(value), bytes.count <= Text.limitBytes
-        else { return nil }
-        return bytes.withUnsafeBufferPointer { Text(Array($0)) }
-    }
-
     /// In lower case. An empty one names nobody, and the bar is what keys of `accounts` are divided by.
     fileprivate borrowing func account(of object: Value) -> Text? {
         guard let token = text("appAccountToken", of: object), !token.bytes.isEmpty,
             !token.bytes.contains(UInt8(ascii: "|"))
         else { return nil }
         return token.bytes.contains(where: Text.isUpperCase) ? token.lowercased : token
-    }
-
-    borrowing func object(_ name: StaticString, of object: Value) -> Value? {
-        guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
-        // Encrypted, with a key that may be gone: as good as absent.
-        return member("sealed", of: value) == nil ? value : nil
     }
 }
 

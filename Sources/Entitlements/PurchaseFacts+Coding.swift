@@ -1,5 +1,7 @@
 // One purchase as bytes.
 
+internal import Notices
+
 private struct Flags: OptionSet {
     let rawValue: UInt64
     static let numericId = Flags(rawValue: 1 << 0)
@@ -177,43 +179,5 @@ extension Transaction {
         }
         if offer != nil || commitment != nil { particulars = Particulars(offer: offer, commitment: commitment) }
         return true
-    }
-}
-
-extension ByteWriter {
-    mutating func optional(_ value: Int64?) {
-        byte(value == nil ? 0 : 1)
-        if let value { signed(value) }
-    }
-}
-
-extension TransactionId {
-    func write(to writer: inout ByteWriter) {
-        switch form {
-        case .number(let number): writer.unsigned(number)
-        case .text(let text): writer.text(text)
-        }
-    }
-}
-
-extension ByteReader {
-    /// The outer nil is a fault.
-    mutating func optional() -> Int64?? {
-        switch byte() {
-        case 0: return .some(nil)
-        case 1: return signed().map { .some($0) }
-        default: return nil
-        }
-    }
-
-    mutating func id(isNumber: Bool) -> TransactionId? {
-        guard isNumber else {
-            guard let text = text() else { return nil }
-            let id = TransactionId(text)
-            if case .number = id.form { return nil }
-            return id
-        }
-        guard let number = unsigned(), number < TransactionId.limitNumber else { return nil }
-        return TransactionId(number: number)
     }
 }

@@ -1,5 +1,7 @@
 // One renewal info as bytes: date, hash, status, then every member in turn. Dates are told from the date of signing.
 
+internal import Notices
+
 extension RenewalInfo {
     func write(to writer: inout ByteWriter, after date: Int64, _ texts: inout TextTable) {
         let signed = version.signedDate

@@ -1,5 +1,7 @@
 // What signed payloads say of the next renewal.
 
+public import Notices
+
 /// One renewal info, with the status of its notification.
 public struct RenewalInfo: Sendable, Hashable {
     public struct Commitment: Sendable, Hashable {

@@ -1,5 +1,7 @@
 // One transaction in its place among the others.
 
+import Notices
+
 /// A transaction, and what renewal infos say of its period.
 struct Row: Sendable {
     enum Term: Sendable {

@@ -1,5 +1,7 @@
 // What a worker keeps of a subscription.
 
+internal import Notices
+
 /// The facts, and what was last told of them. As bytes: sequence, what was told, facts.
 public struct SubscriptionState: Sendable, Equatable {
     /// Of the bytes; a worker's `stateFormat`.

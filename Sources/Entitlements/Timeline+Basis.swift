@@ -1,5 +1,7 @@
 // What an answer rests on, for people who ask why.
 
+public import Notices
+
 extension Timeline {
     /// A purchase in its place among the others.
     public struct Purchase: Sendable, Equatable {

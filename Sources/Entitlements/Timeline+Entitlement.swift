@@ -1,5 +1,7 @@
 // The members of an answer besides state and access.
 
+internal import Notices
+
 extension Timeline {
     /// The answer at an instant. An instant belongs to what begins at it.
     public func entitlement(at instant: Int64) -> Entitlement {

@@ -1,5 +1,7 @@
 // When the state of an answer began.
 
+import Notices
+
 extension Timeline {
     /// As far as dates tell: nil when the state is one that is yet to begin, or that Apple has not dated.
     func stateSince(at instant: Int64) -> Int64? {

@@ -1,5 +1,7 @@
 // What facts amount to, at all times.
 
+internal import Notices
+
 /// The rows of one subscription in order, with their ends. Made once, asked for many instants.
 public struct Timeline: Sendable {
     static let limitRuns = 100

@@ -1,5 +1,7 @@
 // What was last told of a subscription, as far as the next telling depends on it.
 
+public import Notices
+
 /// Kept beside the facts: later facts and other settings may see the past differently, but not what was said of it.
 public struct Told: Sendable, Equatable {
     /// `EntitlementRecord.answer` of the last value.

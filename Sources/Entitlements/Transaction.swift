@@ -1,21 +1,6 @@
 // What signed payloads say of one purchase: of their members those that an answer rests on.
 
-/// Which of two payloads about one thing counts: Apple's own date decides. Two payloads of one date are rare, and any choice
-/// that does not depend on the order of arrival is as good as another: the hash is one that needs no payload to be kept.
-public struct Version: Sendable, Hashable, Comparable {
-    public var signedDate: Int64
-    /// The first 8 bytes of the SHA-256 of the payload, the first one highest.
-    public var hash: UInt64
-
-    public init(signedDate: Int64, hash: UInt64) {
-        self.signedDate = signedDate
-        self.hash = hash
-    }
-
-    public static func < (left: Version, right: Version) -> Bool {
-        (left.signedDate, left.hash) < (right.signedDate, right.hash)
-    }
-}
+public import Notices
 
 /// A transaction as one payload tells it.
 public struct Transaction: Sendable, Hashable {

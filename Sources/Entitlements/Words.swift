@@ -1,5 +1,7 @@
 // Words and numbers of Apple's that decide something. All others pass through.
 
+internal import Notices
+
 extension Text {
     static let autoRenewable: Text = "Auto-Renewable Subscription"
     static let oneTimeTypes: [Text] = ["Non-Consumable", "Consumable", "Non-Renewing Subscription"]

@@ -4,6 +4,7 @@ public import Contract
 public import Entitlements
 import JSON
 public import Log
+internal import Notices
 public import Runtime
 import Telemetry
 

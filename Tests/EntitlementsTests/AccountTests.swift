@@ -1,4 +1,5 @@
 import JSON
+import Notices
 import Testing
 
 @testable import Entitlements

@@ -11,6 +11,7 @@
 import Contract
 import Foundation
 import JSON
+import Notices
 import Testing
 
 @testable import Entitlements

@@ -6,6 +6,7 @@ import Contract
 import JSON
 
 @testable import Entitlements
+import Notices
 
 struct PlainRules {
     struct Row {

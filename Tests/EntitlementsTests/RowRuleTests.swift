@@ -1,4 +1,5 @@
 import Contract
+import Notices
 import Testing
 
 @testable import Entitlements

@@ -2,6 +2,7 @@
 
 import Contract
 import JSON
+import Notices
 import Simulation
 import Testing
 

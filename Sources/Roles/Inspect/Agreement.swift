@@ -4,6 +4,7 @@ import Contract
 import Entitlements
 import JSON
 import Log
+import Notices
 
 /// The last record of `entitlements` of one key.
 struct PublishedValue: Sendable, Equatable {

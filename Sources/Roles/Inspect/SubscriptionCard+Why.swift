@@ -1,6 +1,7 @@
 // Why a state is what it is, in plain words.
 
 import Entitlements
+import Notices
 
 extension SubscriptionReport {
     func why(_ answer: Answer) -> String {

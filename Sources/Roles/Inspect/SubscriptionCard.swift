@@ -2,6 +2,7 @@
 
 import Contract
 import Entitlements
+import Notices
 
 extension SubscriptionReport {
     /// As many as fit beside the rest on one screen.

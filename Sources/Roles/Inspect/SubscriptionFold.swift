@@ -4,6 +4,7 @@ import Contract
 import Entitlements
 import JSON
 import Log
+import Notices
 
 /// One record of `notifications`.
 struct ToldNotification: Sendable {

@@ -3,6 +3,7 @@
 import Contract
 import Entitlements
 import JSON
+import Notices
 
 extension SubscriptionReport {
     var json: String {

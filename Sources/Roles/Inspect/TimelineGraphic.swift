@@ -1,6 +1,7 @@
 // A subscription's life as one line of characters.
 
 import Entitlements
+import Notices
 
 /// Each column is a piece of time, and shows what most of it was.
 struct TimelineGraphic {

@@ -3,7 +3,7 @@
 /// Compared byte for byte: Swift's own texts are equal, and sorted, by Unicode's rules.
 public struct Text: Sendable, Hashable, Comparable {
     /// Longer ones in a notification are not read.
-    static let limitBytes = 1_024
+    public static let limitBytes = 1_024
 
     public let bytes: [UInt8]
 

@@ -2,23 +2,23 @@
 
 /// Apple's are numbers, which take no memory of their own here; any other text is one, too. In the order of their bytes.
 public struct TransactionId: Sendable, Hashable {
-    enum Form: Sendable, Hashable {
+    public enum Form: Sendable, Hashable {
         case number(UInt64)
         case text(Text)
     }
 
     /// Of 19 digits: more may not fit into 64 bits. Apple's ids have up to 18.
-    static let limitNumber: UInt64 = 10_000_000_000_000_000_000
+    public static let limitNumber: UInt64 = 10_000_000_000_000_000_000
     private static let limitDigits = 19
 
-    let form: Form
+    public let form: Form
 
     /// Below `limitNumber`.
-    init(number: UInt64) { form = .number(number) }
+    public init(number: UInt64) { form = .number(number) }
 
     public init(_ text: Text) { self.init(text.bytes.span, elseText: text) }
 
-    init(_ bytes: Span<UInt8>) { self.init(bytes, elseText: nil) }
+    public init(_ bytes: Span<UInt8>) { self.init(bytes, elseText: nil) }
 
     private init(_ bytes: Span<UInt8>, elseText text: Text?) {
         if let number = Self.number(bytes) {
@@ -78,4 +78,28 @@ extension TransactionId: Comparable {
 extension TransactionId: ExpressibleByStringLiteral, CustomStringConvertible {
     public init(stringLiteral value: String) { self.init(Text(value)) }
     public var description: String { text.description }
+}
+
+// MARK: As bytes
+
+extension TransactionId {
+    public func write(to writer: inout ByteWriter) {
+        switch form {
+        case .number(let number): writer.unsigned(number)
+        case .text(let text): writer.text(text)
+        }
+    }
+}
+
+extension ByteReader {
+    public mutating func id(isNumber: Bool) -> TransactionId? {
+        guard isNumber else {
+            guard let text = text() else { return nil }
+            let id = TransactionId(text)
+            if case .number = id.form { return nil }
+            return id
+        }
+        guard let number = unsigned(), number < TransactionId.limitNumber else { return nil }
+        return TransactionId(number: number)
+    }
 }

@@ -1,0 +1,57 @@
+// Money and time that anybody may have signed: nothing here traps.
+
+internal import Contract
+
+let millisecondsPerDay: Int64 = 86_400_000
+
+/// At the ends of time it stays there.
+func adding(_ left: Int64, _ right: Int64) -> Int64 {
+    let (sum, overflows) = left.addingReportingOverflow(right)
+    return overflows ? (right < 0 ? .min : .max) : sum
+}
+
+/// What a subscription is worth a month cannot be more: months of a millisecond are no months.
+let limitMRR: Int64 = 1_000_000_000_000_000
+
+/// value x factor / divisor, half to even, once. Not beyond `limitMRR`.
+func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 {
+    guard divisor > 0 else { return 0 }
+    let product = Int128(value) * Int128(factor)
+    let divisor = Int128(divisor)
+    var quotient = product / divisor
+    let rest = product - quotient * divisor
+    // Towards zero so far.
+    let twice = rest.magnitude * 2
+    if twice > divisor.magnitude || twice == divisor.magnitude && quotient % 2 != 0 {
+        quotient += product < 0 ? -1 : 1
+    }
+    return Int64(min(max(quotient, Int128(-limitMRR)), Int128(limitMRR)))
+}
+
+/// A price per month.
+func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
+    let (span, overflows) = to.subtractingReportingOverflow(from)
+    guard span > 0, !overflows else { return 0 }
+    if let months = wholeMonths(from: from, to: to, span: span) { return rounded(price, times: 1, over: months) }
+    return rounded(price, times: averageMonth, over: span)
+}
+
+private let averageMonth: Int64 = 2_629_800_000
+
+/// As many as Apple's calendar has between the two, if the end is within two days of that.
+private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
+    let (first, last) = (CivilDay.first.number * millisecondsPerDay, CivilDay.last.number * millisecondsPerDay)
+    guard from >= first, to <= last else { return nil }
+    let day = CivilDay(number: from.floorDivided(by: millisecondsPerDay))
+    let timeOfDay = from - day.number * millisecondsPerDay
+    var best: (months: Int64, distance: Int64)?
+    let guess = (span + averageMonth / 2) / averageMonth
+    for months in max(guess - 1, 1)...max(guess + 1, 1) {
+        let end = day.adding(months: Int(months)).number * millisecondsPerDay + timeOfDay
+        let distance = abs(end - to)
+        if distance <= 2 * millisecondsPerDay, best.map({ distance < $0.distance }) ?? true {
+            best = (months, distance)
+        }
+    }
+    return best?.months
+}

@@ -1,0 +1,153 @@
+// A cell: what one partition counts of one day and one kind of subscription.
+
+public import Contract
+internal import JSON
+public import Notices
+
+/// By what numbers are told apart, of one row. Absent parts are empty.
+public struct CellParts: Sendable, Hashable {
+    public var bundleId: Text
+    public var productId: Text
+    /// Empty for a product that does not renew.
+    public var billingPlan: Text
+    public var storefront: Text
+    public var currency: Text
+
+    public init(bundleId: Text, productId: Text, billingPlan: Text, storefront: Text, currency: Text) {
+        self.bundleId = bundleId
+        self.productId = productId
+        self.billingPlan = billingPlan
+        self.storefront = storefront
+        self.currency = currency
+    }
+
+    fileprivate var all: [Text] { [bundleId, productId, billingPlan, storefront, currency] }
+}
+
+public struct CellKey: Sendable, Hashable {
+    /// What parts are divided by: no part has it.
+    static let divider = UInt8(ascii: "|")
+
+    public var partition: Int32
+    public var day: CivilDay
+    public var parts: CellParts
+
+    public init(partition: Int32, day: CivilDay, parts: CellParts) {
+        self.partition = partition
+        self.day = day
+        self.parts = parts
+    }
+
+    /// The key of its record.
+    public var bytes: [UInt8] {
+        var bytes = Array("\(partition)|\(day)".utf8)
+        for part in parts.all {
+            bytes.append(Self.divider)
+            bytes += part.bytes
+        }
+        return bytes
+    }
+
+    public init?(_ bytes: [UInt8]) {
+        let parts = bytes.split(separator: Self.divider, omittingEmptySubsequences: false)
+        guard parts.count == 7, let partition = Int32(String(decoding: parts[0], as: UTF8.self)), partition >= 0,
+            let day = CivilDay(String(decoding: parts[1], as: UTF8.self))
+        else { return nil }
+        self.init(
+            partition: partition, day: day,
+            parts: CellParts(
+                bundleId: Text(Array(parts[2])), productId: Text(Array(parts[3])), billingPlan: Text(Array(parts[4])),
+                storefront: Text(Array(parts[5])), currency: Text(Array(parts[6]))))
+    }
+}
+
+/// Sums by counter, zeros left out. They wrap around rather than stop a worker: what is taken out again is exact all the same.
+public struct Sums: Sendable, Equatable {
+    public struct Sum: Sendable, Equatable {
+        public var counter: Counter
+        public var value: Int64
+    }
+
+    /// By the counters' numbers.
+    public private(set) var all: [Sum] = []
+
+    public init() {}
+
+    public var isEmpty: Bool { all.isEmpty }
+
+    public subscript(_ counter: Counter) -> Int64 {
+        let place = place(of: counter)
+        return place < all.count && all[place].counter == counter ? all[place].value : 0
+    }
+
+    public mutating func add(_ value: Int64, to counter: Counter) {
+        guard value != 0 else { return }
+        let place = place(of: counter)
+        guard place < all.count, all[place].counter == counter else {
+            all.insert(Sum(counter: counter, value: value), at: place)
+            return
+        }
+        all[place].value &+= value
+        if all[place].value == 0 { all.remove(at: place) }
+    }
+
+    public mutating func add(_ other: Sums) {
+        for sum in other.all { add(sum.value, to: sum.counter) }
+    }
+
+    private func place(of counter: Counter) -> Int {
+        var place = 0
+        while place < all.count, all[place].counter.rawValue < counter.rawValue { place += 1 }
+        return place
+    }
+
+    /// `"counts":{...},"money":{...}`
+    func write(to json: inout JSONWriter) {
+        json.name("counts")
+        json.object { json in
+            for sum in all where !sum.counter.isMoney { write(sum, to: &json) }
+        }
+        json.name("money")
+        json.object { json in
+            for sum in all where sum.counter.isMoney { write(sum, to: &json) }
+        }
+    }
+
+    private func write(_ sum: Sum, to json: inout JSONWriter) {
+        json.name(text: sum.counter.name)
+        json.integer(sum.value)
+    }
+}
+
+extension ByteWriter {
+    mutating func sums(_ sums: Sums) {
+        unsigned(UInt64(sums.all.count))
+        for sum in sums.all {
+            byte(sum.counter.rawValue)
+            signed(sum.value)
+        }
+    }
+}
+
+extension ByteReader {
+    mutating func sums() -> Sums? {
+        guard let count = count() else { return nil }
+        var sums = Sums()
+        var last: Counter?
+        for _ in 0..<count {
+            guard let counter = byte().flatMap(Counter.init(rawValue:)), let value = signed(), value != 0,
+                last.map({ $0.rawValue < counter.rawValue }) ?? true
+            else { return nil }
+            last = counter
+            sums.append(counter, value)
+        }
+        return sums
+    }
+}
+
+extension Sums {
+    /// The counter is behind all others.
+    fileprivate mutating func append(_ counter: Counter, _ value: Int64) {
+        all.append(Sum(counter: counter, value: value))
+    }
+}

@@ -1,0 +1,85 @@
+// What a worker keeps of a subscription.
+
+public import Contract
+public import Notices
+
+/// The facts, and what was last added to the cells for them. That is kept, not computed again: another version of the zone's data
+/// would find other days, and what was added could never be taken out.
+///
+/// As bytes: facts, postings. These are told cell by cell: parts, day from the one before, how many, then counter and value.
+public struct ChainState: Sendable {
+    /// Of the bytes; a worker's `stateFormat`.
+    public static let format: UInt8 = 1
+
+    public var facts = Facts()
+    public private(set) var contribution = Contribution()
+
+    public init() {}
+
+    /// What has to be added to the cells, and when to ask again.
+    public struct Settlement: Sendable {
+        public let changes: [(parts: CellParts, day: CivilDay, sums: Sums)]
+        public let nextChange: Int64?
+    }
+
+    /// Makes the contribution what it has to be at the clock.
+    /// - Parameter dayOf: the number of the day that an instant belongs to.
+    public mutating func settle(
+        at clock: Int64, originalTransactionId: TransactionId, dayOf: (Int64) -> Int64
+    ) -> Settlement {
+        let timeline = Timeline(facts, at: clock)
+        let now = withoutActuallyEscaping(dayOf) {
+            Contribution(timeline, originalTransactionId: originalTransactionId, dayOf: $0)
+        }
+        let changes = now.changes(since: contribution)
+        contribution = now
+        return Settlement(
+            changes: changes.map { (facts.cellParts($0.parts), $0.day, $0.sums) }, nextChange: timeline.nextChange)
+    }
+
+    public var bytes: [UInt8] {
+        var writer = ByteWriter(capacity: 256 + facts.count * 64 + contribution.postings.count * 4)
+        facts.write(to: &writer)
+        let postings = contribution.postings
+        var place = 0
+        var last: Int64 = 0
+        while place < postings.count {
+            let first = postings[place]
+            var end = place
+            while end < postings.count, postings[end].cell == first.cell { end += 1 }
+            writer.unsigned(UInt64(first.parts))
+            writer.signed(first.day, from: last)
+            writer.unsigned(UInt64(end - place))
+            for posting in postings[place..<end] {
+                writer.byte(UInt8(truncatingIfNeeded: posting.place))
+                writer.signed(posting.value)
+            }
+            last = first.day
+            place = end
+        }
+        return writer.bytes
+    }
+
+    /// nil for bytes that no state has.
+    public init?(_ bytes: [UInt8]) {
+        var reader = ByteReader(bytes)
+        guard let facts = Facts(&reader) else { return nil }
+        var postings: [Contribution.Posting] = []
+        var last: Int64 = 0
+        while !reader.isAtEnd {
+            guard let parts = reader.unsigned(), parts < UInt64(facts.parts.count), let day = reader.signed(from: last),
+                (CivilDay.first.number...CivilDay.last.number).contains(day), let count = reader.count()
+            else { return nil }
+            for _ in 0..<count {
+                guard let counter = reader.byte().flatMap(Counter.init(rawValue:)), let value = reader.signed(),
+                    value != 0
+                else { return nil }
+                postings.append(.init(parts: Int(parts), day: day, counter: counter, value: value))
+            }
+            last = day
+        }
+        guard let contribution = Contribution(postings: postings) else { return nil }
+        self.facts = facts
+        self.contribution = contribution
+    }
+}

@@ -1,0 +1,38 @@
+// What one record, or time alone, changed in one cell.
+
+internal import JSON
+public import Notices
+
+/// A value of `churn-events`: the sum of all those of a cell is the cell.
+public struct ChurnEvent: Sendable {
+    public var originalTransactionId: [UInt8]
+    public var cell: [UInt8]
+    public var change: Sums
+    /// `signedDate` of the cause; of a timer its due time.
+    public var at: Int64
+    public var cause: Cause?
+
+    public init(originalTransactionId: [UInt8], cell: [UInt8], change: Sums, at: Int64, cause: Cause?) {
+        self.originalTransactionId = originalTransactionId
+        self.cell = cell
+        self.change = change
+        self.at = at
+        self.cause = cause
+    }
+
+    /// - Parameter id: the record's own.
+    public func value(id: String) -> [UInt8] {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("v", 1)
+            json.member("id", id)
+            json.member("originalTransactionId", utf8: originalTransactionId)
+            json.member("cell", utf8: cell)
+            change.write(to: &json)
+            json.member("at", at)
+            json.name("cause")
+            if let cause { cause.write(to: &json) } else { json.null() }
+        }
+        return json.bytes
+    }
+}

@@ -1,0 +1,137 @@
+// What one subscription adds to the cells: C(facts, clock). metrics.md 3.
+
+internal import Contract
+internal import Notices
+
+/// Numbers by cell. The difference of two is what has to be added to the cells when one takes the place of the other.
+public struct Contribution: Sendable, Equatable {
+    /// A number at its place: part, day and counter in one, so that they sort fast.
+    struct Posting: Equatable {
+        var place: UInt64
+        var value: Int64
+
+        init(parts: Int, day: Int64, counter: Counter, value: Int64) {
+            place =
+                UInt64(parts) << 40 | UInt64(day - CivilDay.first.number) << 8 | UInt64(counter.rawValue)
+            self.value = value
+        }
+
+        var parts: Int { Int(place >> 40) }
+        var day: Int64 { Int64(place >> 8 & 0xffff_ffff) + CivilDay.first.number }
+        var counter: Counter? { Counter(rawValue: UInt8(truncatingIfNeeded: place)) }
+        /// The same for all of one cell.
+        var cell: UInt64 { place >> 8 }
+    }
+
+    /// In order, each place once, no zeros.
+    private(set) var postings: [Posting] = []
+
+    public init() {}
+
+    /// nil when they are none.
+    init?(postings: [Posting]) {
+        for place in postings.indices.dropFirst() where postings[place - 1].place >= postings[place].place {
+            return nil
+        }
+        self.postings = postings
+    }
+
+    init(summing loose: [Posting]) {
+        postings.reserveCapacity(loose.count)
+        for posting in loose.sorted(by: { $0.place < $1.place }) {
+            if let last = postings.last, last.place == posting.place {
+                postings[postings.count - 1].value &+= posting.value
+            } else {
+                if postings.last?.value == 0 { postings.removeLast() }
+                postings.append(posting)
+            }
+        }
+        if postings.last?.value == 0 { postings.removeLast() }
+    }
+
+    /// What is to be added to a cell.
+    struct Change {
+        /// Their place in the facts.
+        let parts: Int
+        let day: CivilDay
+        let sums: Sums
+    }
+
+    /// By cell, what makes this contribution of the one before.
+    func changes(since before: Contribution) -> [Change] {
+        var loose: [Posting] = []
+        var (left, right) = (0, 0)
+        while left < before.postings.count || right < postings.count {
+            let old = left < before.postings.count ? before.postings[left].place : .max
+            let new = right < postings.count ? postings[right].place : .max
+            if old == new {
+                if before.postings[left].value != postings[right].value {
+                    loose.append(postings[right])
+                    loose[loose.count - 1].value &-= before.postings[left].value
+                }
+                (left, right) = (left + 1, right + 1)
+            } else if old < new {
+                loose.append(before.postings[left])
+                loose[loose.count - 1].value = 0 &- before.postings[left].value
+                left += 1
+            } else {
+                loose.append(postings[right])
+                right += 1
+            }
+        }
+        var changes: [Change] = []
+        var place = 0
+        while place < loose.count {
+            let first = loose[place]
+            var sums = Sums()
+            while place < loose.count, loose[place].cell == first.cell {
+                if let counter = loose[place].counter { sums.add(loose[place].value, to: counter) }
+                place += 1
+            }
+            changes.append(Change(parts: first.parts, day: CivilDay(number: first.day), sums: sums))
+        }
+        return changes
+    }
+}
+
+/// Collects numbers under a row's key and the day of an instant.
+struct Ledger {
+    let rows: [Row]
+    let dayOf: (Int64) -> Int64
+    private(set) var loose: [Contribution.Posting] = []
+
+    init(_ rows: [Row], dayOf: @escaping (Int64) -> Int64) {
+        self.rows = rows
+        self.dayOf = dayOf
+        loose.reserveCapacity(rows.count * 12)
+    }
+
+    mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under row: Row) {
+        guard value != 0 else { return }
+        loose.append(
+            Contribution.Posting(
+                parts: row.transaction.parts, day: dayOf(instant), counter: counter, value: value))
+    }
+
+    mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under place: Int) {
+        post(counter, value, at: instant, under: rows[place])
+    }
+}
+
+extension Contribution {
+    /// - Parameters:
+    ///   - originalTransactionId: the subscription's own id.
+    ///   - dayOf: the number of the day that an instant belongs to.
+    init(_ timeline: Timeline, originalTransactionId: TransactionId, dayOf: @escaping (Int64) -> Int64) {
+        var ledger = Ledger(timeline.rows, dayOf: dayOf)
+        let entries = timeline.entries(originalTransactionId)
+        timeline.postRows(entries, to: &ledger)
+        timeline.postRefunds(to: &ledger)
+        timeline.postRequests(to: &ledger)
+        timeline.postFailures(to: &ledger)
+        timeline.postStates(entries, to: &ledger)
+        timeline.postTrials(to: &ledger)
+        timeline.postCommitments(to: &ledger)
+        self.init(summing: ledger.loose)
+    }
+}

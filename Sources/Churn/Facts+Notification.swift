@@ -1,0 +1,236 @@
+// Reads what a record of `notifications` says.
+
+internal import Crypto
+public import JSON
+internal import Notices
+
+extension Facts {
+    /// Longer texts, and such as would make the key of a cell another's, are taken as not said.
+    private static let limitText = 256
+    /// A price beyond it is none: so many subscribers pay it that sums stay within 64 bits.
+    private static let limitPrice: Int64 = 10_000_000_000_000
+
+    /// nil when the notification is not dated: nothing could be said about when it holds.
+    /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
+    public init?(notification record: borrowing JSONDocument) {
+        guard let signedDate = record.integer("signedDate", of: record.root) else { return nil }
+        self.init()
+        let transaction = record.object("transaction", of: record.root)
+        let info = record.object("renewalInfo", of: record.root)
+        let notice = Notice(
+            signedDate: signedDate, id: NoticeId(record, transaction, info),
+            type: NoticeType(record), subtype: NoticeSubtype(record),
+            transaction: transaction.flatMap { self.transaction(record, $0, signedDate) },
+            info: info.map { self.info(record, $0, signedDate) })
+        self.init(notice, texts: texts, parts: parts)
+    }
+
+    /// It has a transaction that nothing can be concluded from.
+    public static func hasUnusableTransaction(_ record: borrowing JSONDocument) -> Bool {
+        guard let object = record.object("transaction", of: record.root),
+            record.integer("signedDate", of: record.root) != nil
+        else { return false }
+        var facts = Facts()
+        return facts.transaction(record, object, 0) == nil
+    }
+
+    private func text(_ record: borrowing JSONDocument, _ name: StaticString, _ object: JSONDocument.Value) -> Text? {
+        guard let text = record.text(name, of: object), !text.bytes.isEmpty, text.bytes.count <= Self.limitText,
+            !text.bytes.contains(CellKey.divider)
+        else { return nil }
+        return text
+    }
+
+    private mutating func transaction(
+        _ record: borrowing JSONDocument, _ object: JSONDocument.Value, _ notificationSigned: Int64
+    ) -> Transaction? {
+        guard let id = record.text("transactionId", of: object), id.bytes.count <= Self.limitText,
+            let purchaseDate = record.integer("purchaseDate", of: object),
+            let version = Version(record, object, notificationSigned: notificationSigned)
+        else { return nil }
+        let expiresDate = record.integer("expiresDate", of: object)
+        let kind = ProductKind(record, object)
+        if kind == .autoRenewable && expiresDate == nil { return nil }
+        let isRenewing = kind == .autoRenewable || kind == .unknown && expiresDate != nil
+        let plan = text(record, "billingPlanType", object)
+        let numbers = PartNumbers(
+            bundle: number(text(record, "bundleId", object)), product: number(text(record, "productId", object)),
+            plan: isRenewing ? number(plan ?? .billedUpfront) : 0,
+            storefront: number(text(record, "storefront", object)), currency: number(text(record, "currency", object)),
+            isCommitment: isRenewing && plan == .monthly)
+        let transaction = Transaction(
+            id: TransactionId(id), version: version, purchaseDate: purchaseDate,
+            originalPurchaseDate: record.integer("originalPurchaseDate", of: object), expiresDate: expiresDate,
+            revocationDate: record.integer("revocationDate", of: object),
+            revocationPercentage: record.integer("revocationPercentage", of: object).map { min(max($0, 0), 100_000) },
+            price: record.integer("price", of: object).flatMap { (0...Self.limitPrice).contains($0) ? $0 : nil },
+            period: nil, periods: nil, reason: Transaction.Reason(record, object),
+            isUpgraded: record.bool("isUpgraded", of: object) ?? false,
+            isFreeTrial: record.isText("offerDiscountType", of: object, "FREE_TRIAL"),
+            isPurchased: record.isAbsent("inAppOwnershipType", of: object)
+                || record.isText("inAppOwnershipType", of: object, "PURCHASED"),
+            isRenewing: isRenewing, parts: addParts(numbers))
+        guard let commitment = record.object("commitmentInfo", of: object) else { return transaction }
+        var committed = transaction
+        committed.period = record.integer("billingPeriodNumber", of: commitment)
+        committed.periods = record.integer("totalBillingPeriods", of: commitment)
+        return committed
+    }
+
+    private mutating func info(
+        _ record: borrowing JSONDocument, _ object: JSONDocument.Value, _ notificationSigned: Int64
+    ) -> Info {
+        let version =
+            Version(record, object, notificationSigned: notificationSigned)
+            ?? Version(signedDate: notificationSigned, hash: 0)
+        var info = Info(version: version)
+        info.autoRenewStatus = record.integer("autoRenewStatus", of: object)
+        info.expirationIntent = record.integer("expirationIntent", of: object)
+        info.gracePeriodExpiresDate = record.integer("gracePeriodExpiresDate", of: object)
+        info.priceIncreaseStatus = record.integer("priceIncreaseStatus", of: object)
+        info.product = number(text(record, "autoRenewProductId", object))
+        info.plan = number(text(record, "renewalBillingPlanType", object))
+        guard let commitment = record.object("commitmentInfo", of: object) else { return info }
+        info.commitmentAutoRenewStatus = record.integer("commitmentAutoRenewStatus", of: commitment)
+        info.commitmentProduct = number(text(record, "commitmentAutoRenewProductId", commitment))
+        info.commitmentPlan = number(text(record, "commitmentRenewalBillingPlanType", commitment))
+        return info
+    }
+}
+
+extension Text {
+    fileprivate static let billedUpfront: Text = "BILLED_UPFRONT"
+    fileprivate static let monthly: Text = "MONTHLY"
+}
+
+private enum ProductKind {
+    case autoRenewable, oneTime, unknown
+
+    init(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
+        if record.isText("type", of: object, "Auto-Renewable Subscription") {
+            self = .autoRenewable
+        } else if record.isText("type", of: object, "Non-Consumable")
+            || record.isText("type", of: object, "Consumable")
+            || record.isText("type", of: object, "Non-Renewing Subscription")
+        {
+            self = .oneTime
+        } else {
+            self = .unknown
+        }
+    }
+}
+
+extension Transaction.Reason {
+    fileprivate init(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
+        if record.isText("transactionReason", of: object, "RENEWAL") {
+            self = .renewal
+        } else if record.isText("transactionReason", of: object, "PURCHASE") {
+            self = .purchase
+        } else {
+            self = .unknown
+        }
+    }
+}
+
+extension NoticeType {
+    private static let words: [(word: StaticString, type: NoticeType)] = [
+        ("DID_RENEW", .didRenew), ("SUBSCRIBED", .subscribed), ("EXPIRED", .expired),
+        ("DID_FAIL_TO_RENEW", .didFailToRenew), ("GRACE_PERIOD_EXPIRED", .gracePeriodExpired),
+        ("DID_CHANGE_RENEWAL_STATUS", .didChangeRenewalStatus), ("DID_CHANGE_RENEWAL_PREF", .didChangeRenewalPref),
+        ("OFFER_REDEEMED", .offerRedeemed), ("REFUND", .refund), ("REFUND_DECLINED", .refundDeclined),
+        ("REFUND_REVERSED", .refundReversed), ("CONSUMPTION_REQUEST", .consumptionRequest), ("REVOKE", .revoke),
+    ]
+
+    fileprivate init(_ record: borrowing JSONDocument) {
+        self = .other
+        guard let value = record.member("notificationType", of: record.root)?.value else { return }
+        for (word, type) in Self.words where record.isString(value, word) {
+            self = type
+            return
+        }
+    }
+}
+
+extension NoticeSubtype {
+    private static let words: [(word: StaticString, subtype: NoticeSubtype)] = [
+        ("INITIAL_BUY", .initialBuy), ("UPGRADE", .upgrade), ("DOWNGRADE", .downgrade),
+        ("BILLING_RECOVERY", .billingRecovery), ("BILLING_RETRY", .billingRetry), ("VOLUNTARY", .voluntary),
+        ("PRICE_INCREASE", .priceIncrease), ("PRODUCT_NOT_FOR_SALE", .productNotForSale),
+        ("AUTO_RENEW_ENABLED", .autoRenewEnabled), ("AUTO_RENEW_DISABLED", .autoRenewDisabled),
+    ]
+
+    fileprivate init(_ record: borrowing JSONDocument) {
+        self = .other
+        guard let value = record.member("subtype", of: record.root)?.value else { return }
+        for (word, subtype) in Self.words where record.isString(value, word) {
+            self = subtype
+            return
+        }
+    }
+}
+
+extension NoticeId {
+    fileprivate init(
+        _ record: borrowing JSONDocument, _ transaction: JSONDocument.Value?, _ info: JSONDocument.Value?
+    ) {
+        if let uuid = record.text("notificationUUID", of: record.root) {
+            self = Self.uuid(uuid.bytes) ?? Self.hash(SHA256.Prefix(uuid.bytes.span))
+            return
+        }
+        // Fetched by us: each answer of Apple's is a fact of its own.
+        var hash = SHA256.Prefix(Array("fetched".utf8).span)
+        if let transaction { hash.add(record.raw(transaction)) }
+        if let info { hash.add(record.raw(info)) }
+        self = Self.hash(hash)
+    }
+
+    private static func hash(_ hash: SHA256.Prefix) -> NoticeId {
+        let digest = hash.digest()
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        for index in 0..<8 {
+            high = high << 8 | UInt64(digest[index])
+            low = low << 8 | UInt64(digest[index + 8])
+        }
+        return NoticeId(high: high, low: low)
+    }
+
+    /// 32 hexadecimal digits with hyphens between groups, in capitals or not.
+    private static func uuid(_ text: [UInt8]) -> NoticeId? {
+        guard text.count == 36 else { return nil }
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for index in text.indices {
+            let byte = text[index]
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard byte == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+            default: return nil
+            }
+            if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
+            digits += 1
+        }
+        return NoticeId(high: high, low: low)
+    }
+}
+
+extension JSONDocument {
+    fileprivate borrowing func isString(_ value: Value, _ word: StaticString) -> Bool {
+        guard let text = string(value), text.count == word.utf8CodeUnitCount else { return false }
+        for index in text.indices where text[index] != word.utf8Start[index] { return false }
+        return true
+    }
+
+    fileprivate borrowing func isText(_ name: StaticString, of object: Value, _ word: StaticString) -> Bool {
+        member(name, of: object).map { isString($0.value, word) } ?? false
+    }
+
+    fileprivate borrowing func isAbsent(_ name: StaticString, of object: Value) -> Bool {
+        member(name, of: object).map { kind(of: $0.value) != .string } ?? true
+    }
+}

@@ -1,0 +1,119 @@
+// All that notifications have said of one subscription or one-time purchase.
+
+internal import Notices
+
+/// A set of notifications that only grows, up to a limit: whatever their order and however often they come, it is the same set.
+public struct Facts: Sendable {
+    /// The newest count.
+    public static let limit = 4_096
+
+    private(set) var texts: [Text] = []
+    private(set) var parts: [PartNumbers] = []
+    /// By date and id.
+    private(set) var notices: [Notice] = []
+
+    public init() {}
+
+    public var isEmpty: Bool { notices.isEmpty }
+    public var count: Int { notices.count }
+
+    /// nil when they are no facts: out of order, too many, or of texts that are not there.
+    init?(texts: [Text], parts: [PartNumbers], notices: [Notice]) {
+        guard notices.count <= Self.limit else { return nil }
+        for place in notices.indices.dropFirst() where !(notices[place - 1].key < notices[place].key) { return nil }
+        self.texts = texts
+        self.parts = parts
+        self.notices = notices
+    }
+
+    /// What one notification says.
+    init(_ notice: Notice, texts: [Text], parts: [PartNumbers]) {
+        self.texts = texts
+        self.parts = parts
+        notices = [notice]
+    }
+
+    /// - Returns: whether anything was new.
+    @discardableResult
+    public mutating func merge(_ other: Facts) -> Bool {
+        var isNew = false
+        for notice in other.notices {
+            let place = place(of: notice.key)
+            if place < notices.count, notices[place].key == notice.key {
+                // Told twice, and not the same: rare, and any choice will do that does not depend on the order.
+                guard notices[place].precedence.lexicographicallyPrecedes(notice.precedence) else { continue }
+                notices[place] = adopted(notice, of: other)
+                isNew = true
+                continue
+            }
+            // Older than all that count, and there are enough.
+            if place == 0, notices.count == Self.limit { continue }
+            notices.insert(adopted(notice, of: other), at: place)
+            if notices.count > Self.limit { notices.removeFirst() }
+            isNew = true
+        }
+        return isNew
+    }
+
+    private func place(of key: Notice.Key) -> Int {
+        var low = 0
+        var high = notices.count
+        // News mostly are the newest.
+        if high == 0 || notices[high - 1].key < key { return high }
+        while low < high {
+            let middle = (low + high) / 2
+            if notices[middle].key < key { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    // MARK: Tables
+
+    func text(_ number: TextNumber) -> Text? { number == 0 ? nil : texts[Int(number) - 1] }
+
+    func cellParts(_ place: Int) -> CellParts {
+        let numbers = parts[place]
+        return CellParts(
+            bundleId: text(numbers.bundle) ?? "", productId: text(numbers.product) ?? "",
+            billingPlan: text(numbers.plan) ?? "", storefront: text(numbers.storefront) ?? "",
+            currency: text(numbers.currency) ?? "")
+    }
+
+    /// The same with the numbers of these tables.
+    private mutating func adopted(_ notice: Notice, of other: Facts) -> Notice {
+        var notice = notice
+        if let transaction = notice.transaction {
+            let theirs = other.parts[transaction.parts]
+            let ours = PartNumbers(
+                bundle: number(other.text(theirs.bundle)), product: number(other.text(theirs.product)),
+                plan: number(other.text(theirs.plan)), storefront: number(other.text(theirs.storefront)),
+                currency: number(other.text(theirs.currency)), isCommitment: theirs.isCommitment)
+            if let place = parts.firstIndex(of: ours) {
+                notice.transaction?.parts = place
+            } else {
+                parts.append(ours)
+                notice.transaction?.parts = parts.count - 1
+            }
+        }
+        if let info = notice.info {
+            notice.info?.product = number(other.text(info.product))
+            notice.info?.plan = number(other.text(info.plan))
+            notice.info?.commitmentProduct = number(other.text(info.commitmentProduct))
+            notice.info?.commitmentPlan = number(other.text(info.commitmentPlan))
+        }
+        return notice
+    }
+
+    mutating func addParts(_ numbers: PartNumbers) -> Int {
+        parts.append(numbers)
+        return parts.count - 1
+    }
+
+    /// Of a text of these tables, put there if it is new.
+    mutating func number(_ text: Text?) -> TextNumber {
+        guard let text else { return 0 }
+        if let place = texts.firstIndex(of: text) { return TextNumber(place + 1) }
+        texts.append(text)
+        return TextNumber(texts.count)
+    }
+}

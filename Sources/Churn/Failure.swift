@@ -1,0 +1,133 @@
+// A payment that failed, and what became of it. metrics.md 2, the words "failure" and "decided".
+
+struct Failure: Equatable {
+    enum Outcome: Equatable {
+        case recovered, cancelled, lost, other
+    }
+
+    struct Decision: Equatable {
+        var outcome: Outcome
+        var at: Int64
+    }
+
+    /// When the payment was due.
+    var due: Int64
+    var failedAt: Int64
+    /// The end of the grace that Apple gave; nil: none.
+    var grace: Int64?
+    /// When Apple stops to try.
+    var window: Int64
+    /// When access ends if there is no grace. Who pays a commitment by the month has none from the first failure on.
+    var cut: Int64
+    /// nil: not yet.
+    var decision: Decision?
+
+    func isDecided(at instant: Int64) -> Bool { decision.map { $0.at <= instant } ?? false }
+
+    /// Until then there is access if nothing else happens.
+    var accessEnd: Int64 { grace ?? cut }
+}
+
+extension Failure {
+    private static let window: Int64 = 60 * millisecondsPerDay
+    private static let windowOfCommitment: Int64 = 90 * millisecondsPerDay
+
+    private static func window(of row: Row, isCommitment: Bool) -> Int64 {
+        adding(row.expires, isCommitment ? windowOfCommitment : window)
+    }
+
+    /// Whether a failure of the row is known; a next row may be the only proof.
+    static func exists(_ row: Row, next: Row?, _ facts: Facts) -> Bool {
+        if row.notices.contains(where: { facts.notices[$0].provesFailure }) { return true }
+        guard let next, next.isFlagged else { return false }
+        let isCommitment = facts.parts[row.transaction.parts].isCommitment
+        return next.transaction.purchaseDate < window(of: row, isCommitment: isCommitment)
+    }
+
+    /// nil: none is known.
+    init?(_ row: Row, next: Row?, _ facts: Facts, at clock: Int64) {
+        guard Self.exists(row, next: next, facts) else { return nil }
+        let isCommitment = facts.parts[row.transaction.parts].isCommitment
+        let due = row.expires
+        let notices = row.notices.lazy.map { facts.notices[$0] }
+        let first =
+            notices.first { $0.type == .didFailToRenew }?.signedDate
+            ?? notices.first(where: \.provesFailure)?.signedDate
+        self.due = due
+        failedAt = max(min(first ?? due, due, next?.start ?? .max), row.start)
+        window = Self.window(of: row, isCommitment: isCommitment)
+        cut = isCommitment ? failedAt : due
+        if !isCommitment {
+            let newest = notices.filter(\.provesFailure).compactMap(\.info)
+                .filter { $0.gracePeriodExpiresDate.map { $0 > due } ?? false }.max { $0.version < $1.version }
+            grace = newest?.gracePeriodExpiresDate
+        }
+        decision = decide(row, next: next, facts, isCommitment: isCommitment, at: clock)
+    }
+
+    /// By the earliest since it failed; of those at one instant the first of the list.
+    private func decide(_ row: Row, next: Row?, _ facts: Facts, isCommitment: Bool, at clock: Int64) -> Decision? {
+        if let next, next.isFlagged { return Decision(outcome: .recovered, at: next.start) }
+        let notices = row.notices.lazy.map { facts.notices[$0] }
+        var candidates: [Decision] = []
+        if let next { candidates.append(Decision(outcome: next.isRenewal ? .recovered : .other, at: next.start)) }
+        // Apple has said that it was the payment: then who turned renewal off as well had no part in it.
+        if !notices.contains(where: { $0.type == .expired && $0.subtype == .billingRetry }) {
+            for date in cancellations(row, facts, isCommitment: isCommitment) {
+                candidates.append(Decision(outcome: .cancelled, at: date))
+            }
+        }
+        if let expired = notices.first(where: { $0.type == .expired }) {
+            candidates.append(
+                Decision(
+                    outcome: expired.subtype == .voluntary ? .cancelled : .lost, at: max(expired.signedDate, cut)))
+        }
+        if !row.cameToBeReplaced(by: next) {
+            for refund in row.refunds where refund.reversal == nil && refund.date < accessEnd {
+                candidates.append(Decision(outcome: .other, at: refund.date))
+            }
+        }
+        candidates.append(Decision(outcome: .lost, at: window))
+        return candidates.filter { (failedAt...max(clock, failedAt)).contains($0.at) }.enumerated()
+            .min { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }?.element
+    }
+
+    /// When the customer turned renewal off, and did not turn it on again before the payment was due.
+    private func cancellations(_ row: Row, _ facts: Facts, isCommitment: Bool) -> [Int64] {
+        var dates: [Int64] = []
+        for place in row.notices where facts.notices[place].type == .didChangeRenewalStatus {
+            let notice = facts.notices[place]
+            switch notice.nextRenewal(isCommitment: isCommitment) {
+            case false?: dates.append(notice.signedDate)
+            case true? where notice.signedDate <= due: dates.removeAll()
+            default: break
+            }
+        }
+        return dates
+    }
+}
+
+extension Row {
+    /// By an upgrade: what is refunded of it then was not used, and nobody has left.
+    func cameToBeReplaced(by next: Row?) -> Bool { transaction.isUpgraded || next?.cameByUpgrade ?? false }
+}
+
+extension Notice {
+    /// A failed payment, or proof of one that was not told.
+    var provesFailure: Bool {
+        type == .didFailToRenew || type == .gracePeriodExpired || type == .expired && subtype == .billingRetry
+    }
+
+    /// Whether the next period is to be billed, by a change of that; nil: not said.
+    fileprivate func nextRenewal(isCommitment: Bool) -> Bool? {
+        switch info?.autoRenewStatus {
+        case 0: return false
+        case 1: return true
+        case nil where !isCommitment:
+            // Of a commitment the subtype speaks of what comes after it.
+            if subtype == .autoRenewDisabled { return false }
+            return subtype == .autoRenewEnabled ? true : nil
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// Rows: what is known of each purchase, put together from its notifications. metrics.md 2, the words "row" to "refund".
+
+internal import Notices
+
+/// A period during which a refund held.
+struct Refund: Equatable {
+    var date: Int64
+    /// Thousandths of a percent.
+    var share: Int64
+    /// nil: it holds.
+    var reversal: Int64?
+
+    func holds(at instant: Int64) -> Bool { date <= instant && reversal.map { instant < $0 } ?? true }
+}
+
+/// One purchase, or one period of a subscription.
+struct Row {
+    static let limit = 1_000
+
+    /// The newest version.
+    var transaction: Transaction
+    /// Places of the notifications that carry it, the oldest first.
+    var notices: [Int]
+    var refunds: [Refund] = []
+    /// Of all its versions: what was paid for is not made longer by a gift.
+    var smallestExpiresDate: Int64
+    /// What the notifications that carry it say of how it came.
+    var firstRenewal: Int64?
+    var isFlagged = false
+    var cameByUpgrade = false
+    var isSubscribed = false
+    var isInitialBuy = false
+
+    // What follows from its neighbours.
+    var isRenewal = false
+    var start: Int64 = 0
+
+    var expires: Int64 { transaction.expiresDate ?? transaction.purchaseDate }
+    var isFree: Bool { transaction.isFree }
+
+    init(_ places: [Int], of facts: Facts, at clock: Int64) {
+        notices = places
+        let first = facts.notices[places[0]].transaction!
+        transaction = first
+        smallestExpiresDate = first.expiresDate ?? first.purchaseDate
+        for place in places {
+            let notice = facts.notices[place]
+            guard let version = notice.transaction else { continue }
+            if transaction.version < version.version { transaction = version }
+            smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? version.purchaseDate)
+            if notice.type == .didRenew {
+                firstRenewal = firstRenewal ?? notice.signedDate
+                isFlagged = isFlagged || notice.isRecovery
+            }
+            if notice.isUpgrade { cameByUpgrade = true }
+            if notice.type == .subscribed {
+                isSubscribed = true
+                isInitialBuy = isInitialBuy || notice.subtype == .initialBuy
+            }
+        }
+        setRefunds(facts, clock)
+    }
+
+    /// A run of versions with a revocation is one refund; the first without one behind it takes it back.
+    private mutating func setRefunds(_ facts: Facts, _ clock: Int64) {
+        var versions = notices.compactMap { facts.notices[$0].transaction }
+        guard versions.contains(where: { $0.revocationDate != nil }) else { return }
+        versions.sort { $0.version < $1.version }
+        var isRevoked = false
+        for version in versions {
+            if let date = version.revocationDate {
+                let refund = Refund(date: date, share: version.revocationPercentage ?? 100_000)
+                if isRevoked { refunds[refunds.count - 1] = refund } else { refunds.append(refund) }
+                isRevoked = true
+            } else {
+                if isRevoked { refunds[refunds.count - 1].reversal = version.version.signedDate }
+                isRevoked = false
+            }
+        }
+        // What is dated after the clock does not exist yet.
+        refunds.removeAll { $0.date > clock }
+        for place in refunds.indices where refunds[place].reversal ?? .min > clock { refunds[place].reversal = nil }
+    }
+}
+
+extension Row {
+    /// Of the amount that was paid.
+    func amount(_ refund: Refund) -> Int64 {
+        rounded(transaction.price ?? 0, times: refund.share, over: 100_000)
+    }
+
+    var isRefunded: Bool { refunds.contains { $0.reversal == nil } }
+
+    /// E.16 2.
+    func precedes(_ other: Row) -> Bool {
+        let (left, right) = (transaction, other.transaction)
+        if left.purchaseDate != right.purchaseDate { return left.purchaseDate < right.purchaseDate }
+        if left.isUpgraded != right.isUpgraded { return left.isUpgraded }
+        let (end, otherEnd) = (left.expiresDate ?? 0, right.expiresDate ?? 0)
+        if end != otherEnd { return end < otherEnd }
+        return left.id < right.id
+    }
+
+    /// By transaction, of the notifications that exist, in no order.
+    static func all(of facts: Facts, existing: Int, at clock: Int64) -> [Row] {
+        var places: [(id: TransactionId, notices: [Int])] = []
+        var numbers: [TransactionId: Int] = [:]
+        let least = leastKey(of: facts, existing: existing)
+        for place in 0..<existing {
+            guard let transaction = facts.notices[place].transaction else { continue }
+            if let least, RowKey(transaction) < least { continue }
+            // Notifications about one purchase mostly follow each other.
+            if let last = places.last, last.id == transaction.id {
+                places[places.count - 1].notices.append(place)
+            } else if let number = numbers[transaction.id] {
+                places[number].notices.append(place)
+            } else {
+                numbers[transaction.id] = places.count
+                places.append((transaction.id, [place]))
+            }
+        }
+        return places.map { Row($0.notices, of: facts, at: clock) }
+    }
+
+    private struct RowKey: Hashable, Comparable {
+        let purchaseDate: Int64
+        let id: TransactionId
+
+        init(_ transaction: Transaction) {
+            purchaseDate = transaction.purchaseDate
+            id = transaction.id
+        }
+
+        static func < (left: RowKey, right: RowKey) -> Bool {
+            left.purchaseDate == right.purchaseDate ? left.id < right.id : left.purchaseDate < right.purchaseDate
+        }
+    }
+
+    /// Of the greatest `limit` that count; nil: all do.
+    private static func leastKey(of facts: Facts, existing: Int) -> RowKey? {
+        guard existing > limit else { return nil }
+        let keys = Set(facts.notices[..<existing].compactMap { $0.transaction.map(RowKey.init) })
+        guard keys.count > limit else { return nil }
+        return keys.sorted()[keys.count - limit]
+    }
+}

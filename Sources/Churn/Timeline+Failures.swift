@@ -1,0 +1,38 @@
+// What is counted of failed payments, each under the row that failed. metrics.md 3, the rows "failed" to "retryLost".
+
+extension Timeline {
+    private static let withinDays: [(days: Int64, counter: Counter)] = [
+        (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),
+        (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
+    ]
+
+    func postFailures(to ledger: inout Ledger) {
+        for (place, failure) in failures.enumerated() {
+            guard let failure else { continue }
+            ledger.post(.failed, at: failure.failedAt, under: place)
+            if failure.grace != nil { ledger.post(.graceEntered, at: failure.failedAt, under: place) }
+            guard let decision = failure.decision else {
+                ledger.post(.failedOpen, at: failure.failedAt, under: place)
+                continue
+            }
+            switch decision.outcome {
+            case .recovered:
+                for (days, counter) in Self.withinDays
+                where decision.at <= adding(failure.failedAt, days * millisecondsPerDay) {
+                    ledger.post(counter, at: failure.failedAt, under: place)
+                }
+            case .lost:
+                ledger.post(
+                    .retryLost, at: max(failure.failedAt, accessEnd(place, before: decision.at)), under: place)
+            case .cancelled: ledger.post(.retryCancelled, at: decision.at, under: place)
+            case .other: ledger.post(.retryOther, at: decision.at, under: place)
+            }
+        }
+    }
+
+    /// When the row gave access last; one that never did: when it began.
+    private func accessEnd(_ place: Int, before decided: Int64) -> Int64 {
+        let last = visits.last { $0.row == place && $0.state.hasAccess && $0.from <= decided }
+        return last.map { $0.to ?? clock } ?? rows[place].start
+    }
+}

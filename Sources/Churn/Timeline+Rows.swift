@@ -1,0 +1,200 @@
+// What is counted of rows: how each was entered, what was paid, what became of it. metrics.md 3, the rows "started" to
+// "crossgraded" and "refunded" to "oneTimeRefunded".
+
+internal import Notices
+
+/// How a subscription came to one of its rows.
+struct Entry: Equatable {
+    enum Kind: Equatable {
+        case started, adopted, renewed, switched, resubscribed
+        /// The payment of the row before had failed.
+        case recovered(Counter)
+
+        var counter: Counter {
+            switch self {
+            case .started: .started
+            case .adopted: .adopted
+            case .renewed: .renewed
+            case .switched: .switched
+            case .resubscribed: .resubscribed
+            case .recovered(let counter): counter
+            }
+        }
+    }
+
+    var kind: Kind
+    var hadAccess: Bool
+    /// What it is worth a month.
+    var mrr: Int64
+
+    var isRecovery: Bool {
+        if case .recovered = kind { return true }
+        return false
+    }
+}
+
+extension Timeline {
+    /// Of each row.
+    func entries(_ originalTransactionId: TransactionId) -> [Entry] {
+        var entries: [Entry] = []
+        entries.reserveCapacity(rows.count)
+        var before: State?
+        var visit = 0
+        for place in rows.indices {
+            let hadAccess = before?.hasAccess ?? false
+            let kind = kind(ofEntry: place, hadAccess: hadAccess, originalTransactionId)
+            entries.append(Entry(kind: kind, hadAccess: hadAccess, mrr: mrr(place, kind, hadAccess: hadAccess)))
+            while visit < visits.count, visits[visit].row == place {
+                before = visits[visit].state
+                visit += 1
+            }
+        }
+        return entries
+    }
+
+    private func kind(ofEntry place: Int, hadAccess: Bool, _ originalTransactionId: TransactionId) -> Entry.Kind {
+        let row = rows[place]
+        guard place > 0 else {
+            let transaction = row.transaction
+            let isFirst =
+                transaction.purchaseDate == transaction.originalPurchaseDate || transaction.id == originalTransactionId
+                || row.isInitialBuy
+            return isFirst ? .started : .adopted
+        }
+        if let failure = failures[place - 1], failure.decision?.outcome == .recovered {
+            return .recovered(
+                !hadAccess ? .retryRecovered : failure.grace != nil ? .graceRecovered : .earlyRecovered)
+        }
+        guard hadAccess else { return .resubscribed }
+        return row.isRenewal ? .renewed : .switched
+    }
+
+    private func mrr(_ place: Int, _ kind: Entry.Kind, hadAccess: Bool) -> Int64 {
+        let row = rows[place]
+        guard !row.isFree, let price = row.transaction.price else { return 0 }
+        if isCommitment(row) { return min(price, limitMRR) }
+        var from = row.transaction.purchaseDate
+        // Paid late, for a period that had begun.
+        if case .recovered = kind, hadAccess, let due = failures[place - 1]?.due { from = min(from, due) }
+        return monthly(price, from: from, to: row.smallestExpiresDate)
+    }
+
+    // MARK: Entered and paid
+
+    func postRows(_ entries: [Entry], to ledger: inout Ledger) {
+        for (place, entry) in entries.enumerated() {
+            let row = rows[place]
+            // All that is about a failure is told under the row that failed.
+            ledger.post(entry.kind.counter, at: row.start, under: entry.isRecovery ? place - 1 : place)
+            if !row.isFree { postPayment(row, entry, to: &ledger) }
+            if place > 0, entry.kind != .resubscribed, let change = change(ofPlan: place, entries) {
+                ledger.post(change, at: row.start, under: place)
+            }
+        }
+    }
+
+    private func postPayment(_ row: Row, _ entry: Entry, to ledger: inout Ledger) {
+        ledger.post(.charged, at: row.start, under: row)
+        if let price = row.transaction.price {
+            ledger.post(.revenue, price, at: row.start, under: row)
+            if entry.isRecovery { ledger.post(.recoveredRevenue, price, at: row.start, under: row) }
+        } else {
+            ledger.post(.unpriced, at: row.start, under: row)
+        }
+    }
+
+    /// nil: product and plan are those of the row before.
+    private func change(ofPlan place: Int, _ entries: [Entry]) -> Counter? {
+        let (row, before) = (rows[place], rows[place - 1])
+        guard !isSamePlan(row, before) else { return nil }
+        if row.cameByUpgrade { return .upgraded }
+        if isDowngradeAskedFor(before, to: row) { return .downgraded }
+        let (old, new) = (entries[place - 1].mrr, entries[place].mrr)
+        guard old != 0, new != 0, old != new, isSameCurrency(row, before) else { return .crossgraded }
+        return new > old ? .upgraded : .downgraded
+    }
+
+    func isSameCurrency(_ left: Row, _ right: Row) -> Bool {
+        facts.parts[left.transaction.parts].currency == facts.parts[right.transaction.parts].currency
+    }
+
+    /// By the customer's last word on the row before.
+    private func isDowngradeAskedFor(_ before: Row, to row: Row) -> Bool {
+        let requests = before.notices.lazy.map { facts.notices[$0] }
+        guard
+            let last = requests.last(where: { $0.type == .didChangeRenewalPref || $0.type == .offerRedeemed }),
+            last.subtype == .downgrade, let info = last.info
+        else { return false }
+        let wanted = facts.parts[row.transaction.parts]
+        let isCommitment = isCommitment(before)
+        let product = isCommitment && info.commitmentProduct != 0 ? info.commitmentProduct : info.product
+        let plan = isCommitment && info.commitmentPlan != 0 ? info.commitmentPlan : info.plan
+        return product == wanted.product && (plan == 0 || plan == wanted.plan)
+    }
+
+    // MARK: Refunded
+
+    func postRefunds(to ledger: inout Ledger) {
+        for (place, row) in rows.enumerated() {
+            if row.cameToBeReplaced(by: next(after: place)) {
+                postNet(row, count: nil, amount: .upgradeRefundedAmount, to: &ledger)
+                continue
+            }
+            for refund in row.refunds {
+                ledger.post(.refunded, at: refund.date, under: row)
+                ledger.post(.refundedAmount, row.amount(refund), at: refund.date, under: row)
+                guard let reversal = refund.reversal else { continue }
+                ledger.post(.refundReversed, at: reversal, under: row)
+                ledger.post(.refundReversedAmount, row.amount(refund), at: reversal, under: row)
+            }
+            if !row.isFree, let last = row.refunds.last, last.reversal == nil {
+                ledger.post(.chargedRefunded, at: row.start, under: row)
+                ledger.post(.chargedRefundedAmount, row.amount(last), at: row.start, under: row)
+            }
+        }
+        for row in oneTime { postNet(row, count: .oneTimeRefunded, amount: .oneTimeRefundedAmount, to: &ledger) }
+    }
+
+    /// Refunds less reversals.
+    private func postNet(_ row: Row, count: Counter?, amount: Counter, to ledger: inout Ledger) {
+        for refund in row.refunds {
+            if let count { ledger.post(count, at: refund.date, under: row) }
+            ledger.post(amount, row.amount(refund), at: refund.date, under: row)
+            guard let reversal = refund.reversal else { continue }
+            if let count { ledger.post(count, -1, at: reversal, under: row) }
+            ledger.post(amount, -row.amount(refund), at: reversal, under: row)
+        }
+    }
+
+    // MARK: Asked for
+
+    func postRequests(to ledger: inout Ledger) {
+        for row in rows {
+            var hasRequested = false
+            for place in row.notices {
+                let notice = facts.notices[place]
+                switch notice.type {
+                case .didChangeRenewalStatus:
+                    guard let isOn = turnsRenewal(notice, row) else { continue }
+                    ledger.post(isOn ? .renewalTurnedOn : .renewalTurnedOff, at: notice.signedDate, under: row)
+                case .consumptionRequest where !hasRequested:
+                    hasRequested = true
+                    ledger.post(.refundRequested, at: notice.signedDate, under: row)
+                case .refundDeclined: ledger.post(.refundDeclined, at: notice.signedDate, under: row)
+                default: break
+                }
+            }
+        }
+    }
+
+    /// nil: not said. Of a commitment its renewal as a whole is meant: its months are billed whatever the customer says.
+    private func turnsRenewal(_ notice: Notice, _ row: Row) -> Bool? {
+        func meaning(_ status: Int64?) -> Bool? { status == 1 ? true : status == 0 ? false : nil }
+        if isCommitment(row) { return meaning(notice.info?.commitmentAutoRenewStatus) }
+        switch notice.subtype {
+        case .autoRenewEnabled: return true
+        case .autoRenewDisabled: return false
+        default: return meaning(notice.info?.autoRenewStatus)
+        }
+    }
+}
