@@ -1,0 +1,141 @@
+// The churn metrics of metrics.md a second time, for tests: slow, and instant by instant. It asks for the state of a chain
+// at every instant that a fact names, and counts what differs between one and the next. No code of the product is in it.
+
+import Foundation
+
+struct PlainCell: Equatable {
+    var counts: [String: Int64] = [:]
+    var money: [String: Int64] = [:]
+}
+
+/// A chain at one instant.
+struct PlainStanding: Equatable {
+    /// PAID, FREE, GRACE, RETRY, LAPSED; none before its first row.
+    let state: String
+    /// Of its row, as the key of a cell without the day; nil before its first row.
+    let key: String?
+    /// Of a chain that pays, else 0.
+    let mrr: Int64
+    /// MRR of its row in GRACE and RETRY, else 0.
+    let atRisk: Int64
+    let rowsBegun: Int64
+}
+
+struct PlainChurn {
+    private let facts: [PlainFact]
+    private let chain: String
+    private let zone: TimeZone
+    private let partition: Int32
+
+    /// - Parameter records: values of topic `notifications`, of one chain.
+    /// - Parameter zone: its IANA name.
+    init(records: [[UInt8]], chain: String, zone: String, partition: Int32) {
+        guard let known = TimeZone(identifier: zone) else { preconditionFailure("no zone \(zone)") }
+        facts = PlainFact.distinct(records)
+        self.chain = chain
+        self.zone = known
+        self.partition = partition
+    }
+
+    /// C(facts, clock), by cell key. Zeros and empty cells are left out.
+    func cells(at clock: Int64) -> [String: PlainCell] {
+        let life = PlainLife(facts, chain: chain, clock: clock)
+        var ledger = PlainLedger(zone: zone, partition: partition)
+        life.postRows(&ledger)
+        life.postCharges(&ledger)
+        life.postTrials(&ledger)
+        life.postFailures(&ledger)
+        life.postRetries(&ledger)
+        life.postLapses(&ledger)
+        life.postNotifications(&ledger)
+        life.postRefunds(&ledger)
+        life.postCommitments(&ledger)
+        life.postDeltas(&ledger)
+        life.postUnpaidGrace(&ledger)
+        life.postRevenueChanges(&ledger)
+        life.postRiskChanges(&ledger)
+        return ledger.cells
+    }
+
+    /// The stock at the clock.
+    func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
+
+    /// The stock at the end of a day, by what is known at the clock.
+    func standing(atEndOf day: String, clock: Int64) -> PlainStanding { standing(at: end(of: day), clock: clock) }
+
+    private func standing(at t: Int64, clock: Int64) -> PlainStanding {
+        let life = PlainLife(facts, chain: chain, clock: clock)
+        let place = life.visits.lastIndex { $0.from <= t } ?? 0
+        let ledger = PlainLedger(zone: zone, partition: partition)
+        return PlainStanding(
+            state: life.visits[place].state.name,
+            key: life.row(ofVisit: place).map { PlainLedger.withoutDay(ledger.key($0)) },
+            mrr: life.monthlyRevenue(atVisit: place), atRisk: life.revenueAtRisk(atVisit: place),
+            rowsBegun: Int64(life.rows.count { $0.start <= t }))
+    }
+
+    /// The last instant of a day.
+    private func end(of day: String) -> Int64 {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        let parts = day.split(separator: "-").compactMap { Int($0) }
+        let noon = calendar.date(from: DateComponents(year: parts[0], month: parts[1], day: parts[2], hour: 12))
+        guard let noon, let next = calendar.date(byAdding: .day, value: 1, to: noon) else {
+            preconditionFailure("no day \(day)")
+        }
+        return Int64(calendar.startOfDay(for: next).timeIntervalSince1970) * 1_000 - 1
+    }
+}
+
+/// Where counters are posted: "dated by the fact, in `churn.zone`, under the key of one row".
+struct PlainLedger {
+    private let zone: TimeZone
+    private let partition: Int32
+    private var posted: [String: PlainCell] = [:]
+    private var days: [Int64: String] = [:]
+
+    init(zone: TimeZone, partition: Int32) {
+        self.zone = zone
+        self.partition = partition
+    }
+
+    mutating func count(_ name: String, _ at: Int64, _ row: PlainRow, _ number: Int64 = 1) {
+        guard number != 0 else { return }
+        posted[key(row, day: day(of: at)), default: PlainCell()].counts[name, default: 0] += number
+    }
+
+    mutating func pay(_ name: String, _ amount: Int64, _ at: Int64, _ row: PlainRow) {
+        guard amount != 0 else { return }
+        posted[key(row, day: day(of: at)), default: PlainCell()].money[name, default: 0] += amount
+    }
+
+    private mutating func day(of instant: Int64) -> String {
+        if let day = days[instant] { return day }
+        let day = plainDay(of: instant, in: zone)
+        days[instant] = day
+        return day
+    }
+
+    /// "`<partition>|<day>|<bundleId>|<productId>|<billingPlan>|<storefront>|<currency>`, absent parts empty", "parts of the
+    /// row's newest version, plan BILLED_UPFRONT if absent"; "one-time: plan part is empty".
+    func key(_ row: PlainRow, day: String = "") -> String {
+        let newest = row.newest
+        let parts = [
+            newest.bundle, newest.product, newest.isRenewing ? row.plan : nil, newest.storefront, newest.currency,
+        ]
+        return (["\(partition)", day] + parts.map { $0 ?? "" }).joined(separator: "|")
+    }
+
+    static func withoutDay(_ key: String) -> String {
+        var parts = key.split(separator: "|", omittingEmptySubsequences: false)
+        parts.remove(at: 1)
+        return parts.joined(separator: "|")
+    }
+
+    /// "Zeros left out; a cell without any is a tombstone."
+    var cells: [String: PlainCell] {
+        posted.mapValues { cell in
+            PlainCell(counts: cell.counts.filter { $0.value != 0 }, money: cell.money.filter { $0.value != 0 })
+        }.filter { $0.value != PlainCell() }
+    }
+}
