@@ -69,6 +69,9 @@ let roles: [Target] = [
         name: "EntitlementsWorker",
         dependencies: ["Contract", "Entitlements", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
     .target(
+        name: "ChurnWorker",
+        dependencies: ["Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
+    .target(
         name: "ReadAPI",
         dependencies: [
             "Contract", "Entitlements", "HTTP", "JSON", "Log", "Notices", "Platform", "Service", "Store", "Telemetry",
@@ -77,7 +80,8 @@ let roles: [Target] = [
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "COpenSSL", "CRocksDBVersion", "Clock", "Configuration", "Contract", "Crypto", "Entitlements",
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration", "Contract",
+            "Crypto", "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices",
             "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store",
             "Telemetry",
@@ -145,6 +149,7 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
+    .testTarget(name: "ChurnTests", dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "Simulation"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
@@ -237,7 +242,7 @@ let package = Package(
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(
             name: "Domain",
-            targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records"]),
+            targets: ["AppStore", "Churn", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.

@@ -22,16 +22,8 @@ extension Facts {
             type: NoticeType(record), subtype: NoticeSubtype(record),
             transaction: transaction.flatMap { self.transaction(record, $0, signedDate) },
             info: info.map { self.info(record, $0, signedDate) })
-        self.init(notice, texts: texts, parts: parts)
-    }
-
-    /// It has a transaction that nothing can be concluded from.
-    public static func hasUnusableTransaction(_ record: borrowing JSONDocument) -> Bool {
-        guard let object = record.object("transaction", of: record.root),
-            record.integer("signedDate", of: record.root) != nil
-        else { return false }
-        var facts = Facts()
-        return facts.transaction(record, object, 0) == nil
+        self.init(
+            notice, texts: texts, parts: parts, hasUnusableTransaction: transaction != nil && notice.transaction == nil)
     }
 
     private func text(_ record: borrowing JSONDocument, _ name: StaticString, _ object: JSONDocument.Value) -> Text? {

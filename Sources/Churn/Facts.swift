@@ -11,10 +11,14 @@ public struct Facts: Sendable {
     private(set) var parts: [PartNumbers] = []
     /// By date and id.
     private(set) var notices: [Notice] = []
+    /// Of what one notification says: it has a transaction that nothing can be concluded from. To be counted: Apple does not send
+    /// such.
+    public private(set) var hasUnusableTransaction = false
 
     public init() {}
 
-    public var isEmpty: Bool { notices.isEmpty }
+    /// Of what one notification says: something is about a subscription.
+    public var saysAnything: Bool { notices.contains { $0.transaction != nil || $0.info != nil } }
     public var count: Int { notices.count }
 
     /// nil when they are no facts: out of order, too many, or of texts that are not there.
@@ -27,7 +31,8 @@ public struct Facts: Sendable {
     }
 
     /// What one notification says.
-    init(_ notice: Notice, texts: [Text], parts: [PartNumbers]) {
+    init(_ notice: Notice, texts: [Text], parts: [PartNumbers], hasUnusableTransaction: Bool) {
+        self.hasUnusableTransaction = hasUnusableTransaction
         self.texts = texts
         self.parts = parts
         notices = [notice]

@@ -42,12 +42,12 @@ struct Row {
         notices = places
         let first = facts.notices[places[0]].transaction!
         transaction = first
-        smallestExpiresDate = first.expiresDate ?? first.purchaseDate
+        smallestExpiresDate = first.expiresDate ?? .max
         for place in places {
             let notice = facts.notices[place]
             guard let version = notice.transaction else { continue }
             if transaction.version < version.version { transaction = version }
-            smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? version.purchaseDate)
+            smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? .max)
             if notice.type == .didRenew {
                 firstRenewal = firstRenewal ?? notice.signedDate
                 isFlagged = isFlagged || notice.isRecovery

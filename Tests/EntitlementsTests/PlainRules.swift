@@ -4,9 +4,9 @@
 
 import Contract
 import JSON
+import Notices
 
 @testable import Entitlements
-import Notices
 
 struct PlainRules {
     struct Row {

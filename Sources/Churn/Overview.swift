@@ -1,0 +1,96 @@
+// How one partition stands now: for alerts, which cannot wait for somebody to add up cells.
+
+public import Notices
+
+/// The stocks over all cells, and what the day under way has brought.
+public struct Overview: Sendable, Equatable {
+    /// A currency beyond these is counted among the others.
+    private static let limitCurrencies = 64
+    public static let otherCurrencies: Text = "other"
+
+    /// Running sums of the deltas.
+    public private(set) var stocks = Sums()
+    /// The monthly revenue by currency, none of them twice.
+    public private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
+    public private(set) var day: Int64
+    public private(set) var today = Sums()
+
+    public init(day: Int64) { self.day = day }
+
+    public static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
+
+    /// Another day has begun.
+    public mutating func begin(_ day: Int64) {
+        guard day > self.day else { return }
+        self.day = day
+        today = Sums()
+    }
+
+    public mutating func add(_ sums: Sums, of day: Int64, currency: Text) {
+        var revenue: Int64 = 0
+        for sum in sums.all {
+            if sum.counter.isStock { stocks.add(sum.value, to: sum.counter) }
+            if sum.counter.isMonthlyRevenue { revenue &+= sum.value }
+        }
+        if revenue != 0 { add(revenue, of: currency.isCurrency ? currency : Self.otherCurrencies) }
+        if day == self.day { today.add(sums) }
+    }
+
+    private mutating func add(_ amount: Int64, of currency: Text) {
+        if let place = monthlyRevenue.firstIndex(where: { $0.currency == currency }) {
+            monthlyRevenue[place].amount &+= amount
+        } else if monthlyRevenue.count < Self.limitCurrencies || currency == Self.otherCurrencies {
+            monthlyRevenue.append((currency, amount))
+        } else {
+            add(amount, of: Self.otherCurrencies)
+        }
+    }
+
+    public var bytes: [UInt8] {
+        var writer = ByteWriter(capacity: 256)
+        writer.sums(stocks)
+        writer.signed(day)
+        writer.sums(today)
+        writer.unsigned(UInt64(monthlyRevenue.count))
+        for (currency, amount) in monthlyRevenue {
+            writer.text(currency)
+            writer.signed(amount)
+        }
+        return writer.bytes
+    }
+
+    /// nil for bytes that no overview has.
+    public init?(_ bytes: [UInt8]) {
+        var reader = ByteReader(bytes)
+        guard let stocks = reader.sums(), let day = reader.signed(), let today = reader.sums(),
+            let count = reader.count()
+        else { return nil }
+        self.stocks = stocks
+        self.day = day
+        self.today = today
+        for _ in 0..<count {
+            guard let currency = reader.text(), let amount = reader.signed() else { return nil }
+            monthlyRevenue.append((currency, amount))
+        }
+        guard reader.isAtEnd else { return nil }
+    }
+}
+
+extension Text {
+    /// ISO 4217: others would be whatever somebody wrote.
+    fileprivate var isCurrency: Bool {
+        bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
+    }
+}
+
+extension Counter {
+    /// Of which the running sum says how much there is now.
+    public var isStock: Bool {
+        switch self {
+        case .activeDelta, .trialDelta, .graceDelta, .retryDelta: true
+        default: false
+        }
+    }
+
+    public var isMonthlyRevenue: Bool { rawValue >= Counter.mrrNew.rawValue }
+}

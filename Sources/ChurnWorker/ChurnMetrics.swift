@@ -1,0 +1,95 @@
+// What the worker shows besides what every worker shows.
+
+internal import Churn
+internal import Notices
+internal import Synchronization
+public import Telemetry
+
+/// A record that is worked on again, after a crash or an abort, is counted again. The gauges are sums over the partitions that
+/// this process has: the sum over all replicas is the whole.
+public final class ChurnMetrics: Sendable {
+    let unusable: Telemetry.Counter
+    let undated: Telemetry.Counter
+    private let metrics: Metrics
+    private let shown = Mutex<[Int32: [Series: Int64]]>([:])
+
+    public init(_ metrics: Metrics) {
+        self.metrics = metrics
+        unusable = metrics.counter(
+            "perennial_churn_unusable_transactions_total",
+            help:
+                "Notifications with a transaction that nothing follows from: without its id, its purchase date or, if it "
+                + "renews, its end.")
+        undated = metrics.counter(
+            "perennial_churn_undated_notifications_total",
+            help: "Notifications without signedDate: nothing can be posted under a day.")
+        for series in Series.fixed { _ = gauge(series) }
+    }
+
+    /// How a partition stands; nil: this process has it no longer.
+    func show(_ overview: Overview?, of partition: Int32) {
+        let values = overview.map(Series.values) ?? [:]
+        shown.withLock { shown in
+            let before = shown[partition] ?? [:]
+            for (series, value) in values where value != before[series] ?? 0 {
+                gauge(series).add(Double(value - (before[series] ?? 0)))
+            }
+            for (series, value) in before where values[series] == nil { gauge(series).add(Double(-value)) }
+            shown[partition] = overview == nil ? nil : values
+        }
+    }
+
+    private enum Series: Hashable {
+        case stock(Churn.Counter)
+        case today(Churn.Counter)
+        case monthlyRevenue(String)
+
+        static let fixed: [Series] =
+            Churn.Counter.allCases.filter(\.isStock).map(Series.stock)
+            + Churn.Counter.allCases.filter { !$0.isMoney && !$0.isStock }.map(Series.today)
+
+        static func values(_ overview: Overview) -> [Series: Int64] {
+            var values: [Series: Int64] = [:]
+            for sum in overview.stocks.all { values[.stock(sum.counter)] = sum.value }
+            for sum in overview.today.all where !sum.counter.isMoney && !sum.counter.isStock {
+                values[.today(sum.counter)] = sum.value
+            }
+            for (currency, amount) in overview.monthlyRevenue {
+                values[.monthlyRevenue(currency.description)] = amount
+            }
+            return values
+        }
+    }
+
+    private func gauge(_ series: Series) -> Gauge {
+        switch series {
+        case .stock(let counter):
+            metrics.gauge(
+                "perennial_churn_subscriptions",
+                help:
+                    "Subscriptions that are paid for, on trial, in grace and in billing retry, as far as this replica counts.",
+                labels: ["state": counter.stateName])
+        case .today(let counter):
+            metrics.gauge(
+                "perennial_churn_today",
+                help: "The counters of the day under way, in churn.zone; late news may take something back.",
+                labels: ["counter": counter.name])
+        case .monthlyRevenue(let currency):
+            metrics.gauge(
+                "perennial_churn_monthly_revenue_milliunits",
+                help: "Monthly recurring revenue, in thousandths of the currency's unit.",
+                labels: ["currency": currency])
+        }
+    }
+}
+
+extension Churn.Counter {
+    fileprivate var stateName: String {
+        switch self {
+        case .trialDelta: "trial"
+        case .graceDelta: "grace"
+        case .retryDelta: "retry"
+        default: "active"
+        }
+    }
+}

@@ -1,0 +1,195 @@
+// The worker `churn`: notifications in, numbers out.
+
+public import Churn
+public import Contract
+internal import Crypto
+internal import JSON
+public import Log
+internal import Notices
+public import Runtime
+
+/// Keeps the facts of each subscription and what they add to the cells; adds the difference whenever that becomes another: by a
+/// notification, or by time.
+///
+/// One timer for each subscription, at the next instant at which its contribution may change by itself. The cells are states,
+/// too, behind keys of their own, and are told once per commit.
+public final class ChurnProcessor: Processor {
+    public let definition: WorkerDefinition
+    private let zone: DayZone
+    private let metrics: ChurnMetrics
+    /// Its buffers are used again from record to record; nothing else is.
+    private var json = JSONDocument()
+
+    private enum Output {
+        static let cells = 0
+        static let events = 1
+    }
+    private static let contributionChanges: UInt8 = 0
+    /// No id of Apple's begins with it.
+    private static let cellPrefix: UInt8 = 0
+    /// Of the partition: no cell has it.
+    private static let overviewKey: [UInt8] = [cellPrefix]
+
+    /// - Parameter app: `perennial/<version>`.
+    public init(_ names: Names, zone: DayZone, partitions: Int32, app: String, metrics: ChurnMetrics) {
+        self.zone = zone
+        self.metrics = metrics
+        func output(_ id: TopicID, _ type: RecordType) -> OutputTopic {
+            OutputTopic(names.topic(id), type: type.rawValue, schema: type.schema)
+        }
+        let notification = RecordType.notification
+        var definition = WorkerDefinition(
+            name: Worker.churn.rawValue, group: names.group(.churn),
+            events: InputTopic(
+                names.topic(.notifications), kinds: [.init(notification.rawValue, version: notification.version)]),
+            outputs: [output(.churnCells, .churnCell), output(.churnEvents, .churnEvent)],
+            changelog: names.topic(.changelog(.churn)), deadLetters: names.topic(.deadLetters(.churn)),
+            partitions: partitions, app: app)
+        definition.stateFormat = ChainState.format
+        definition.settledPrefix = Self.cellPrefix
+        definition.rules = hexadecimal(Array(SHA256.digest(Array(zone.fingerprint.utf8).span).prefix(8)))
+        self.definition = definition
+    }
+
+    // MARK: Subscriptions
+
+    public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        guard let key = record.key, let value = record.value else {
+            throw ProcessFailure("no_notification", "a notification has a key and a value")
+        }
+        guard key.count > 0, key[0] != Self.cellPrefix else {
+            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+        }
+        do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
+        guard json.kind(of: json.root) == .object else {
+            throw ProcessFailure("json", "the value of a notification is an object")
+        }
+        guard let news = Facts(notification: json) else {
+            metrics.undated.add()
+            return
+        }
+        if news.hasUnusableTransaction { metrics.unusable.add() }
+        // Much that Apple tells is of no subscription: tests, summaries, tokens of purchases elsewhere.
+        guard news.saysAnything else { return }
+
+        let place = try turn.state(key)
+        var state = try load(place)
+        guard state.facts.merge(news) else { return }
+        try settle(place, &state, turn, cause: Cause(json, partition: record.partition, offset: record.offset))
+    }
+
+    public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
+        let place = try turn.state(timer.key.span)
+        if timer.key == Self.overviewKey {
+            var overview = try overview(place, turn)
+            overview.begin(zone.day(turn.clock))
+            keep(overview, place)
+            return
+        }
+        var state = try load(place)
+        try settle(place, &state, turn, cause: nil)
+    }
+
+    private func load(_ place: KeyState) throws(ProcessFailure) -> ChainState {
+        guard let bytes = place.value else { return ChainState() }
+        guard let state = ChainState(bytes) else {
+            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
+        }
+        return state
+    }
+
+    /// Adds what has become different to the cells, and keeps what is known.
+    private func settle(_ place: KeyState, _ state: inout ChainState, _ turn: Turn, cause: Cause?)
+        throws(ProcessFailure)
+    {
+        let id = TransactionId(Text(place.key))
+        let settlement = state.settle(at: turn.clock, originalTransactionId: id, dayOf: zone.day)
+        if !settlement.changes.isEmpty {
+            let overviewPlace = try turn.state(Self.overviewKey.span)
+            var overview = try overview(overviewPlace, turn)
+            overview.begin(zone.day(turn.clock))
+            for change in settlement.changes {
+                overview.add(change.sums, of: change.day.number, currency: change.parts.currency)
+                try add(change.sums, to: change.parts, change.day, place.key, turn, cause: cause)
+            }
+            keep(overview, overviewPlace)
+        }
+        place.put(state.bytes.span)
+        place.setTimer(Self.contributionChanges, due: settlement.nextChange)
+    }
+
+    // MARK: Cells
+
+    private func add(
+        _ change: Sums, to parts: CellParts, _ day: CivilDay, _ chain: [UInt8], _ turn: Turn, cause: Cause?
+    ) throws(ProcessFailure) {
+        let key = CellKey(partition: turn.partition, day: day, parts: parts).bytes
+        let place = try turn.state(([Self.cellPrefix] + key).span)
+        let mark = CellState.Mark(asOf: turn.recordClock, offset: turn.offset)
+        var cell = try place.value.map { bytes throws(ProcessFailure) in try Self.cell(bytes) } ?? CellState(at: mark)
+        cell.add(change, at: mark)
+        place.put(cell.bytes.span)
+        let event = ChurnEvent(
+            originalTransactionId: chain, cell: key, change: change, at: cause?.signedDate ?? turn.clock, cause: cause)
+        turn.emit(Output.events, key: chain.span, value: event.value(id: turn.nextID).span)
+    }
+
+    private static func cell(_ bytes: [UInt8]) throws(ProcessFailure) -> CellState {
+        guard let cell = CellState(bytes) else {
+            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this cell are damaged")
+        }
+        return cell
+    }
+
+    /// A cell as it is before a commit; one that has returned to nothing goes.
+    public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
+        if place.key == Self.overviewKey {
+            if let bytes = place.value, let overview = Overview(bytes) { metrics.show(overview, of: turn.partition) }
+            return
+        }
+        let key = Array(place.key.dropFirst())
+        guard let bytes = place.value else { return emitTombstone(key, turn) }
+        let cell = try Self.cell(bytes)
+        if cell.sums.isEmpty {
+            place.delete()
+            return emitTombstone(key, turn)
+        }
+        guard let cellKey = CellKey(key) else { throw ProcessFailure("state", "the key of this cell is damaged") }
+        let value = CellRecord(key: cellKey, sums: cell.sums, mark: cell.mark).value
+        emit(
+            key, value,
+            Origin(id: id(cell.mark.offset, of: value, turn), offset: cell.mark.offset, timestamp: cell.mark.asOf), turn
+        )
+    }
+
+    private func emitTombstone(_ key: [UInt8], _ turn: Turn) {
+        let origin = Origin(id: id(turn.offset, of: key, turn), offset: turn.offset, timestamp: turn.recordClock)
+        turn.emit(Output.cells, as: origin, key: key.span, value: nil)
+    }
+
+    private func emit(_ key: [UInt8], _ value: [UInt8], _ origin: Origin, _ turn: Turn) {
+        turn.emit(Output.cells, as: origin, key: key.span, value: value.span)
+    }
+
+    /// Follows from what is told: where commits fall it must not show.
+    private func id(_ offset: Int64, of content: [UInt8], _ turn: Turn) -> [UInt8] {
+        Array("\(turn.partition)-\(offset)-\(hexadecimal(Array(SHA256.digest(content.span).prefix(8))))".utf8)
+    }
+
+    // MARK: Overview
+
+    private static let dayEnds: UInt8 = 1
+
+    private func overview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) -> Overview {
+        guard let bytes = place.value else { return Overview(day: zone.day(turn.clock)) }
+        guard let overview = Overview(bytes) else {
+            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this partition are damaged")
+        }
+        return overview
+    }
+
+    private func keep(_ overview: Overview, _ place: KeyState) {
+        place.put(overview.bytes.span)
+        place.setTimer(Self.dayEnds, due: zone.start(overview.day + 1))
+    }
+}

@@ -1,0 +1,68 @@
+import Simulation
+import Testing
+
+@testable import Churn
+
+/// `PlainChurn` shares no code with the product, and looks at a life instant by instant.
+@Suite struct `A second implementation` {
+    private static let parts = 8
+
+    @Test(arguments: 0..<parts)
+    func `agrees on 4,000 lives of nonsense, at every word of them`(_ part: Int) throws {
+        for seed in UInt64(part * 500)..<UInt64((part + 1) * 500) {
+            var chance = Chance(seed: seed)
+            let words = Word.nonsense(1 + Int(chance.below(12)), &chance)
+            var chain = Chain("1")
+            for (place, word) in words.enumerated() {
+                try chain.hear(word.record, at: word.at)
+                try #require(judge(chain, words[...place]) == nil, "seed \(seed), after \(place + 1) words")
+            }
+            chain.advance(to: chain.clock + 200 * day)
+            try #require(judge(chain, words[...]) == nil, "seed \(seed), long after")
+        }
+    }
+
+    /// Every story as often as every other, some cut short, some in sandbox.
+    @Test(arguments: 0..<parts)
+    func `agrees on 10,000 lives of the simulator, on the way and at the end`(_ part: Int) throws {
+        let simulation = try simulation(part)
+        var chance = Chance(seed: UInt64(part))
+        var judged = 0
+        for subscriber in 0..<simulation.configuration.subscribers where judged < 10_000 / Self.parts {
+            for (id, words) in Word.lives(of: subscriber, in: simulation) where judged < 10_000 / Self.parts {
+                var chain = Chain(id)
+                let stop = Int(chance.below(Int64(words.count)))
+                for (place, word) in words.enumerated() {
+                    try chain.hear(word.record, at: word.at)
+                    guard place == stop else { continue }
+                    try #require(judge(chain, words[...place]) == nil, "subscriber \(subscriber), \(id), \(place + 1)")
+                }
+                chain.advance(to: simulation.configuration.end)
+                try #require(judge(chain, words[...]) == nil, "subscriber \(subscriber), \(id), at the end")
+                judged += 1
+            }
+        }
+        #expect(judged == 10_000 / Self.parts)
+    }
+
+    /// Where the two differ, in words.
+    private func judge(_ chain: Chain, _ words: ArraySlice<Word>) -> String? {
+        let plain = PlainChurn(records: words.map(\.record), chain: chain.id, zone: "Etc/UTC", partition: 3)
+        return difference(chain.plain, plain.cells(at: chain.clock))
+    }
+}
+
+func simulation(_ part: Int, subscribers: Int = 2_500) throws -> Simulation {
+    let start: Int64 = 1_767_225_600_000
+    let months = [1, 2, 4, 15, 2, 3, 6, 24][part % 8]
+    var configuration = Simulation.Configuration(
+        seed: UInt64(1 + part), subscribers: subscribers,
+        apps: [
+            SimulatedApp(bundleId: "com.example.reader", appAppleId: 1, graceDays: 16),
+            SimulatedApp(bundleId: "com.example.player", appAppleId: 2, graceDays: 28),
+        ], start: start, end: start + Int64(months) * 30 * day)
+    configuration.lastArrival = start + 30 * day
+    configuration.sandboxPerMille = 150
+    configuration.weights = Dictionary(uniqueKeysWithValues: Story.allCases.map { ($0, 1) })
+    return try Simulation(configuration)
+}

@@ -1,0 +1,100 @@
+// The product's own way from records to cells, for tests.
+
+import Churn
+import Contract
+import JSON
+import Notices
+
+let second: Int64 = 1_000
+let hour: Int64 = 3_600 * second
+let day: Int64 = 24 * hour
+
+extension DayZone {
+    static let utc = DayZone(
+        fingerprint: "UTC", day: { $0.floorDivided(by: 86_400_000) }, start: { $0 * 86_400_000 })
+}
+
+func facts(_ record: [UInt8]) throws -> Facts? {
+    var json = JSONDocument()
+    try json.read(record.span)
+    return Facts(notification: json)
+}
+
+/// One subscription as the worker keeps it, and the cells it adds to.
+struct Chain {
+    let id: String
+    let partition: Int32
+    var zone = DayZone.utc
+    private(set) var state = ChainState()
+    private(set) var cells: [String: Sums] = [:]
+    private(set) var nextChange: Int64?
+    private(set) var clock = Int64.min
+
+    init(_ id: String, partition: Int32 = 3) {
+        self.id = id
+        self.partition = partition
+    }
+
+    /// As a partition does: timers first, then what came.
+    mutating func hear(_ record: [UInt8], at instant: Int64) throws {
+        advance(to: instant)
+        guard let news = try facts(record), news.saysAnything else { return }
+        guard state.facts.merge(news) else { return }
+        settle()
+    }
+
+    mutating func advance(to instant: Int64) {
+        while let due = nextChange, due <= instant {
+            clock = due
+            settle()
+        }
+        clock = max(clock, instant)
+    }
+
+    private mutating func settle() {
+        // What is kept is bytes.
+        guard var kept = ChainState(state.bytes) else { preconditionFailure("the state cannot be read") }
+        let settlement = kept.settle(
+            at: clock, originalTransactionId: TransactionId(Text(id)), dayOf: zone.day)
+        for change in settlement.changes {
+            let key = CellKey(partition: partition, day: change.day, parts: change.parts).bytes
+            let name = String(decoding: key, as: UTF8.self)
+            cells[name, default: Sums()].add(change.sums)
+            if cells[name]?.isEmpty ?? false { cells[name] = nil }
+        }
+        state = kept
+        nextChange = settlement.nextChange
+    }
+}
+
+extension Sums {
+    var plain: PlainCell {
+        var cell = PlainCell()
+        for sum in all {
+            if sum.counter.isMoney {
+                cell.money[sum.counter.name] = sum.value
+            } else {
+                cell.counts[sum.counter.name] = sum.value
+            }
+        }
+        return cell
+    }
+}
+
+extension Chain {
+    var plain: [String: PlainCell] { cells.mapValues(\.plain) }
+}
+
+/// Where two of them differ, in words; nil: nowhere.
+func difference(_ left: [String: PlainCell], _ right: [String: PlainCell]) -> String? {
+    var lines: [String] = []
+    for key in Set(left.keys).union(right.keys).sorted() where left[key] != right[key] {
+        let (one, other) = (left[key] ?? PlainCell(), right[key] ?? PlainCell())
+        for (mine, theirs) in [(one.counts, other.counts), (one.money, other.money)] {
+            for name in Set(mine.keys).union(theirs.keys).sorted() where mine[name] != theirs[name] {
+                lines.append("\(key) \(name): \(mine[name] ?? 0), not \(theirs[name] ?? 0)")
+            }
+        }
+    }
+    return lines.isEmpty ? nil : lines.joined(separator: "\n")
+}
