@@ -19,6 +19,8 @@ public enum HeaderName {
     public static let detail = "detail"
     /// On the dead letter of a timer that could not fire: its kind.
     public static let timer = "timer"
+    /// On the dead letter of a key that could not be settled: empty.
+    public static let settle = "settle"
     /// On a redriven record: how often it was, from 1.
     public static let attempt = "attempt"
     /// When a dead letter was first written, before its broker's time replaced that: milliseconds as text.

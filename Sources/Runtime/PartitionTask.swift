@@ -122,8 +122,8 @@ final class PartitionTask {
 
         let meaning = inputs[0].meaning(of: record, isTable: false)
         if case .newerSchema(let words) = meaning { return .pause(.newerSchema(words)) }
-        turn.begin(input: inputs[0], isTable: false, offset: record.offset, emitted: emitted)
         let moment = max(clock, record.timestamp)
+        turn.begin(input: inputs[0], isTable: false, offset: record.offset, clock: moment, emitted: emitted)
         guard try fireTimers(dueBy: moment) else {
             emitted = turn.emitted
             return .commitFirst
@@ -138,7 +138,7 @@ final class PartitionTask {
     private func handleRow(_ record: borrowing RecordView, _ input: Int) throws(StoreFault) -> Outcome {
         let meaning = inputs[input].meaning(of: record, isTable: true)
         if case .newerSchema(let words) = meaning { return .pause(.newerSchema(words)) }
-        turn.begin(input: inputs[input], isTable: true, offset: record.offset, emitted: 0)
+        turn.begin(input: inputs[input], isTable: true, offset: record.offset, clock: clock, emitted: 0)
         if let key = record.key {
             let home = Partitioner.partition(of: key, count: definition.partitions)
             if home != partition, Self.size(of: record, record.headers) <= Turn.limitBytes {
@@ -242,7 +242,11 @@ final class PartitionTask {
             entry.setTimer(timer.kind, due: timer.due)
             throw error
         }
-        if let failure { addLetter(of: timer, failure) }
+        if let failure {
+            var kind: [UInt8] = []
+            appendDecimal(Int64(timer.kind), to: &kind)
+            addLetter(about: timer.key, "timer", kind, timestamp: timer.due, failure)
+        }
         counts.fired(due: timer.due, by: moment)
         let isPoison = failure == Self.crash
         return firedInCycle < Self.timersPerCycle && !isPoison
@@ -253,12 +257,18 @@ final class PartitionTask {
         // not go away with it.
         let topic = inputs.count + Int(timer.kind)
         let place = timer.due ^ Int64(bitPattern: entry.hash)
-        if crashes?.isPoison(topic: topic, offset: place, limit: Self.trapLimit) ?? false { return Self.crash }
-        crashes?.working(topic: topic, offset: place)
+        guard mayWork(at: topic, place) else { return Self.crash }
         let name = TimerName(key: timer.key, kind: timer.kind)
         return try turn.run(clock: timer.due, timestamp: timer.due) { () throws(ProcessFailure) in
             try processor.fire(name, turn)
         }
+    }
+
+    /// What is no record has a place of its own in the crash notes. False: the process has trapped there too often.
+    private func mayWork(at topic: Int, _ place: Int64) -> Bool {
+        if crashes?.isPoison(topic: topic, offset: place, limit: Self.trapLimit) ?? false { return false }
+        crashes?.working(topic: topic, offset: place)
+        return true
     }
 
     private static let crash = ProcessFailure("crash", "the process ended \(trapLimit) times while it dealt with it")
@@ -301,13 +311,14 @@ final class PartitionTask {
         }
     }
 
-    private func addLetter(of timer: TimerEntry, _ failure: ProcessFailure) {
-        outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: timer.due)
-        var kind: [UInt8] = []
-        appendDecimal(Int64(timer.kind), to: &kind)
-        outputs.header("timer", kind.span)
-        addReason(failure, firstTimestamp: timer.due)
-        outputs.end(key: timer.key.span, value: nil)
+    /// What failed was no record. The header says what it was instead.
+    private func addLetter(
+        about key: [UInt8], _ what: StaticString, _ which: [UInt8], timestamp: Int64, _ failure: ProcessFailure
+    ) {
+        outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: timestamp)
+        outputs.header(what, which.span)
+        addReason(failure, firstTimestamp: timestamp)
+        outputs.end(key: key.span, value: nil)
         counts.letter(failure.reason, isTable: false)
     }
 
@@ -345,8 +356,30 @@ final class PartitionTask {
         !isTouched && self.note.positions == note.positions && self.note.clock == note.clock && self.next == next
     }
 
-    /// Before the commit: the changes of the cycle, and the position they belong to.
-    func addChangelog(timestamp: Int64) {
+    /// Before the changelog, which has to have what is deleted here.
+    private func settle(_ prefix: UInt8) throws(StoreFault) {
+        let entries = cache.dirty.filter { $0.key.first == prefix && ($0.value != nil || $0.isLogged) }
+            .sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        defer { crashes?.idle() }
+        for entry in entries {
+            if let failure = try settle(entry) {
+                addLetter(about: entry.key, "settle", [], timestamp: turn.recordClock, failure)
+            }
+        }
+    }
+
+    private func settle(_ entry: Entry) throws(StoreFault) -> ProcessFailure? {
+        // Behind the places of timers: no record is to blame for this either.
+        let (topic, place) = (inputs.count + Int(EntryCoding.greatestKind) + 1, Int64(bitPattern: entry.hash))
+        guard mayWork(at: topic, place) else { return Self.crash }
+        return try turn.settle { () throws(ProcessFailure) in
+            try processor.settle(KeyState(entry: entry, turn: turn), turn)
+        }
+    }
+
+    /// Before the commit: the changes of the cycle, what settles them, and the position they belong to.
+    func addChangelog(timestamp: Int64) throws(StoreFault) {
+        if let prefix = definition.settledPrefix { try settle(prefix) }
         pendingNote = note
         pendingNote.clock = clock
         pendingNote.emitted = emitted

@@ -14,15 +14,24 @@ public protocol Processor {
 
     /// A timer's time has come; the timer is gone already. The turn's clock is the due time.
     func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure)
+
+    /// The last word on a key that the definition says is settled, before a commit that changes it: for an output that is
+    /// wanted once however often the key has changed. Called in the order of the keys' bytes, for keys that are gone, too; for
+    /// those that came and went between two commits not. It emits with an origin, and may delete the state; any other change
+    /// would depend on where commits fall. What it throws is taken back and goes to the dead letters, and the rest is
+    /// committed; the key is settled again when it changes again.
+    func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure)
 }
 
 extension Processor {
+    public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {}
+
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(timer.kind)")
     }
 }
 
-/// Why a record, or a timer, cannot be processed.
+/// Why a record, a timer or a key cannot be processed.
 public struct ProcessFailure: Error, Equatable, CustomStringConvertible {
     /// From a small fixed list: it becomes a label and a header.
     public var reason: String
@@ -47,6 +56,22 @@ public struct TimerName: Sendable, Hashable {
     }
 }
 
+/// Where an output comes from that is emitted when a key is settled. The records of a cycle do not say: how many there are of
+/// them is nothing that a replay would repeat.
+public struct Origin {
+    /// The header `id`.
+    public var id: [UInt8]
+    /// Of the event that the header `source` names.
+    public var offset: Int64
+    public var timestamp: Int64
+
+    public init(id: [UInt8], offset: Int64, timestamp: Int64) {
+        self.id = id
+        self.offset = offset
+        self.timestamp = timestamp
+    }
+}
+
 /// What a worker reads, writes and is called.
 public struct WorkerDefinition: Sendable {
     /// For logs, metrics and the names of local files.
@@ -65,6 +90,8 @@ public struct WorkerDefinition: Sendable {
     /// Of the values in the state: written, and up to which version back they are read.
     public var stateFormat: UInt8 = 1
     public var oldestReadableFormat: UInt8 = 1
+    /// Keys of the state that begin with this byte are settled before each commit that changes them; nil: none.
+    public var settledPrefix: UInt8?
     /// `perennial/<version>`, the header `app` of what is written.
     public var app: String
     /// Hash of the settings that decide the content, the header `rules`.

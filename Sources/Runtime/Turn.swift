@@ -1,9 +1,9 @@
-// What a processor works with while it deals with one record or timer.
+// What a processor works with while it deals with one record, timer or settled key.
 
 internal import Log
 internal import Store
 
-/// State, outputs and timers of one turn. Made once per partition; good inside `process` and `fire` only.
+/// State, outputs and timers of one turn. Made once per partition; good inside `process`, `fire` and `settle` only.
 public final class Turn {
     /// Changes of entries, to be taken back when the turn fails.
     private struct Before {
@@ -13,11 +13,18 @@ public final class Turn {
     }
 
     public let partition: Int32
-    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time. For rows of
-    /// a table that come before the first event 0.
+    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time; where
+    /// keys are settled, that of the record dealt with last. For rows of a table that come before the first event 0.
     public internal(set) var clock = Int64.min
     /// What outputs get: that of the record, or the due time of the timer.
     public internal(set) var timestamp: Int64 = 0
+    /// Of the record that is dealt with, an event or a row, also while timers fire that it has made due; where keys are settled,
+    /// of the last one.
+    public private(set) var offset: Int64 = 0
+    /// The partition's clock after that record: of a timer when it was found to be due.
+    public private(set) var recordClock: Int64 = 0
+    /// Outputs that this record has caused so far, those of its timers included.
+    public private(set) var emitted: UInt32 = 0
 
     private let definition: WorkerDefinition
     private let outputs: OutputBatch
@@ -38,8 +45,10 @@ public final class Turn {
     private var idPrefix: [UInt8] = []
     private var id: [UInt8] = []
     private var timersSet: [TimerEntry] = []
-    /// Outputs that this record has caused so far.
-    private(set) var emitted: UInt32 = 0
+    /// `topic:partition:` of the events.
+    private let sourcePrefix: [UInt8]
+    private var settledSource: [UInt8] = []
+    private var isSettling = false
 
     init(_ definition: WorkerDefinition, partition: Int32, outputs: OutputBatch, cache: EntryCache, timers: TimerQueue)
     {
@@ -49,6 +58,7 @@ public final class Turn {
         self.cache = cache
         self.timers = timers
         outputsBefore = outputs.mark
+        sourcePrefix = Array("\(definition.events.topic):\(partition):".utf8)
         constantHeaders = definition.outputs.map { output in
             var headers = [
                 RecordHeader("type", output.type), RecordHeader("schema", output.schema),
@@ -76,8 +86,8 @@ public final class Turn {
     public func emit(
         _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
-        if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
-        outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
+        precondition(!isSettling, "what is emitted when a key is settled has an origin of its own")
+        begin(output, timestamp, partition, key, value)
         countID()
         outputs.header("id", id.span)
         outputs.headers(constantHeaders[output])
@@ -85,13 +95,36 @@ public final class Turn {
         outputs.end(key: key, value: value)
     }
 
+    /// As above, from somewhere else: no number of an id is used up.
+    public func emit(
+        _ output: Int, as origin: Origin, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
+    ) {
+        settledSource.removeAll(keepingCapacity: true)
+        settledSource.append(contentsOf: sourcePrefix)
+        appendDecimal(origin.offset, to: &settledSource)
+        begin(output, origin.timestamp, partition, key, value)
+        outputs.header("id", origin.id.span)
+        outputs.headers(constantHeaders[output])
+        outputs.header("source", settledSource.span)
+        outputs.end(key: key, value: value)
+    }
+
+    private func begin(
+        _ output: Int, _ timestamp: Int64, _ partition: Int32?, _ key: Span<UInt8>?, _ value: Span<UInt8>?
+    ) {
+        if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
+        outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
+    }
+
     /// The header `id` that the next output gets, for records that tell it in their value, too.
     public var nextID: String { String(decoding: idPrefix, as: UTF8.self) + String(emitted) }
 
     // MARK: For the task
 
-    /// The record that causes what follows, and how many outputs it has caused before.
-    func begin(input: InputTopic, isTable: Bool, offset: Int64, emitted: UInt32) {
+    /// The record that causes what follows, the clock after it, and how many outputs it has caused before.
+    func begin(input: InputTopic, isTable: Bool, offset: Int64, clock: Int64, emitted: UInt32) {
+        self.offset = offset
+        recordClock = max(clock, 0)
         source.removeAll(keepingCapacity: true)
         source.append(contentsOf: input.topic.utf8)
         source.append(UInt8(ascii: ":"))
@@ -145,6 +178,13 @@ public final class Turn {
         }
         if let fault = storeFault.take() { throw fault }
         return failure
+    }
+
+    /// Runs one step that belongs to the cycle, and to no record of it.
+    func settle(_ body: () throws(ProcessFailure) -> Void) throws(StoreFault) -> ProcessFailure? {
+        isSettling = true
+        defer { isSettling = false }
+        return try run(clock: recordClock, timestamp: recordClock, body)
     }
 
     private func takeBack() {

@@ -237,7 +237,7 @@ package final class Worker {
         let written = environment.wallClock()
         var positions: [TopicPartition: NextOffset] = [:]
         for task in touched {
-            task.addChangelog(timestamp: written)
+            try task.addChangelog(timestamp: written)
             positions.merge(task.positions) { $1 }
         }
         let now = environment.elapsed()

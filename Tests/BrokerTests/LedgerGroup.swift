@@ -190,6 +190,7 @@ final class LedgerGroup: Sendable {
         return LedgerCheck(
             prefix: prefix, partitions: partitions, events: events,
             rows: try await records(in: definition.tables[0].topic), told: told,
+            totals: try await records(in: definition.outputs[1].topic),
             letters: try await records(in: definition.deadLetters)
         ).wrong
     }

@@ -11,9 +11,15 @@ public import Runtime
 /// - `toggle`: flips a second state of the key, which is deleted when it is off.
 /// - `poison`: changes everything, tells, and fails.
 ///
+/// Numbers that are added, and timers that fire, also change a total: a settled key, published once a commit. `sleep` deletes one.
+///
 /// Rows of the table: `row N`; the newest is told with every sum.
 public struct Ledger: Processor, Sendable {
     static let wakeTimer: UInt8 = 1
+    /// A total in which such a number was added last cannot be settled.
+    public static let unsettling: Int64 = 1_000_000
+
+    public static func totalKey(of number: Int64) -> [UInt8] { [0] + Array("total-\(number % 5)".utf8) }
 
     public var definition: WorkerDefinition
 
@@ -22,11 +28,15 @@ public struct Ledger: Processor, Sendable {
         definition = WorkerDefinition(
             name: "ledger", group: "\(prefix)ledger",
             events: InputTopic("\(prefix)events", kinds: [.init("word", version: 1)]),
-            outputs: [OutputTopic("\(prefix)told", type: "told", schema: "told/1")],
+            outputs: [
+                OutputTopic("\(prefix)told", type: "told", schema: "told/1"),
+                OutputTopic("\(prefix)totals", type: "total", schema: "total/1"),
+            ],
             changelog: "\(prefix)ledger.changelog", deadLetters: "\(prefix)ledger.dead-letters",
             partitions: partitions, app: "ledger/1")
         definition.tables = [InputTopic("\(prefix)rows", kinds: [], withoutHeader: .init("row", version: 1))]
         definition.rules = "r1"
+        definition.settledPrefix = 0
         definition.stateFormat = format
     }
 
@@ -82,6 +92,7 @@ public struct Ledger: Processor, Sendable {
             state.count += 1
             state.sum += number
             keep()
+            try add(number, toTotalOf: number, turn)
             tell("sum \(state.count) \(state.sum) at \(turn.clock) row \(state.row)")
             if words.first == "twice" { tell("again \(state.sum)") }
         case "wake":
@@ -89,6 +100,7 @@ public struct Ledger: Processor, Sendable {
             place.setTimer(Self.wakeTimer, due: turn.clock + number)
         case "sleep":
             if place.value != nil { place.setTimer(Self.wakeTimer, due: nil) }
+            try turn.state(Self.totalKey(of: 0).span).delete()
         case "toggle":
             let second = try turn.state(Array("second ".utf8 + key).span)
             if second.value == nil { second.put(Array("on".utf8).span) } else { second.delete() }
@@ -97,6 +109,7 @@ public struct Ledger: Processor, Sendable {
             state.sum = -1
             keep()
             place.setTimer(Self.wakeTimer, due: turn.clock + 1)
+            try add(1, toTotalOf: 1, turn)
             tell("must not be seen")
             throw ProcessFailure("poison", "on demand")
         default: throw ProcessFailure("no_word", String(words.first ?? ""))
@@ -108,6 +121,7 @@ public struct Ledger: Processor, Sendable {
         guard let bytes = place.value else { throw ProcessFailure("no_state") }
         var state = try State(bytes, format: place.format)
         state.fired += 1
+        try add(1, toTotalOf: state.fired, turn)
         if state.fired % 7 == 0 {
             let changed = state.bytes(format: definition.stateFormat)
             place.put(changed.span)
@@ -118,5 +132,39 @@ public struct Ledger: Processor, Sendable {
         let text = Array("woken \(state.fired) at \(turn.clock) sum \(state.sum)".utf8)
         turn.emit(0, key: timer.key.span, value: text.span)
         if state.fired % 4 != 0 { place.setTimer(timer.kind, due: turn.clock + 100) }
+    }
+
+    /// A total counts to seven, so that it comes back to nothing again and again. It says what changed it last.
+    private func add(_ number: Int64, toTotalOf other: Int64, _ turn: Turn) throws(ProcessFailure) {
+        let place = try turn.state(Self.totalKey(of: other).span)
+        let sum = ((place.value.map(Total.init)?.sum ?? 0) + number) % 7
+        place.put(Array("\(sum) \(number) \(turn.offset) \(turn.recordClock)".utf8).span)
+    }
+
+    private struct Total {
+        let sum, number, offset, clock: Int64
+
+        init(_ bytes: [UInt8]) {
+            let numbers = String(decoding: bytes, as: UTF8.self).split(separator: " ").map { Int64($0)! }
+            (sum, number, offset, clock) = (numbers[0], numbers[1], numbers[2], numbers[3])
+        }
+    }
+
+    public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
+        let key = place.key.span
+        guard let value = place.value else {
+            let origin = Origin(id: Array("gone".utf8), offset: turn.offset, timestamp: turn.recordClock)
+            return turn.emit(1, as: origin, key: key, value: nil)
+        }
+        let total = Total(value)
+        let name = String(decoding: place.key.dropFirst(), as: UTF8.self)
+        let origin = Origin(
+            id: Array("\(turn.partition)-\(total.offset)-\(name)".utf8), offset: total.offset, timestamp: total.clock)
+        if total.sum == 0 {
+            place.delete()
+            return turn.emit(1, as: origin, key: key, value: nil)
+        }
+        turn.emit(1, as: origin, key: key, value: value.span)
+        if total.number > Self.unsettling { throw ProcessFailure("unsettling") }
     }
 }

@@ -7,7 +7,7 @@ public struct LedgerCheck {
 
     public init(
         prefix: String = "", partitions: Int32, events: [LedgerRecord], rows: [LedgerRecord], told: [LedgerRecord],
-        letters: [LedgerRecord]
+        totals: [LedgerRecord], letters: [LedgerRecord]
     ) {
         let oracle = LedgerOracle(prefix: prefix, events: events, rows: rows, partitions: partitions)
         for partition in 0..<partitions {
@@ -15,6 +15,7 @@ public struct LedgerCheck {
             let isOfRow = { (record: LedgerRecord) in record.headers["id"]?.hasPrefix("\(prefix)rows-") == true }
             compare(mine.filter { !isOfRow($0) }, oracle.told[partition] ?? [], "partition \(partition)")
             compare(mine.filter(isOfRow), oracle.rowsTold[partition] ?? [], "rows of partition \(partition)")
+            compareTotals(totals.filter { $0.partition == partition }, oracle.totals[partition] ?? [:], partition)
         }
         compareCarriedRows(told)
         compareLetters(letters, oracle)
@@ -58,6 +59,43 @@ public struct LedgerCheck {
             if words[0] == "sum", words[6] != newest[record.keyText] ?? "0" {
                 wrong.append("\(record.valueText) carries another row than \(newest[record.keyText] ?? "0")")
             }
+        }
+    }
+
+    /// Where commits fall is chance. So of all that a total was some is published, in its order and ending with the last, and
+    /// nothing twice.
+    private mutating func compareTotals(_ records: [LedgerRecord], _ expected: [String: [String?]], _ partition: Int32)
+    {
+        let published = Dictionary(grouping: records, by: \.keyText)
+        for key in published.keys where expected[key] == nil {
+            wrong.append("nothing was added to \(key.debugDescription)")
+        }
+        for (key, history) in expected {
+            let values = (published[key] ?? []).map { $0.value == nil ? nil : $0.valueText }
+            var rest = history[...]
+            let isInOrder = values.allSatisfy { value in
+                guard let place = rest.firstIndex(of: value) else { return false }
+                rest = rest[(place + 1)...]
+                return true
+            }
+            let isLast = (values.last ?? nil) == (history.last ?? nil)
+            if isInOrder, isLast { continue }
+            wrong.append(
+                "\(key.dropFirst()) of partition \(partition): \(values.count) published of \(history.count), in order: "
+                    + "\(isInOrder), the last is \(values.last.debugDescription) instead of \(history.last.debugDescription)"
+            )
+        }
+        for record in records where record.value != nil {
+            let words = record.valueText.split(separator: " ")
+            let topic = record.headers["source"]?.split(separator: ":").first ?? ""
+            if record.headers["id"] == "\(partition)-\(words[2])-\(record.keyText.dropFirst())",
+                topic.hasSuffix("events"),
+                record.headers["source"] == "\(topic):\(partition):\(words[2])", "\(record.timestamp)" == words[3],
+                record.headerNames == ["id", "type", "schema", "app", "rules", "source"]
+            {
+                continue
+            }
+            wrong.append("\(record.valueText) of partition \(partition) has the headers \(record.headers)")
         }
     }
 

@@ -45,6 +45,8 @@ struct Expected: Equatable, CustomStringConvertible {
 struct LedgerOracle {
     var told: [Int32: [Expected]] = [:]
     var rowsTold: [Int32: [Expected]] = [:]
+    /// What each total of a partition was, one after the other; nil: nothing.
+    var totals: [Int32: [String: [String?]]] = [:]
     /// Source, reason, key and value of each.
     var letters: [[String]] = []
     /// Rows that stand in a wrong partition, by their place.
@@ -72,6 +74,7 @@ struct LedgerOracle {
     private mutating func foldEvents(_ events: [LedgerRecord], _ partition: Int32) {
         var accounts: [String: Account] = [:]
         var clock = Int64.min
+        var sums: [Int: Int] = [:]
         for event in events {
             clock = max(clock, event.timestamp)
             let source = "\(prefix)events:\(partition):\(event.offset)"
@@ -83,6 +86,14 @@ struct LedgerOracle {
                         source: source))
                 outputs += 1
             }
+            func add(_ number: Int, _ other: Int) {
+                sums[other % 5] = (sums[other % 5, default: 0] + number) % 7
+                let sum = sums[other % 5]!
+                note(sum == 0 ? nil : "\(sum) \(number) \(event.offset) \(clock)", other)
+            }
+            func note(_ total: String?, _ other: Int) {
+                totals[partition, default: [:]]["\0total-\(other % 5)", default: []].append(total)
+            }
             while let (key, due) = accounts.compactMap({ key, account in account.wake.map { (key, $0) } })
                 .filter({ $0.1 <= clock }).min(by: { ($0.1, $0.0) < ($1.1, $1.0) })
             {
@@ -92,6 +103,7 @@ struct LedgerOracle {
                     continue
                 }
                 accounts[key]!.fired += 1
+                add(1, accounts[key]!.fired)
                 tell(key, "woken \(accounts[key]!.fired) at \(due) sum \(accounts[key]!.sum)", due)
                 if accounts[key]!.fired % 4 != 0 { accounts[key]!.wake = due + 100 }
             }
@@ -112,12 +124,16 @@ struct LedgerOracle {
                 account.count += 1
                 account.sum += number
                 account.exists = true
+                add(number, number)
                 tell(key, "sum \(account.count) \(account.sum) at \(clock) row ?", event.timestamp)
                 if words[0] == "twice" { tell(key, "again \(account.sum)", event.timestamp) }
             case "wake":
                 account.exists = true
                 account.wake = clock + Int64(number)
-            case "sleep": account.wake = nil
+            case "sleep":
+                account.wake = nil
+                sums[0] = nil
+                note(nil, 0)
             case "toggle":
                 account.second.toggle()
                 tell(key, "toggled \(account.second ? "on" : "off")", event.timestamp)

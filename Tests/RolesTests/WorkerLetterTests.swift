@@ -112,6 +112,21 @@ import WorkerTestKit
         #expect(LetterCard.words(of: [], marks) == "none: a timer of the key could not fire")
     }
 
+    @Test func `of a settled key says so and cannot go back`() throws {
+        let simulation = try Self.simulation()
+        let key = Array("k".utf8)
+        try simulation.feed(
+            partition: Partitioner.partition(of: key, count: 2), key: key,
+            value: Array("add \(Ledger.unsettling + 1)".utf8),
+            headers: [RecordHeader("type", "word")])
+        let letter = try #require(try Self.letters(of: simulation).first)
+        let marks = LetterMarks(letter.headers, hasValue: letter.value != nil)
+        #expect(letter.key == Ledger.totalKey(of: Ledger.unsettling + 1) && marks.reason == "unsettling")
+        #expect(marks.isOfSettling && marks.timer == nil)
+        #expect(verdict(letter) == .settling)
+        #expect(LetterCard.words(of: [], marks) == "none: the key could not be settled")
+    }
+
     @Test(arguments: ["events:0:0", "events:1:9223372036854775807"])
     func `goes back to a topic that the worker reads`(source: String) {
         if case .back(let record) = forged(source) { #expect(record.topic == "events") } else { Issue.record() }

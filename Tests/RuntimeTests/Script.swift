@@ -1,27 +1,37 @@
 import Log
-import Runtime
+
+@testable import Runtime
 
 /// A processor that does what its records say. Statements of a value are separated by `;`:
 /// - `put KEY VALUE`, `delete KEY`
 /// - `tell TEXT`: emits `TEXT @clock` with the key `told`
 /// - `wake KEY KIND DUE`, `cancel KEY KIND`: timers
 /// - `many COUNT DUE`: that many keys, each with a timer
+/// - `note KEY`: puts the turn's clock, the record's clock and offset, and how much it has emitted
 /// - `fail REASON`
 ///
 /// A timer that fires tells so; a value that begins with `!` is then carried out, with `|` between its statements.
+///
+/// Keys that begin with `=` are settled: their value goes to `cells`, or a tombstone. `zero` deletes itself; `bad` and `huge` emit and
+/// fail; `look KEY` reads another key.
 struct Script: Processor {
     static let told = 0
-    static let changelog = 1
-    static let deadLetters = 2
-    static let rows = 3
+    static let cells = 1
+    static let changelog = 2
+    static let deadLetters = 3
+    static let rows = 4
 
     var definition: WorkerDefinition
 
     init(partitions: Int32 = 1) {
         definition = WorkerDefinition(
             name: "script", group: "script", events: InputTopic("events", kinds: [.init("word", version: 2)]),
-            outputs: [OutputTopic("told", type: "told", schema: "told/1")], changelog: "script.changelog",
-            deadLetters: "script.dead-letters", partitions: partitions, app: "script/1")
+            outputs: [
+                OutputTopic("told", type: "told", schema: "told/1"),
+                OutputTopic("cells", type: "cell", schema: "cell/1"),
+            ], changelog: "script.changelog", deadLetters: "script.dead-letters", partitions: partitions,
+            app: "script/1")
+        definition.settledPrefix = UInt8(ascii: "=")
         definition.tables = [InputTopic("rows", kinds: [], withoutHeader: .init("row", version: 1))]
     }
 
@@ -33,6 +43,27 @@ struct Script: Processor {
         let value = String(decoding: try turn.state(timer.key.span).value ?? [], as: UTF8.self)
         tell("fired \(String(decoding: timer.key, as: UTF8.self)) \(timer.kind)", turn)
         if value.hasPrefix("!") { try run(value.dropFirst().split(separator: "|"), turn) }
+    }
+
+    func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
+        let key = String(decoding: place.key, as: UTF8.self)
+        let value = place.value.map { String(decoding: $0, as: UTF8.self) }
+        let origin = Origin(id: Array("cell \(key)".utf8), offset: 70 + turn.offset, timestamp: turn.recordClock - 1)
+        let words = (value ?? "gone").split(separator: " ").map(String.init)
+        switch words[0] {
+        case "gone": turn.emit(Self.cells, as: origin, key: place.key.span, value: nil)
+        case "zero":
+            place.delete()
+            turn.emit(Self.cells, as: origin, key: place.key.span, value: nil)
+        case "bad":
+            place.delete()
+            turn.emit(Self.cells, as: origin, key: place.key.span, value: place.key.span)
+            throw ProcessFailure("bad", "on demand")
+        case "huge":
+            turn.emit(Self.cells, as: origin, key: nil, value: [UInt8](repeating: 0, count: Turn.limitBytes + 1).span)
+        case "look": _ = try state(words[1], turn)
+        default: turn.emit(Self.cells, as: origin, key: place.key.span, value: Array(value!.utf8).span)
+        }
     }
 
     private func run(_ statements: [Substring], _ turn: Turn) throws(ProcessFailure) {
@@ -53,6 +84,10 @@ struct Script: Processor {
                     place.put([1].span)
                     place.setTimer(0, due: Int64(rest[1])!)
                 }
+            case "note":
+                let numbers = [turn.clock, turn.recordClock, turn.offset, Int64(turn.emitted)]
+                let text = numbers.map(String.init).joined(separator: "/")
+                try state(rest[0], turn).put(Array(text.utf8).span)
             case "fail": throw ProcessFailure(rest[0], "on demand")
             default: throw ProcessFailure("no_statement", words[0])
             }

@@ -148,7 +148,7 @@ struct SimulatedRun {
         return LedgerCheck(
             partitions: Self.partitions, events: try read(definition.events.topic),
             rows: try read(definition.tables[0].topic), told: try read(definition.outputs[0].topic),
-            letters: try read(definition.deadLetters)
+            totals: try read(definition.outputs[1].topic), letters: try read(definition.deadLetters)
         ).wrong
     }
 

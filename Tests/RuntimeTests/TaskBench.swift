@@ -97,8 +97,7 @@ final class TaskBench {
     // MARK: Cycles
 
     func commit() throws {
-        task.addChangelog(timestamp: 0)
-        let sent = pending
+        let sent = try settled()
         changelogEnd += Int64(sent.count { $0.topic == Script.changelog }) + 1
         committed += sent
         outputs.removeAll()
@@ -106,6 +105,12 @@ final class TaskBench {
         if writesStoreAtCommit { try task.writeStore() }
         counts.publish()
         commits += 1
+    }
+
+    /// What a commit would make visible; it has to follow, or a roll-back.
+    func settled() throws -> [Sent] {
+        try task.addChangelog(timestamp: 0)
+        return pending
     }
 
     /// Appended, and not committed.
@@ -142,6 +147,10 @@ final class TaskBench {
 
     var told: [String] { committed.filter { $0.topic == Script.told }.compactMap(\.value) }
     var ids: [String] { committed.filter { $0.topic == Script.told }.compactMap { $0.header("id") } }
+    /// Key and value of what was settled.
+    var cells: [String] {
+        committed.filter { $0.topic == Script.cells }.map { "\($0.key ?? "")\($0.value.map { " \($0)" } ?? "")" }
+    }
     var letters: [Sent] { committed.filter { $0.topic == Script.deadLetters } }
 
     func value(_ key: String) throws -> String? {

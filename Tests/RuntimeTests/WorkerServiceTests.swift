@@ -23,7 +23,8 @@ private final class ServiceBench: Sendable {
         log = MemoryLog()
         let definition = ledger.definition
         try log.create(
-            [definition.events.topic, definition.tables[0].topic, definition.outputs[0].topic, definition.deadLetters]
+            ([definition.events.topic, definition.tables[0].topic, definition.deadLetters]
+                + definition.outputs.map(\.topic))
                 .map { NewTopic($0, partitions: partitions) }
                 + [NewTopic(definition.changelog, partitions: partitions, isCompacted: true)],
             by: Deadline(after: .seconds(1)))
@@ -72,7 +73,8 @@ private final class ServiceBench: Sendable {
         let definition = ledger.definition
         return LedgerCheck(
             partitions: 4, events: try read(definition.events.topic), rows: try read(definition.tables[0].topic),
-            told: try read(definition.outputs[0].topic), letters: try read(definition.deadLetters)
+            told: try read(definition.outputs[0].topic), totals: try read(definition.outputs[1].topic),
+            letters: try read(definition.deadLetters)
         ).wrong
     }
 

@@ -273,7 +273,7 @@ private struct WorkerBench {
         let definition = Script().definition
         let deadline = Deadline(after: .seconds(1))
         try log.create(
-            ["events", "rows", "told", "script.dead-letters"].map { NewTopic($0, partitions: 1) }
+            ["events", "rows", "told", "cells", "script.dead-letters"].map { NewTopic($0, partitions: 1) }
                 + [NewTopic("script.changelog", partitions: 1, isCompacted: true)], by: deadline)
         let restorer = Restorer(definition, log: log, name: "r", wallClock: { clock.now }, remaining: { _ in })
         let board = PositionBoard()

@@ -33,7 +33,8 @@ extension Command {
             redrive verifies refused notifications again, with the settings as they are now, and publishes those that hold as
             ingest would have, received when they first came. What was refused as revoked is refused again.
             redrive WORKER publishes records to the topics that the worker read them from, key, value and headers as they were, with
-            a header attempt that counts; every reader of that topic sees them again. Letters of timers cannot be redriven.
+            a header attempt that counts; every reader of that topic sees them again. Letters of timers and of
+            settled keys cannot be redriven.
             Letters stay where they are: a second redrive publishes them again, which readers take for the repetitions that they
             are. Topics of both environments, unless --environment names one.
             Exit code 1: show has found no such letter. 3: Kafka did not answer, or did not take everything, or there was no

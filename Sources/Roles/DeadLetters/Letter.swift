@@ -43,11 +43,14 @@ struct LetterMarks: Sendable, Equatable {
     let own: [RecordHeader]
     let reason: String
     let detail: String?
-    /// The place of the record that could not be processed; of a timer's letter, of the record that made it fire.
+    /// The place of the record that could not be processed; of a timer's letter, of the record that made it fire; of a
+    /// settled key's, of the last one before the commit.
     let source: String?
     let firstTimestamp: Int64?
-    /// The kind of the timer that could not fire; nil for a record's letter.
+    /// The kind of the timer that could not fire; nil for other letters.
     let timer: String?
+    /// It is about a key that could not be settled.
+    let isOfSettling: Bool
 
     private static let ours: Set = [
         HeaderName.reason, HeaderName.detail, HeaderName.source, HeaderName.firstTimestamp, HeaderName.app,
@@ -65,7 +68,8 @@ struct LetterMarks: Sendable, Equatable {
         detail = text(HeaderName.detail)
         source = text(HeaderName.source)
         firstTimestamp = text(HeaderName.firstTimestamp).flatMap { Int64($0) }
-        let isTimer = !hasValue && headers[..<start].map(\.name) == [HeaderName.timer]
-        timer = isTimer ? headers[0].value.map { String(decoding: $0, as: UTF8.self) } ?? "" : nil
+        let whole = hasValue ? [] : headers[..<start].map(\.name)
+        isOfSettling = whole == [HeaderName.settle]
+        timer = whole == [HeaderName.timer] ? headers[0].value.map { String(decoding: $0, as: UTF8.self) } ?? "" : nil
     }
 }

@@ -14,6 +14,8 @@ struct WorkerRedrive {
         case back(RedrivenRecord)
         /// A timer that could not fire is no record: there is nowhere to put it.
         case timer
+        /// Nor is a key that could not be settled.
+        case settling
         /// It names no topic that the worker reads: a header is no reason to write anywhere else.
         case foreign
     }
@@ -22,6 +24,7 @@ struct WorkerRedrive {
     private struct Tally {
         var back = 0
         var timers = 0
+        var settled = 0
         var foreign = 0
     }
 
@@ -43,6 +46,7 @@ struct WorkerRedrive {
                 tallies[letter.reason, default: Tally()].back += 1
                 return [record]
             case .timer: tallies[letter.reason, default: Tally()].timers += 1
+            case .settling: tallies[letter.reason, default: Tally()].settled += 1
             case .foreign: tallies[letter.reason, default: Tally()].foreign += 1
             }
             return []
@@ -60,6 +64,7 @@ struct WorkerRedrive {
         _ marks: LetterMarks, key: [UInt8]?, value: [UInt8]?, written: Int64, inputs: [String], partitions: Int32
     ) -> Verdict {
         if marks.timer != nil { return .timer }
+        if marks.isOfSettling { return .settling }
         guard let source = marks.source.flatMap(place), inputs.contains(source.topic) else { return .foreign }
         // Without a key the place is where it was.
         let partition = key.map { Partitioner.partition(of: $0, count: partitions) } ?? source.partition
@@ -102,8 +107,8 @@ struct WorkerRedrive {
     }
 
     private static func text(_ reason: String, _ tally: Tally) -> String {
-        "\(printable(reason))  can go back: \(tally.back)  timers: \(tally.timers)  of no topic that the worker reads: "
-            + "\(tally.foreign)"
+        "\(printable(reason))  can go back: \(tally.back)  timers: \(tally.timers)  settled keys: \(tally.settled)  "
+            + "of no topic that the worker reads: \(tally.foreign)"
     }
 
     private static func json(_ reason: String, _ tally: Tally) -> String {
@@ -112,6 +117,7 @@ struct WorkerRedrive {
             line.member("reason", reason)
             line.member("back", tally.back)
             line.member("timers", tally.timers)
+            line.member("settled", tally.settled)
             line.member("foreign", tally.foreign)
         }
         return String(decoding: writer.bytes, as: UTF8.self)
