@@ -7,6 +7,7 @@ internal import JSON
 public import Log
 internal import Notices
 public import Runtime
+internal import Telemetry
 
 /// Keeps the facts of each subscription and what they add to the cells; adds the difference whenever that becomes another: by a
 /// notification, or by time.
