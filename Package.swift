@@ -26,6 +26,7 @@ let values: [Target] = [
 
 let domain: [Target] = [
     .target(name: "Contract"),
+    .target(name: "Zone", dependencies: ["Contract"]),
     .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
     .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON"]),
@@ -54,7 +55,8 @@ let engine: [Target] = [
 
 let roles: [Target] = [
     .target(
-        name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry"]),
+        name: "Configuration",
+        dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry", "Zone"]),
     .target(
         name: "Clock", dependencies: ["Contract", "Kafka", "Log", "Platform", "Records", "Service", "Telemetry"]),
     .target(
@@ -120,6 +122,7 @@ let testSupport: [Target] = [
 
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
+    .testTarget(name: "ZoneTests", dependencies: ["Configuration", "Contract", "Zone"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(
         name: "RuntimeTests",
@@ -192,7 +195,8 @@ let tests: [Target] = [
             "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
-        name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
+        name: "ConfigurationTests",
+        dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings", "Zone"]),
     .testTarget(
         name: "RolesTests",
         dependencies: [
@@ -232,7 +236,8 @@ let package = Package(
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
         .library(name: "Store", targets: ["Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
-        .library(name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records"]),
+        .library(
+            name: "Domain", targets: ["AppStore", "Contract", "Crypto", "Entitlements", "JSON", "Records", "Zone"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.
