@@ -26,11 +26,12 @@ let values: [Target] = [
 
 let domain: [Target] = [
     .target(name: "Contract"),
+    .target(name: "Zone", dependencies: ["Contract"]),
     .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
     .target(name: "Notices", dependencies: ["Crypto", "JSON"]),
     .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
-    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
+    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Zone"]),
 ]
 
 // MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
@@ -56,7 +57,8 @@ let engine: [Target] = [
 
 let roles: [Target] = [
     .target(
-        name: "Configuration", dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry"]),
+        name: "Configuration",
+        dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry", "Zone"]),
     .target(
         name: "Clock", dependencies: ["Contract", "Kafka", "Log", "Platform", "Records", "Service", "Telemetry"]),
     .target(
@@ -70,7 +72,7 @@ let roles: [Target] = [
         dependencies: ["Contract", "Entitlements", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
     .target(
         name: "ChurnWorker",
-        dependencies: ["Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
+        dependencies: ["Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "Runtime", "Telemetry", "Zone"]),
     .target(
         name: "ReadAPI",
         dependencies: [
@@ -81,10 +83,9 @@ let roles: [Target] = [
         name: "Roles",
         dependencies: [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration", "Contract",
-            "Crypto", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices",
-            "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings", "Simulation", "Store",
-            "Telemetry",
+            "Crypto", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
+            "MemoryLog", "Notices", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings",
+            "Simulation", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -127,6 +128,7 @@ let testSupport: [Target] = [
 
 let tests: [Target] = [
     .testTarget(name: "ContractTests", dependencies: ["Contract"]),
+    .testTarget(name: "ZoneTests", dependencies: ["Configuration", "Contract", "Zone"]),
     .testTarget(name: "PlatformTests", dependencies: ["KafkaTestKit", "Platform", "platform-probe"]),
     .testTarget(
         name: "RuntimeTests",
@@ -149,7 +151,8 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
-    .testTarget(name: "ChurnTests", dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "Simulation"]),
+    .testTarget(
+        name: "ChurnTests", dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "Simulation", "Zone"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
@@ -200,7 +203,8 @@ let tests: [Target] = [
             "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
-        name: "ConfigurationTests", dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings"]),
+        name: "ConfigurationTests",
+        dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings", "Zone"]),
     .testTarget(
         name: "RolesTests",
         dependencies: [
@@ -242,7 +246,7 @@ let package = Package(
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(
             name: "Domain",
-            targets: ["AppStore", "Churn", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records"]),
+            targets: ["AppStore", "Churn", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records", "Zone"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.

@@ -2,6 +2,7 @@
 
 public import Contract
 public import Notices
+public import Zone
 
 /// The facts, and what was last added to the cells for them. That is kept, not computed again: another version of the zone's data
 /// would find other days, and what was added could never be taken out.
@@ -23,14 +24,11 @@ public struct ChainState: Sendable {
     }
 
     /// Makes the contribution what it has to be at the clock.
-    /// - Parameter dayOf: the number of the day that an instant belongs to.
     public mutating func settle(
-        at clock: Int64, originalTransactionId: TransactionId, dayOf: (Int64) -> Int64
+        at clock: Int64, originalTransactionId: TransactionId, _ zone: Zone
     ) -> Settlement {
         let timeline = Timeline(facts, at: clock)
-        let now = withoutActuallyEscaping(dayOf) {
-            Contribution(timeline, originalTransactionId: originalTransactionId, dayOf: $0)
-        }
+        let now = Contribution(timeline, originalTransactionId: originalTransactionId, zone)
         let changes = now.changes(since: contribution)
         contribution = now
         return Settlement(

@@ -2,6 +2,7 @@
 
 internal import Contract
 internal import Notices
+internal import Zone
 
 /// Numbers by cell. The difference of two is what has to be added to the cells when one takes the place of the other.
 public struct Contribution: Sendable, Equatable {
@@ -97,12 +98,12 @@ public struct Contribution: Sendable, Equatable {
 /// Collects numbers under a row's key and the day of an instant.
 struct Ledger {
     let rows: [Row]
-    let dayOf: (Int64) -> Int64
+    let zone: Zone
     private(set) var loose: [Contribution.Posting] = []
 
-    init(_ rows: [Row], dayOf: @escaping (Int64) -> Int64) {
+    init(_ rows: [Row], _ zone: Zone) {
         self.rows = rows
-        self.dayOf = dayOf
+        self.zone = zone
         loose.reserveCapacity(rows.count * 12)
     }
 
@@ -110,7 +111,7 @@ struct Ledger {
         guard value != 0 else { return }
         loose.append(
             Contribution.Posting(
-                parts: row.transaction.parts, day: dayOf(instant), counter: counter, value: value))
+                parts: row.transaction.parts, day: Int64(zone.dayNumber(of: instant)), counter: counter, value: value))
     }
 
     mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under place: Int) {
@@ -119,11 +120,9 @@ struct Ledger {
 }
 
 extension Contribution {
-    /// - Parameters:
-    ///   - originalTransactionId: the subscription's own id.
-    ///   - dayOf: the number of the day that an instant belongs to.
-    init(_ timeline: Timeline, originalTransactionId: TransactionId, dayOf: @escaping (Int64) -> Int64) {
-        var ledger = Ledger(timeline.rows, dayOf: dayOf)
+    /// - Parameter originalTransactionId: the subscription's own id.
+    init(_ timeline: Timeline, originalTransactionId: TransactionId, _ zone: Zone) {
+        var ledger = Ledger(timeline.rows, zone)
         let entries = timeline.entries(originalTransactionId)
         timeline.postRows(entries, to: &ledger)
         timeline.postRefunds(to: &ledger)

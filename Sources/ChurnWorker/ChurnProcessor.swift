@@ -8,6 +8,7 @@ public import Log
 internal import Notices
 public import Runtime
 internal import Telemetry
+public import Zone
 
 /// Keeps the facts of each subscription and what they add to the cells; adds the difference whenever that becomes another: by a
 /// notification, or by time.
@@ -16,7 +17,7 @@ internal import Telemetry
 /// too, behind keys of their own, and are told once per commit.
 public final class ChurnProcessor: Processor {
     public let definition: WorkerDefinition
-    private let zone: DayZone
+    private let zone: Zone
     private let metrics: ChurnMetrics
     /// Its buffers are used again from record to record; nothing else is.
     private var json = JSONDocument()
@@ -32,7 +33,7 @@ public final class ChurnProcessor: Processor {
     private static let overviewKey: [UInt8] = [cellPrefix]
 
     /// - Parameter app: `perennial/<version>`.
-    public init(_ names: Names, zone: DayZone, partitions: Int32, app: String, metrics: ChurnMetrics) {
+    public init(_ names: Names, zone: Zone, partitions: Int32, app: String, metrics: ChurnMetrics) {
         self.zone = zone
         self.metrics = metrics
         func output(_ id: TopicID, _ type: RecordType) -> OutputTopic {
@@ -83,7 +84,7 @@ public final class ChurnProcessor: Processor {
         let place = try turn.state(timer.key.span)
         if timer.key == Self.overviewKey {
             var overview = try overview(place, turn)
-            overview.begin(zone.day(turn.clock))
+            overview.begin(Int64(zone.dayNumber(of: turn.clock)))
             keep(overview, place)
             return
         }
@@ -104,11 +105,11 @@ public final class ChurnProcessor: Processor {
         throws(ProcessFailure)
     {
         let id = TransactionId(Text(place.key))
-        let settlement = state.settle(at: turn.clock, originalTransactionId: id, dayOf: zone.day)
+        let settlement = state.settle(at: turn.clock, originalTransactionId: id, zone)
         if !settlement.changes.isEmpty {
             let overviewPlace = try turn.state(Self.overviewKey.span)
             var overview = try overview(overviewPlace, turn)
-            overview.begin(zone.day(turn.clock))
+            overview.begin(Int64(zone.dayNumber(of: turn.clock)))
             for change in settlement.changes {
                 overview.add(change.sums, of: change.day.number, currency: change.parts.currency)
                 try add(change.sums, to: change.parts, change.day, place.key, turn, cause: cause)
@@ -182,7 +183,7 @@ public final class ChurnProcessor: Processor {
     private static let dayEnds: UInt8 = 1
 
     private func overview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) -> Overview {
-        guard let bytes = place.value else { return Overview(day: zone.day(turn.clock)) }
+        guard let bytes = place.value else { return Overview(day: Int64(zone.dayNumber(of: turn.clock))) }
         guard let overview = Overview(bytes) else {
             throw ProcessFailure("state", "the \(bytes.count) bytes kept of this partition are damaged")
         }
@@ -191,6 +192,6 @@ public final class ChurnProcessor: Processor {
 
     private func keep(_ overview: Overview, _ place: KeyState) {
         place.put(overview.bytes.span)
-        place.setTimer(Self.dayEnds, due: zone.start(overview.day + 1))
+        place.setTimer(Self.dayEnds, due: zone.start(of: CivilDay(number: overview.day + 1)))
     }
 }

@@ -3,6 +3,7 @@
 import Glibc
 import Platform
 import Settings
+import Zone
 
 /// Only for commands that read them: a role's own settings may be set where its process runs and nowhere else.
 func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
@@ -40,21 +41,13 @@ func unreadableFiles(in settings: ResolvedSettings, for command: CommandName) ->
 
 /// Nothing is said where the system has no time zones at all: the name may be right.
 private func unknownZone(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
-    let folder = "/usr/share/zoneinfo"
-    let key = SettingTable.churnZone.definition.key
-    let zone = settings.required(SettingTable.churnZone)
-    guard SettingTable.churnZone.definition.readers.contains(command.rawValue), zone != "UTC",
-        access(folder, F_OK) == 0
-    else { return [] }
-    do throws(FileFault) {
-        _ = try readFile("\(folder)/\(zone)")
+    let definition = SettingTable.churnZone.definition
+    guard definition.readers.contains(command.rawValue), access(Zone.directory, F_OK) == 0 else { return [] }
+    do throws(ZoneFault) {
+        _ = try Zone(name: settings.required(SettingTable.churnZone))
         return []
     } catch {
-        return [
-            SettingFault(
-                settings.origin(of: key),
-                "\(key): no time zone is called \(quoted(zone)): \(error); write it like Europe/Berlin")
-        ]
+        return [SettingFault(settings.origin(of: definition.key), "\(definition.key): \(error)")]
     }
 }
 

@@ -3,6 +3,7 @@
 import Contract
 import Platform
 import Settings
+import Zone
 
 public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
 
@@ -96,11 +97,7 @@ extension SettingKind where Value == String {
     /// The name of a time zone. Whether the zone's data is there is found out by who counts its days.
     static var zone: SettingKind {
         SettingKind("IANA time zone") { text throws(SettingProblem) in
-            let isName = text.utf8.allSatisfy { byte in
-                isLetterOrDigit(byte) || "_+-/".utf8.contains(byte)
-            }
-            // The name becomes part of a path.
-            guard (1...64).contains(text.utf8.count), isName, !text.hasPrefix("/"), !text.hasSuffix("/") else {
+            guard Zone.isName(text) else {
                 throw SettingProblem("the name of a time zone, such as UTC or Europe/Berlin")
             }
             return text
@@ -118,6 +115,6 @@ extension SettingKind where Value == String {
     }
 }
 
-private func isLetterOrDigit(_ byte: UInt8) -> Bool {
+func isLetterOrDigit(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
 }

@@ -4,15 +4,11 @@ import Churn
 import Contract
 import JSON
 import Notices
+import Zone
 
 let second: Int64 = 1_000
 let hour: Int64 = 3_600 * second
 let day: Int64 = 24 * hour
-
-extension DayZone {
-    static let utc = DayZone(
-        fingerprint: "UTC", day: { $0.floorDivided(by: 86_400_000) }, start: { $0 * 86_400_000 })
-}
 
 func facts(_ record: [UInt8]) throws -> Facts? {
     var json = JSONDocument()
@@ -24,7 +20,7 @@ func facts(_ record: [UInt8]) throws -> Facts? {
 struct Chain {
     let id: String
     let partition: Int32
-    var zone = DayZone.utc
+    var zone = Zone.utc
     private(set) var state = ChainState()
     private(set) var cells: [String: Sums] = [:]
     private(set) var nextChange: Int64?
@@ -55,7 +51,7 @@ struct Chain {
         // What is kept is bytes.
         guard var kept = ChainState(state.bytes) else { preconditionFailure("the state cannot be read") }
         let settlement = kept.settle(
-            at: clock, originalTransactionId: TransactionId(Text(id)), dayOf: zone.day)
+            at: clock, originalTransactionId: TransactionId(Text(id)), zone)
         for change in settlement.changes {
             let key = CellKey(partition: partition, day: change.day, parts: change.parts).bytes
             let name = String(decoding: key, as: UTF8.self)

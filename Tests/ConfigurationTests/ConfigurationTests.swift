@@ -156,6 +156,18 @@ private func faults(
     ])
     func `is taken within it`(_ argument: String) { #expect(faults(.check, [argument]) == []) }
 
+    @Test func `that names no time zone is told with the reason`() {
+        #expect(
+            faults(.check, ["--churn.zone=Europe/Nowhere"]) == [
+                "flag --churn.zone: churn.zone: no time zone is called \"Europe/Nowhere\": cannot read "
+                    + "/usr/share/zoneinfo/Europe/Nowhere: No such file or directory; write it like Europe/Berlin, and "
+                    + "install the package tzdata if it is missing"
+            ])
+        // There, and no zone.
+        let told = faults(.check, ["--churn.zone=leapseconds"])
+        #expect(told.count == 1 && told.first?.contains("it is not a TZif file") == true, "\(told)")
+    }
+
     @Test(arguments: ["verify.roots", "consumption.policy", "apple.key", "ingest.tls.certificate"])
     func `that names a file that is not there is told by check, and by nobody who does not need it`(_ key: String) {
         let told = faults(.check, ["--\(key)=/nonexistent"])

@@ -7,6 +7,7 @@ extension Program {
             .api,
             .clock,
             .entitlements,
+            .churn,
             .offsets,
             .topics,
             .deadLetters,

@@ -1,0 +1,51 @@
+// Where the machine keeps its time zones.
+
+import Platform
+public import Zone
+
+extension Zone {
+    public static let directory = "/usr/share/zoneinfo"
+    // The largest has 4 KB; the list of all that tells the version has 100.
+    private static let limitFileBytes = 1 << 16
+    private static let limitListBytes = 1 << 20
+
+    /// Reads the zone's file; UTC needs none. Waits for the disk.
+    public init(name: String, directory: String = Zone.directory) throws(ZoneFault) {
+        guard name != Zone.utc.name else {
+            self = .utc
+            return
+        }
+        // Before it becomes part of a path.
+        guard Zone.isName(name) else { throw .notAName(name) }
+        let file: [UInt8]
+        do throws(FileFault) {
+            file = try readFile("\(directory)/\(name)", limitBytes: Self.limitFileBytes)
+        } catch {
+            throw .unreadable(name: name, reason: error.description)
+        }
+        try self.init(
+            name: name, file: file, dataVersion: Self.dataVersion(in: directory) ?? Self.version(of: file))
+    }
+
+    /// nil when neither of the two files that may tell it is there and does.
+    private static func dataVersion(in directory: String) -> String? {
+        let opening = "# version "
+        if let line = firstLine("\(directory)/tzdata.zi"), line.hasPrefix(opening),
+            let version = version(String(line.dropFirst(opening.count)))
+        {
+            return version
+        }
+        return firstLine("\(directory)/+VERSION").flatMap(version)
+    }
+
+    private static func firstLine(_ path: String) -> String? {
+        guard let bytes = try? readFile(path, limitBytes: limitListBytes) else { return nil }
+        return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
+
+    /// As its makers write them: 2025b, or of a patched one 2025b-2-g12ab. Data that was built from no release says "unknown".
+    private static func version(_ text: String) -> String? {
+        let isVersion = text.utf8.allSatisfy { isLetterOrDigit($0) || "._+-".utf8.contains($0) }
+        return isVersion && (1...64).contains(text.utf8.count) && text != "unknown" ? text : nil
+    }
+}

@@ -1,0 +1,87 @@
+// All changes of a zone's clocks as one sorted table.
+
+internal import Contract
+
+/// Offsets from the year 1 to 9999.
+///
+/// After the last change that a file names a rule may go on for ever. The calendar, weekdays with it, repeats after 400 years,
+/// so the table holds the rule's changes of that many, and later instants are looked up a multiple of 400 years earlier.
+struct OffsetTable: Sendable {
+    /// In milliseconds since 1970, the first below all; each one's offset is another than that of the one before.
+    private var starts: [Int64] = [.min]
+    /// In milliseconds.
+    private var offsets: [Int64]
+    /// From here on the table repeats.
+    private var limit: Int64 = .max
+
+    private static let era: Int64 = 146_097 * millisecondsPerDay
+    // Clocks are less than 26 hours away from UTC: changes beyond these seconds show in no day that there is.
+    private static let earliest = (CivilDay.first.number - 2) * secondsPerDay
+    private static let latest = (CivilDay.last.number + 3) * secondsPerDay
+
+    /// `before` and the changes' offsets are in seconds, the changes in the order of time.
+    init(before: Int64, changes: [OffsetChange], rule: ZoneRule?) {
+        offsets = [before * 1000]
+        for change in changes where change.second <= Self.latest { append(change) }
+        guard let rule else { return }
+        let from = max(changes.last?.second ?? .min, Self.earliest)
+        guard from <= Self.latest else { return }
+        append(rule, from: from)
+    }
+
+    private mutating func append(_ rule: ZoneRule, from: Int64) {
+        let year = CivilDay(number: from.floorDivided(by: secondsPerDay)).year
+        // A time of a rule may lie a week beside its year: two years of changes lie before `from`, and what is looked up
+        // around `limit` has more after it.
+        let changes = rule.changes(ofYears: (year - 2)...(year + 403))
+        let current = changes.last { $0.second <= from }?.offset ?? rule.offset
+        append(OffsetChange(second: from, offset: current))
+        for change in changes where change.second > from { append(change) }
+        guard rule.summer != nil else { return }
+        // From the second year on all changes are the rule's.
+        limit = CivilDay(year: year + 402, month: 1, day: 1).number * millisecondsPerDay
+    }
+
+    private mutating func append(_ change: OffsetChange) {
+        let start = max(change.second, Self.earliest) * 1000
+        if starts.last == start, starts.count > 1 {
+            starts.removeLast()
+            offsets.removeLast()
+        }
+        guard offsets.last != change.offset * 1000 else { return }
+        starts.append(start)
+        offsets.append(change.offset * 1000)
+    }
+
+    /// How far ahead of UTC clocks are.
+    func milliseconds(at instant: Int64) -> Int64 { offsets[index(at: instant - shift(of: instant))] }
+
+    /// The earliest instant at which clocks read this local time, in milliseconds since 1970, or a later one.
+    func firstInstant(reading time: Int64) -> Int64 {
+        // No clock is further ahead: nowhere was it so late before.
+        let start = time - 26 * 3_600_000
+        let shift = shift(of: start)
+        let time = time - shift
+        var index = index(at: start - shift)
+        while true {
+            let found = max(starts[index], time - offsets[index])
+            let next = index + 1
+            guard next < starts.count, found >= starts[next] else { return found + shift }
+            index = next
+        }
+    }
+
+    private func shift(of instant: Int64) -> Int64 {
+        instant < limit ? 0 : ((instant - limit) / Self.era + 1) * Self.era
+    }
+
+    private func index(at instant: Int64) -> Int {
+        var low = 0
+        var high = starts.count
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if starts[middle] <= instant { low = middle } else { high = middle }
+        }
+        return low
+    }
+}
