@@ -1,6 +1,6 @@
 // The worker `churn`: notifications in, numbers out.
 
-public import Churn
+internal import Churn
 public import Contract
 internal import Crypto
 internal import JSON
