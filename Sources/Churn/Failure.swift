@@ -1,4 +1,4 @@
-// A payment that failed, and what became of it. metrics.md 2, the words "failure" and "decided".
+// A payment that failed, and what became of it.
 
 struct Failure: Equatable {
     enum Outcome: Equatable {

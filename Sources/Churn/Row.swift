@@ -1,4 +1,4 @@
-// Rows: what is known of each purchase, put together from its notifications. metrics.md 2, the words "row" to "refund".
+// Rows: what is known of each purchase, put together from its notifications.
 
 internal import Notices
 

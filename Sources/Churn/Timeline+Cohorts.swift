@@ -1,5 +1,4 @@
-// Trials and commitments: what became of each is told under its first row, on its first day. metrics.md 3, the rows "trials" and
-// "commitmentsStarted".
+// Trials and commitments: what became of each is told under its first row, on its first day.
 
 extension Timeline {
     func postTrials(to ledger: inout Ledger) {

@@ -1,4 +1,4 @@
-// What is counted of failed payments, each under the row that failed. metrics.md 3, the rows "failed" to "retryLost".
+// What is counted of failed payments, each under the row that failed.
 
 extension Timeline {
     private static let withinDays: [(days: Int64, counter: Counter)] = [

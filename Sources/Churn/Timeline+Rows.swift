@@ -1,5 +1,4 @@
-// What is counted of rows: how each was entered, what was paid, what became of it. metrics.md 3, the rows "started" to
-// "crossgraded" and "refunded" to "oneTimeRefunded".
+// What is counted of rows: how each was entered, what was paid, what became of it.
 
 internal import Notices
 

@@ -1,5 +1,4 @@
-// What is counted as a subscription goes from state to state: stocks, lapses, the bridge of the monthly revenue. metrics.md 3,
-// the rows "retryEntered", "lapsed...", "regained", the deltas, "unpaidGrace", and the table of the mrr... counters.
+// What is counted as a subscription goes from state to state: stocks, lapses, the bridge of the monthly revenue.
 
 extension Timeline {
     /// A subscription in a state, as far as a change of it is told.
