@@ -1,4 +1,4 @@
-// What one subscription adds to the cells: C(facts, clock). metrics.md 3.
+// What one subscription adds to the cells: C(facts, clock).
 
 internal import Contract
 internal import Notices

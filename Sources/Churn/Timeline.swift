@@ -1,4 +1,4 @@
-// A subscription's life: its rows, and the states it went through. metrics.md 2.
+// A subscription's life: its rows, and the states it went through.
 
 internal import Notices
 

@@ -27,8 +27,8 @@ extension Zone {
             name: name, file: file, dataVersion: Self.dataVersion(in: directory) ?? Self.version(of: file))
     }
 
-    /// nil when neither of the two files that may tell it is there and does.
-    private static func dataVersion(in directory: String) -> String? {
+    /// nil when neither of the two files that may tell it is there and does. Waits for the disk.
+    public static func dataVersion(in directory: String = Zone.directory) -> String? {
         let opening = "# version "
         if let line = firstLine("\(directory)/tzdata.zi"), line.hasPrefix(opening),
             let version = version(String(line.dropFirst(opening.count)))

@@ -4,6 +4,7 @@ import Configuration
 import JSON
 import Platform
 import Settings
+import Zone
 
 extension Command {
     /// Tests give libraries of other versions.
@@ -26,8 +27,9 @@ extension Command {
             "\(library.name) \(library.running)"
                 + (library.running == library.headers ? "" : " (built with \(library.headers))")
         }
-        return (["Perennial \(PerennialVersion.text)", "Swift \(PerennialVersion.swift)"] + lines).joined(
-            separator: "\n")
+        return
+            (["Perennial \(PerennialVersion.text)", "Swift \(PerennialVersion.swift)"] + lines
+            + ["time zones \(Zone.dataVersion() ?? "of no known version")"]).joined(separator: "\n")
     }
 
     private static func json(_ libraries: [LibraryVersion], _ warnings: [String]) -> String {
@@ -45,6 +47,7 @@ extension Command {
                     }
                 }
             }
+            version.member("timeZones", Zone.dataVersion())
             version.name("warnings")
             version.array { list in
                 for warning in warnings { list.string(warning) }
