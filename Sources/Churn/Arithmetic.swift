@@ -38,20 +38,14 @@ func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
 
 private let averageMonth: Int64 = 2_629_800_000
 
-/// As many as Apple's calendar has between the two, if the end is within two days of that.
+/// As many as the calendar has between the two, if the end is within two days of that. Months last 28 days and more: no other
+/// number than the nearest can be.
 private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
     let (first, last) = (CivilDay.first.number * millisecondsPerDay, CivilDay.last.number * millisecondsPerDay)
     guard from >= first, to <= last else { return nil }
     let day = CivilDay(number: from.floorDivided(by: millisecondsPerDay))
     let timeOfDay = from - day.number * millisecondsPerDay
-    var best: (months: Int64, distance: Int64)?
-    let guess = (span + averageMonth / 2) / averageMonth
-    for months in max(guess - 1, 1)...max(guess + 1, 1) {
-        let end = day.adding(months: Int(months)).number * millisecondsPerDay + timeOfDay
-        let distance = abs(end - to)
-        if distance <= 2 * millisecondsPerDay, best.map({ distance < $0.distance }) ?? true {
-            best = (months, distance)
-        }
-    }
-    return best?.months
+    let months = max((span + averageMonth / 2) / averageMonth, 1)
+    let end = day.adding(months: Int(months)).number * millisecondsPerDay + timeOfDay
+    return abs(end - to) <= 2 * millisecondsPerDay ? months : nil
 }

@@ -40,7 +40,11 @@ public struct CellKey: Sendable, Hashable {
 
     /// The key of its record.
     public var bytes: [UInt8] {
-        var bytes = Array("\(partition)|\(day)".utf8)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(96)
+        bytes += String(partition).utf8
+        bytes.append(Self.divider)
+        bytes += day.text
         for part in parts.all {
             bytes.append(Self.divider)
             bytes += part.bytes

@@ -38,7 +38,7 @@ extension Failure {
 
     /// Whether a failure of the row is known; a next row may be the only proof.
     static func exists(_ row: Row, next: Row?, _ facts: Facts) -> Bool {
-        if row.notices.contains(where: { facts.notices[$0].provesFailure }) { return true }
+        if row.hasFailed { return true }
         guard let next, next.isFlagged else { return false }
         let isCommitment = facts.parts[row.transaction.parts].isCommitment
         return next.transaction.purchaseDate < window(of: row, isCommitment: isCommitment)

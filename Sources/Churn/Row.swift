@@ -16,12 +16,15 @@ struct Refund: Equatable {
 /// One purchase, or one period of a subscription.
 struct Row {
     static let limit = 1_000
+    private static let few = 16
 
     /// The newest version.
     var transaction: Transaction
     /// Places of the notifications that carry it, the oldest first.
     var notices: [Int]
     var refunds: [Refund] = []
+    /// The first instant after the clock at which one of its refunds begins or ends.
+    var nextRefundChange: Int64?
     /// Of all its versions: what was paid for is not made longer by a gift.
     var smallestExpiresDate: Int64
     /// What the notifications that carry it say of how it came.
@@ -30,6 +33,9 @@ struct Row {
     var cameByUpgrade = false
     var isSubscribed = false
     var isInitialBuy = false
+    var hasExpired = false
+    /// A failed payment is known of it, whatever followed.
+    var hasFailed = false
 
     // What follows from its neighbours.
     var isRenewal = false
@@ -53,6 +59,8 @@ struct Row {
                 isFlagged = isFlagged || notice.isRecovery
             }
             if notice.isUpgrade { cameByUpgrade = true }
+            if notice.type == .expired { hasExpired = true }
+            if notice.provesFailure { hasFailed = true }
             if notice.type == .subscribed {
                 isSubscribed = true
                 isInitialBuy = isInitialBuy || notice.subtype == .initialBuy
@@ -77,6 +85,7 @@ struct Row {
                 isRevoked = false
             }
         }
+        nextRefundChange = refunds.flatMap { [$0.date, $0.reversal ?? .min] }.filter { $0 > clock }.min()
         // What is dated after the clock does not exist yet.
         refunds.removeAll { $0.date > clock }
         for place in refunds.indices where refunds[place].reversal ?? .min > clock { refunds[place].reversal = nil }
@@ -104,18 +113,19 @@ extension Row {
     /// By transaction, of the notifications that exist, in no order.
     static func all(of facts: Facts, existing: Int, at clock: Int64) -> [Row] {
         var places: [(id: TransactionId, notices: [Int])] = []
+        places.reserveCapacity(min(existing, limit))
+        // Of those beyond the few: few are compared faster than hashed.
         var numbers: [TransactionId: Int] = [:]
         let least = leastKey(of: facts, existing: existing)
         for place in 0..<existing {
             guard let transaction = facts.notices[place].transaction else { continue }
             if let least, RowKey(transaction) < least { continue }
             // Notifications about one purchase mostly follow each other.
-            if let last = places.last, last.id == transaction.id {
-                places[places.count - 1].notices.append(place)
-            } else if let number = numbers[transaction.id] {
+            if let number = places.suffix(few).lastIndex(where: { $0.id == transaction.id }) ?? numbers[transaction.id]
+            {
                 places[number].notices.append(place)
             } else {
-                numbers[transaction.id] = places.count
+                if places.count >= few { numbers[places[places.count - few].id] = places.count - few }
                 places.append((transaction.id, [place]))
             }
         }

@@ -38,26 +38,31 @@ struct Timeline {
     private(set) var visits: [Visit] = []
     /// Purchases that do not renew.
     private(set) var oneTime: [Row] = []
-    /// When the next notification, row or one-time purchase that is known begins to exist.
-    private var nextBeginning: Int64?
+    /// The first instant after the clock at which something else may come out although nothing was told; nil: none.
+    private(set) var nextChange: Int64?
 
     init(_ facts: Facts, at clock: Int64) {
         self.facts = facts
         self.clock = clock
-        let existing = facts.notices.firstIndex { $0.signedDate > clock } ?? facts.notices.count
-        if existing < facts.notices.count { nextBeginning = facts.notices[existing].signedDate }
+        var existing = facts.notices.count
+        while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
+        if existing < facts.notices.count { changes(at: facts.notices[existing].signedDate) }
         let all = Row.all(of: facts, existing: existing, at: clock).filter(\.transaction.isPurchased)
         oneTime = all.filter { !$0.transaction.isRenewing }
-        for row in oneTime where row.transaction.purchaseDate > clock { begins(at: row.transaction.purchaseDate) }
+        for row in all { changes(at: row.nextRefundChange) }
+        for row in oneTime { changes(at: row.transaction.purchaseDate) }
         oneTime.removeAll { $0.transaction.purchaseDate > clock }
         setRows(all.filter(\.transaction.isRenewing).sorted { $0.precedes($1) })
         for place in rows.indices {
             failures.append(Failure(rows[place], next: next(after: place), facts, at: clock))
         }
-        for place in rows.indices { visit(place) }
+        let known = self
+        for place in rows.indices { visit(place, Judge(known, place)) }
     }
 
-    private mutating func begins(at instant: Int64) { nextBeginning = min(nextBeginning ?? .max, instant) }
+    private mutating func changes(at instant: Int64?) {
+        if let instant, instant > clock { nextChange = min(nextChange ?? .max, instant) }
+    }
 
     func next(after place: Int) -> Row? { place + 1 < rows.count ? rows[place + 1] : nil }
 
@@ -68,7 +73,7 @@ struct Timeline {
             row.isRenewal = isRenewal(row, after: rows.last)
             row.start = start(of: row, after: rows.last)
             guard row.start <= clock else {
-                begins(at: row.start)
+                changes(at: row.start)
                 break
             }
             rows.append(row)
@@ -108,55 +113,44 @@ struct Timeline {
 
     // MARK: States
 
-    private mutating func visit(_ place: Int) {
+    private mutating func visit(_ place: Int, _ judge: Judge) {
         let row = rows[place]
         let end = next(after: place)?.start
-        let judge = Judge(self, place)
         visits.append(Visit(row: place, state: judge.state(at: row.start), from: row.start, to: end))
-        for boundary in judge.boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
+        // Most rows are followed by the next when they end.
+        if judge.isUndisturbed, let end, row.expires >= end { return }
+        let boundaries = judge.boundaries
+        if end == nil { for boundary in boundaries { changes(at: boundary) } }
+        for boundary in boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
             let state = judge.state(at: boundary)
             guard state != visits[visits.count - 1].state else { continue }
             visits[visits.count - 1].to = boundary
             visits.append(Visit(row: place, state: state, from: boundary, to: end))
         }
     }
-
-    /// The first instant after the clock at which something else comes out although nothing was told; nil: none.
-    var nextChange: Int64? {
-        var next = nextBeginning
-        func consider(_ instant: Int64?) {
-            if let instant, instant > clock { next = min(next ?? .max, instant) }
-        }
-        if let last = rows.indices.last {
-            for boundary in Judge(self, last).boundaries { consider(boundary) }
-        }
-        for row in rows + oneTime {
-            for refund in row.comingRefunds(facts) { consider(refund) }
-        }
-        return next
-    }
 }
 
 /// Says how one row stands.
 private struct Judge {
+    let timeline: Timeline
     let row: Row
     let failure: Failure?
     let isFollowedByRenewal: Bool
-    let hasExpired: Bool
     let refunds: [Refund]
-    let reason: Reason
 
     init(_ timeline: Timeline, _ place: Int) {
+        self.timeline = timeline
         row = timeline.rows[place]
         let next = timeline.next(after: place)
         let failure = timeline.failures[place]
         self.failure = failure
         isFollowedByRenewal = next?.isRenewal ?? false
-        hasExpired = row.notices.contains { timeline.facts.notices[$0].type == .expired }
         let end = failure?.grace ?? row.expires
         refunds = row.cameToBeReplaced(by: next) ? [] : row.refunds.filter { $0.date < end }
-        reason = timeline.reason(ofLapse: row, failure)
     }
+
+    /// Nothing but its end can change its state.
+    var isUndisturbed: Bool { failure == nil && refunds.isEmpty }
 
     var boundaries: [Int64] {
         var boundaries = [row.expires]
@@ -177,25 +171,13 @@ private struct Judge {
         let had: State = row.isFree ? .free : .paid
         if refunds.contains(where: { $0.holds(at: instant) }) { return .lapsed(.refund) }
         guard let failure else {
-            return instant < row.expires || isFollowedByRenewal && !hasExpired ? had : .lapsed(reason)
+            return instant < row.expires || isFollowedByRenewal && !row.hasExpired
+                ? had : .lapsed(timeline.reason(ofLapse: row, nil))
         }
         if instant < failure.cut { return had }
-        if failure.isDecided(at: instant) { return .lapsed(reason) }
+        if failure.isDecided(at: instant) { return .lapsed(timeline.reason(ofLapse: row, failure)) }
         if let grace = failure.grace, instant < grace { return .grace }
         return .retry
-    }
-}
-
-extension Row {
-    /// Dates of refunds and reversals, those that are still to come as well.
-    fileprivate func comingRefunds(_ facts: Facts) -> [Int64] {
-        var dates: [Int64] = []
-        for place in notices {
-            guard let transaction = facts.notices[place].transaction else { continue }
-            if let date = transaction.revocationDate { dates.append(date) }
-            dates.append(transaction.version.signedDate)
-        }
-        return dates
     }
 }
 

@@ -85,7 +85,7 @@ public final class ChurnProcessor: Processor {
         if timer.key == Self.overviewKey {
             var overview = try overview(place, turn)
             overview.begin(Int64(zone.dayNumber(of: turn.clock)))
-            keep(overview, place)
+            keep(overview, place, at: turn.clock)
             return
         }
         var state = try load(place)
@@ -114,7 +114,7 @@ public final class ChurnProcessor: Processor {
                 overview.add(change.sums, of: change.day.number, currency: change.parts.currency)
                 try add(change.sums, to: change.parts, change.day, place.key, turn, cause: cause)
             }
-            keep(overview, overviewPlace)
+            keep(overview, overviewPlace, at: turn.clock)
         }
         place.put(state.bytes.span)
         place.setTimer(Self.contributionChanges, due: settlement.nextChange)
@@ -190,8 +190,10 @@ public final class ChurnProcessor: Processor {
         return overview
     }
 
-    private func keep(_ overview: Overview, _ place: KeyState) {
+    private func keep(_ overview: Overview, _ place: KeyState, at clock: Int64) {
         place.put(overview.bytes.span)
-        place.setTimer(Self.dayEnds, due: zone.start(of: CivilDay(number: overview.day + 1)))
+        let end = zone.start(of: CivilDay(number: overview.day + 1))
+        // The last day that can be written has no end.
+        place.setTimer(Self.dayEnds, due: end > clock ? end : nil)
     }
 }

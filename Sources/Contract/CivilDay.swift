@@ -66,12 +66,28 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
     }
 
     /// YYYY-MM-DD.
-    public var description: String {
-        func padded(_ value: Int, _ width: Int) -> String {
-            let digits = String(value.magnitude)
-            return (value < 0 ? "-" : "") + String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+    public var description: String { String(decoding: text, as: UTF8.self) }
+
+    /// The same as bytes: a worker writes many.
+    public var text: [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(10)
+        func append(_ value: Int, _ width: Int) {
+            if value < 0 { text.append(UInt8(ascii: "-")) }
+            let first = text.count
+            var rest = value.magnitude
+            while rest > 0 || text.count - first < width {
+                text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+                rest /= 10
+            }
+            text[first...].reverse()
         }
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+        append(year, 4)
+        text.append(UInt8(ascii: "-"))
+        append(month, 2)
+        text.append(UInt8(ascii: "-"))
+        append(day, 2)
+        return text
     }
 
     public static func < (left: CivilDay, right: CivilDay) -> Bool { left.number < right.number }
