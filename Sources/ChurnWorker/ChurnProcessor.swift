@@ -154,7 +154,9 @@ public final class ChurnProcessor: Processor {
         let cell = try Self.cell(bytes)
         if cell.sums.isEmpty {
             place.delete()
-            return emitTombstone(key, turn)
+            // What came and went between two commits was never told.
+            if place.isCommitted { emitTombstone(key, turn) }
+            return
         }
         guard let cellKey = CellKey(key) else { throw ProcessFailure("state", "the key of this cell is damaged") }
         let value = CellRecord(key: cellKey, sums: cell.sums, mark: cell.mark).value

@@ -248,6 +248,8 @@ public struct KeyState {
     public var key: [UInt8] { entry.key }
     /// nil: there is none.
     public var value: [UInt8]? { entry.value }
+    /// The last commit left a value: what is settled and gone was told of before.
+    public var isCommitted: Bool { entry.isLogged }
     /// In which of the worker's formats the value was written.
     public var format: UInt8 { entry.content.format }
 
