@@ -153,7 +153,8 @@ let tests: [Target] = [
         name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
-        name: "ChurnTests", dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "Simulation", "Zone"]),
+        name: "ChurnTests",
+        dependencies: ["Churn", "Configuration", "Contract", "Crypto", "JSON", "Notices", "Simulation", "Zone"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [

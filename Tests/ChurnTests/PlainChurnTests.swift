@@ -7,19 +7,19 @@ import Testing
         counts: ["started": 1, "charged": 1, "activeDelta": 1], money: ["revenue": 10_000, "mrrNew": 10_000])
 
     /// 1 January to 1 February, 10 dollars.
-    private let first = PlainStory.transaction("1", instant(1, 1), instant(2, 1))
+    private let first = row("1", instant(1, 1), instant(2, 1))
 
-    private func purchase() -> PlainStory {
-        var story = PlainStory()
+    private func purchase() -> WrittenStory {
+        var story = WrittenStory()
         story.tell("SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), first)
         return story
     }
 
-    private func cell(_ day: String) -> String { PlainStory.cell(day) }
+    private func cell(_ day: String) -> String { cellKey(day) }
 
     @Test func aRenewalToldBeforeItStartsCountsWhenItStarts() {
         var story = purchase()
-        story.tell("DID_RENEW", at: instant(1, 31, 18), PlainStory.transaction("2", instant(2, 1), instant(3, 1)))
+        story.tell("DID_RENEW", at: instant(1, 31, 18), row("2", instant(2, 1), instant(3, 1)))
         let renewed = PlainCell(counts: ["renewed": 1, "charged": 1], money: ["revenue": 10_000])
         let churn = story.churn
         #expect(churn.cells(at: instant(1, 1) - 1).isEmpty)
@@ -36,11 +36,11 @@ import Testing
     }
 
     @Test func aTrialIsConvertedByTheRowPaidFor() {
-        var story = PlainStory()
-        let trial = PlainStory.transaction(
+        var story = WrittenStory()
+        let trial = row(
             "1", instant(1, 1), instant(1, 8), price: 0, ["offerType": 1, "offerDiscountType": "FREE_TRIAL"])
         story.tell("SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), trial)
-        let paid = PlainStory.transaction("2", instant(1, 8), instant(2, 8), price: 9_990)
+        let paid = row("2", instant(1, 8), instant(2, 8), price: 9_990)
         story.tell("DID_RENEW", at: instant(1, 8), paid)
         var begun = PlainCell(counts: ["started": 1, "trials": 1, "trialsOpen": 1, "trialDelta": 1])
         #expect(story.churn.cells(at: instant(1, 5)) == [cell("2026-01-01"): begun])
@@ -53,7 +53,7 @@ import Testing
             story.churn.cells(at: instant(1, 20)) == [cell("2026-01-01"): begun, cell("2026-01-08"): converted])
     }
 
-    private func failedPurchase() -> PlainStory {
+    private func failedPurchase() -> WrittenStory {
         var story = purchase()
         story.tell(
             "DID_FAIL_TO_RENEW", "GRACE_PERIOD", at: instant(1, 31, 12), first,
@@ -67,7 +67,7 @@ import Testing
         var story = failedPurchase()
         story.tell(
             "DID_RENEW", "BILLING_RECOVERY", at: instant(2, 5, 12),
-            PlainStory.transaction("2", instant(2, 1), instant(3, 1)))
+            row("2", instant(2, 1), instant(3, 1)))
         let open = PlainCell(counts: ["failed": 1, "graceEntered": 1, "failedOpen": 1])
         #expect(
             story.churn.cells(at: instant(2, 3)) == [
@@ -92,7 +92,7 @@ import Testing
         var story = failedPurchase()
         story.tell(
             "DID_RENEW", "BILLING_RECOVERY", at: instant(2, 5, 12),
-            PlainStory.transaction("2", instant(2, 5, 12), instant(3, 1)))
+            row("2", instant(2, 5, 12), instant(3, 1)))
         let money = story.churn.cells(at: instant(2, 10))[cell("2026-02-05")]?.money
         #expect(money == ["revenue": 10_000, "recoveredRevenue": 10_000, "atRiskDelta": -10_000])
     }
@@ -139,7 +139,7 @@ import Testing
         var story = failedPurchase()
         story.tell(
             "DID_RENEW", "BILLING_RECOVERY", at: instant(3, 10),
-            PlainStory.transaction("2", instant(3, 10), instant(4, 10)))
+            row("2", instant(3, 10), instant(4, 10)))
         let cells = story.churn.cells(at: instant(3, 20))
         // 37.5 days after the failure.
         #expect(
@@ -203,13 +203,13 @@ import Testing
     }
 
     @Test func aChainFoundHalfWayIsAdopted() {
-        var story = PlainStory()
-        let old = PlainStory.transaction(
+        var story = WrittenStory()
+        let old = row(
             "7", instant(1, 1), instant(2, 1), ["originalPurchaseDate": instant(1, 1, year: 2025)])
         story.tell("DID_RENEW", at: instant(1, 1), old)
         // An end that was not told in time, after the next row began.
         story.tell(
-            "SUBSCRIBED", "RESUBSCRIBE", at: instant(2, 11), PlainStory.transaction("8", instant(2, 11), instant(3, 11))
+            "SUBSCRIBED", "RESUBSCRIBE", at: instant(2, 11), row("8", instant(2, 11), instant(3, 11))
         )
         let adopted = PlainCell(
             counts: ["adopted": 1, "charged": 1, "activeDelta": 1], money: ["revenue": 10_000, "mrrAdopted": 10_000])
@@ -225,8 +225,8 @@ import Testing
     }
 
     @Test func ofOtherProductsOnlyRefundsCount() {
-        var story = PlainStory()
-        var coins = PlainStory.transaction(
+        var story = WrittenStory()
+        var coins = row(
             "9", instant(1, 1), 0, price: 3_001, ["type": "Consumable", "productId": "coins"])
         coins["expiresDate"] = nil
         story.tell("ONE_TIME_CHARGE", at: instant(1, 1), coins)
@@ -234,7 +234,7 @@ import Testing
         story.tell(
             "REFUND", at: instant(1, 3),
             coins.merging(["revocationDate": instant(1, 2), "revocationPercentage": 50_000]) { $1 })
-        let key = PlainStory.cell("2026-01-02", product: "coins", plan: "")
+        let key = cellKey("2026-01-02", product: "coins", plan: "")
         // Half of 3,001, to the even neighbour.
         let refunded = PlainCell(counts: ["oneTimeRefunded": 1], money: ["oneTimeRefundedAmount": 1_500])
         #expect(story.churn.cells(at: instant(2, 1)) == [key: refunded])
@@ -242,7 +242,7 @@ import Testing
         let reversed = PlainCell(counts: ["oneTimeRefunded": -1], money: ["oneTimeRefundedAmount": -1_500])
         #expect(
             story.churn.cells(at: instant(2, 1)) == [
-                key: refunded, PlainStory.cell("2026-01-04", product: "coins", plan: ""): reversed,
+                key: refunded, cellKey("2026-01-04", product: "coins", plan: ""): reversed,
             ])
     }
 
@@ -252,7 +252,7 @@ import Testing
             "isUpgraded": true, "revocationDate": instant(1, 16), "revocationPercentage": 50_000,
         ]
         story.tell("REFUND", at: instant(1, 16, 1), first.merging(refund) { $1 })
-        let yearly = PlainStory.transaction(
+        let yearly = row(
             "2", instant(1, 16), instant(1, 16, year: 2027), price: 60_000, ["productId": "pro.yearly"])
         story.tell("DID_CHANGE_RENEWAL_PREF", "UPGRADE", at: instant(1, 16), yearly)
         let left = PlainCell(
@@ -263,15 +263,15 @@ import Testing
         #expect(
             story.churn.cells(at: instant(2, 20)) == [
                 cell("2026-01-01"): bought, cell("2026-01-16"): left,
-                PlainStory.cell("2026-01-16", product: "pro.yearly"): entered,
+                cellKey("2026-01-16", product: "pro.yearly"): entered,
             ])
     }
 
     @Test func daysAreThoseOfTheZone() {
-        var story = PlainStory()
+        var story = WrittenStory()
         story.tell(
             "SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1, 23),
-            PlainStory.transaction("1", instant(1, 1, 23), instant(2, 1)))
+            row("1", instant(1, 1, 23), instant(2, 1)))
         let churn = PlainChurn(records: story.records, chain: "1", zone: "Europe/Berlin", partition: 3)
         #expect(churn.cells(at: instant(1, 2)).keys.map { $0 } == [cell("2026-01-02")])
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct PlainCommitmentTests {
     private func monthly(_ id: String, _ from: Int64, _ to: Int64, period: Int) -> [String: Any] {
         let commitment = ["billingPeriodNumber": period, "totalBillingPeriods": 2]
-        return PlainStory.transaction(
+        return row(
             id, from, to, price: 5_000, ["billingPlanType": "MONTHLY", "commitmentInfo": commitment])
     }
 
@@ -13,10 +13,10 @@ import Testing
         counts: ["started": 1, "charged": 1, "activeDelta": 1, "commitmentsStarted": 1, "commitmentsOpen": 1],
         money: ["revenue": 5_000, "mrrNew": 5_000])
 
-    private func monthlyCell(_ day: String) -> String { PlainStory.cell(day, plan: "MONTHLY") }
+    private func monthlyCell(_ day: String) -> String { cellKey(day, plan: "MONTHLY") }
 
     @Test func aCommitmentIsCompletedByTheNextOne() {
-        var story = PlainStory()
+        var story = WrittenStory()
         story.tell(
             "SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), monthly("1", instant(1, 1), instant(2, 1), period: 1))
         story.tell("DID_RENEW", at: instant(2, 1), monthly("2", instant(2, 1), instant(3, 1), period: 2))
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func aCommitmentThatIsNotPaidForIsDefaultedAfterNinetyDays() {
-        var story = PlainStory()
+        var story = WrittenStory()
         let row = monthly("1", instant(1, 1), instant(2, 1), period: 1)
         story.tell("SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), row)
         story.tell("DID_FAIL_TO_RENEW", at: instant(1, 31), row)

@@ -33,29 +33,29 @@ import Testing
     }
 
     @Test func whatDoesNotAddUpIsTold() {
-        var story = PlainStory()
+        var story = WrittenStory()
         story.tell(
-            "SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), PlainStory.transaction("1", instant(1, 1), instant(2, 1)))
+            "SUBSCRIBED", "INITIAL_BUY", at: instant(1, 1), row("1", instant(1, 1), instant(2, 1)))
         let standing = story.churn.standing(at: instant(1, 2))
         var sum = PlainIdentities()
         sum.add(story.churn.cells(at: instant(1, 2)))
         #expect(sum.violations(standings: [standing]).isEmpty)
         for name in ["activeDelta", "retryDelta", "failed", "trials", "commitmentsOpen", "renewed"] {
             var wrong = sum
-            wrong.add([PlainStory.cell("2026-01-01"): PlainCell(counts: [name: 1])])
+            wrong.add([cellKey("2026-01-01"): PlainCell(counts: [name: 1])])
             #expect(wrong.violations(standings: [standing]).count == 1, "\(name)")
         }
         for name in ["mrrMoved", "atRiskDelta"] {
             var wrong = sum
-            wrong.add([PlainStory.cell("2026-01-01"): PlainCell(money: [name: -1])])
+            wrong.add([cellKey("2026-01-01"): PlainCell(money: [name: -1])])
             #expect(wrong.violations(standings: [standing]).count == 1, "\(name)")
         }
         #expect(!sum.violations(standings: []).isEmpty)
     }
 
     /// Up to 20 notifications of up to 5 rows, whose dates seldom fit each other.
-    private static func nonsense(_ dice: inout Dice) -> PlainStory {
-        var story = PlainStory()
+    private static func nonsense(_ dice: inout Dice) -> WrittenStory {
+        var story = WrittenStory()
         let kinds: [(String, String?)] = [
             ("SUBSCRIBED", "INITIAL_BUY"), ("SUBSCRIBED", "RESUBSCRIBE"), ("DID_RENEW", nil), ("DID_RENEW", nil),
             ("DID_RENEW", "BILLING_RECOVERY"), ("DID_FAIL_TO_RENEW", nil), ("DID_FAIL_TO_RENEW", "GRACE_PERIOD"),
@@ -65,12 +65,12 @@ import Testing
             ("REFUND_REVERSED", nil), ("REFUND_DECLINED", nil), ("CONSUMPTION_REQUEST", nil),
         ]
         for _ in 0..<dice.roll(20) + 1 {
-            let row = dice.roll(5)
-            let purchase = instant(1, 1) + Int64(row * 30 + dice.roll(2) * 5) * 86_400_000
+            let place = dice.roll(5)
+            let purchase = instant(1, 1) + Int64(place * 30 + dice.roll(2) * 5) * 86_400_000
             var others: [String: Any] = [
                 "productId": ["a", "b"][dice.roll(8) / 7], "currency": ["USD", "EUR"][dice.roll(8) / 7],
                 "billingPlanType": ["BILLED_UPFRONT", "MONTHLY"][dice.roll(3) / 2],
-                "commitmentInfo": ["billingPeriodNumber": row % 3 + 1, "totalBillingPeriods": 3],
+                "commitmentInfo": ["billingPeriodNumber": place % 3 + 1, "totalBillingPeriods": 3],
             ]
             let (type, subtype) = kinds[dice.roll(kinds.count)]
             if type == "REFUND" { others["revocationDate"] = purchase + Int64(dice.roll(40)) * 86_400_000 }
@@ -79,8 +79,8 @@ import Testing
             if dice.roll(2) == 0 { info["gracePeriodExpiresDate"] = purchase + 46 * 86_400_000 }
             story.tell(
                 type, subtype, at: purchase + Int64(dice.roll(400)) * 21_600_000,
-                PlainStory.transaction(
-                    "\(row + 1)", purchase, purchase + 30 * 86_400_000, price: Int64(dice.roll(4)) * 5_000, others),
+                row(
+                    "\(place + 1)", purchase, purchase + 30 * 86_400_000, price: Int64(dice.roll(4)) * 5_000, others),
                 info: dice.roll(3) == 0 ? nil : info)
         }
         return story
