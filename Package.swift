@@ -248,6 +248,7 @@ let package = Package(
         .library(
             name: "Domain",
             targets: ["AppStore", "Churn", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records", "Zone"]),
+        .library(name: "ChurnWorker", targets: ["ChurnWorker"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.

@@ -29,6 +29,7 @@ let package = Package(
                 .product(name: "ReadAPI", package: "perennial"),
                 .product(name: "Store", package: "perennial"),
                 .product(name: "Worker", package: "perennial"),
+                .product(name: "ChurnWorker", package: "perennial"),
                 .product(name: "EntitlementsWorker", package: "perennial"),
                 // Not linked: built beside it, to be started.
                 .product(name: "perennial", package: "perennial"),

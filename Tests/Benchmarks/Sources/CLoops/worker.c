@@ -78,6 +78,7 @@ struct sender {
     const bench_worker_work *work;
     rd_kafka_t *producer;
     rd_kafka_topic_t *outputs[3];
+    rd_kafka_topic_t *settled;
     rd_kafka_topic_t *changelog;
     char *bytes;
 };
@@ -103,37 +104,64 @@ static int send_bytes(
     }
 }
 
+static rd_kafka_headers_t *make_headers(
+    const struct sender *sender, const char *type, const char *id, int32_t partition, int64_t offset) {
+    const bench_worker_work *work = sender->work;
+    char source[160], schema[64];
+    int source_count = snprintf(source, sizeof source, "%s:%d:%lld", work->input, (int)partition, (long long)offset);
+    int schema_count = snprintf(schema, sizeof schema, "%s/1", type);
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
+    rd_kafka_header_add(headers, "id", 2, id, -1);
+    rd_kafka_header_add(headers, "type", 4, type, -1);
+    rd_kafka_header_add(headers, "schema", 6, schema, schema_count);
+    rd_kafka_header_add(headers, "app", 3, "perennial/1.0.0", 15);
+    rd_kafka_header_add(headers, "rules", 5, work->rules, -1);
+    rd_kafka_header_add(headers, "source", 6, source, source_count);
+    return headers;
+}
+
 /// The outputs and the changelog record that one input causes.
 static int send_all(struct sender *sender, const rd_kafka_message_t *message) {
     const bench_worker_work *work = sender->work;
-    char source[160];
-    int source_count = snprintf(
-        source, sizeof source, "%s:%d:%lld", work->input, (int)message->partition, (long long)message->offset);
     rd_kafka_timestamp_type_t type;
     int64_t timestamp = rd_kafka_message_timestamp(message, &type);
-    for (int index = 0; index < 3; index++) {
+    for (int index = 0; index < work->output_count; index++) {
         const bench_worker_output *output = &work->outputs[index];
-        char id[48], schema[64];
-        int id_count = snprintf(id, sizeof id, "%d-%lld-%d", (int)message->partition, (long long)message->offset, index);
-        int schema_count = snprintf(schema, sizeof schema, "%s/1", output->type);
-        rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
-        rd_kafka_header_add(headers, "id", 2, id, id_count);
-        rd_kafka_header_add(headers, "type", 4, output->type, -1);
-        rd_kafka_header_add(headers, "schema", 6, schema, schema_count);
-        rd_kafka_header_add(headers, "app", 3, "perennial/1.0.0", 15);
-        rd_kafka_header_add(headers, "rules", 5, work->rules, -1);
-        rd_kafka_header_add(headers, "source", 6, source, source_count);
-        // Accounts are where their token belongs.
-        int32_t partition = index == 2 ? (int32_t)(message->offset % work->partitions) : message->partition;
+        char id[48];
+        snprintf(id, sizeof id, "%d-%lld-%d", (int)message->partition, (long long)message->offset, index);
+        rd_kafka_headers_t *headers = make_headers(sender, output->type, id, message->partition, message->offset);
+        int32_t partition = output->is_elsewhere ? (int32_t)(message->offset % work->partitions) : message->partition;
         if (send_bytes(sender, sender->outputs[index], partition, timestamp, output->key, output->value, headers)) return 1;
     }
     return send_bytes(
-        sender, sender->changelog, message->partition, timestamp, work->changelog_key, work->changelog_value, NULL);
+        sender, sender->changelog, message->partition, timestamp, work->state.key, work->state.value, NULL);
+}
+
+/// What is told once in a transaction, of its partitions in turn.
+static int settle(struct sender *sender, const int64_t *next, const char *touched) {
+    const bench_worker_work *work = sender->work;
+    const bench_worker_output *output = &work->settled;
+    int32_t p = 0;
+    for (int64_t n = 0; n < work->settled_per_transaction; n++) {
+        do p = (p + 1) % work->partitions;
+        while (!touched[p]);
+        char id[64];
+        snprintf(id, sizeof id, "%d-%lld-%016llx", (int)p, (long long)next[p], (unsigned long long)n);
+        rd_kafka_headers_t *headers = make_headers(sender, output->type, id, p, next[p]);
+        if (send_bytes(sender, sender->settled, p, 0, output->key, output->value, headers)) return 1;
+        if (send_bytes(sender, sender->changelog, p, 0, work->settled_state.key, work->settled_state.value, NULL)) return 1;
+    }
+    if (work->overview.key == 0) return 0;
+    for (p = 0; p < work->partitions; p++) {
+        if (touched[p] && send_bytes(sender, sender->changelog, p, 0, work->overview.key, work->overview.value, NULL)) return 1;
+    }
+    return 0;
 }
 
 /// A note for each partition that was worked for, the positions, and the commit.
 static int commit(struct sender *sender, rd_kafka_t *consumer, const int64_t *next, char *touched) {
     const bench_worker_work *work = sender->work;
+    if (settle(sender, next, touched)) return 1;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(work->partitions);
     for (int32_t p = 0; p < work->partitions; p++) {
         if (!touched[p]) continue;
@@ -154,8 +182,9 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
     int64_t failed = 0;
     struct sender sender = {.work = work, .producer = make_producer(work, &failed)};
     if (!sender.producer) return -1;
-    for (int index = 0; index < 3; index++)
+    for (int index = 0; index < work->output_count; index++)
         sender.outputs[index] = rd_kafka_topic_new(sender.producer, work->outputs[index].topic, NULL);
+    if (work->settled.topic) sender.settled = rd_kafka_topic_new(sender.producer, work->settled.topic, NULL);
     sender.changelog = rd_kafka_topic_new(sender.producer, work->changelog, NULL);
     sender.bytes = calloc(1, 4096);
     rd_kafka_t *consumer = make_consumer(work);
@@ -194,7 +223,8 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
     int64_t spent = bench_cpu_microseconds() - start;
     int64_t end = 0;
     for (int32_t p = 0; p < work->partitions; p++) end += next[p];
-    for (int index = 0; index < 3; index++) rd_kafka_topic_destroy(sender.outputs[index]);
+    for (int index = 0; index < work->output_count; index++) rd_kafka_topic_destroy(sender.outputs[index]);
+    if (sender.settled) rd_kafka_topic_destroy(sender.settled);
     rd_kafka_topic_destroy(sender.changelog);
     rd_kafka_consumer_close(consumer);
     rd_kafka_destroy(consumer);

@@ -4,7 +4,7 @@ import Log
 import Platform
 import Synchronization
 
-/// One worker's changelog of so many subscriptions, and an input that never ends. What is appended is forgotten.
+/// One worker's changelog, and its input. What is appended is forgotten.
 struct MadeLog: RecordLog {
     /// Which subscriptions the input is about: of all the first so many.
     final class Choice: Sendable {
@@ -16,22 +16,37 @@ struct MadeLog: RecordLog {
         }
     }
 
+    enum Input: Sendable {
+        /// News about so many, without an end.
+        case changes(Choice)
+        /// Twelve months of so many subscriptions, from their purchases on.
+        case year(Int)
+    }
+
+    /// nil: it is empty.
+    let changelog: Changelog?
+    /// In the changelog.
     let subscriptions: Int
-    let choice: Choice
+    let input: Input
 
     func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] { [:] }
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {}
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
         throw LogFault(.stop, .misuse, "nobody writes to a log that is made up")
     }
-    func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { MadeReader(subscriptions) }
+    func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
+        MadeReader(changelog ?? Changelog(.entitlements), count: changelog == nil ? 0 : subscriptions)
+    }
     func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
-        MadeSession(options, choice)
+        switch input {
+        case .changes(let choice): MadeSession(options, MadeChanges(choice))
+        case .year(let subscriptions): MadeSession(options, MadeYear(subscriptions))
+        }
     }
 }
 
 /// When the twelfth periods end: long after the last notification.
-private let madeEnd = Notifications.usualEnd
+let madeEnd = Notifications.usualEnd
 
 /// Records of one partition, one behind the other in a buffer: the addresses are good until the next are made.
 private final class MadeRecords: RecordAccess {
@@ -64,7 +79,7 @@ private final class MadeRecords: RecordAccess {
         _ key: [UInt8], _ value: [UInt8], partition: Int32, offset: Int64, timestamp: Int64, to batch: RecordBatch
     ) {
         let start = batch.count * (keyBytes + valueBytes)
-        let place = UnsafeMutableRawBufferPointer(rebasing: buffer[start..<start + keyBytes + valueBytes])
+        let place = UnsafeMutableRawBufferPointer(rebasing: buffer[start..<start + key.count + value.count])
         place.copyBytes(from: key)
         UnsafeMutableRawBufferPointer(rebasing: place[keyBytes...]).copyBytes(from: value)
         batch.append(
@@ -88,10 +103,11 @@ private final class MadeRecords: RecordAccess {
 private final class MadeReader: LogReader {
     private let count: Int
     private var next = 0
-    private var changelog = Changelog(end: madeEnd)
+    private var changelog: Changelog
     private let records: MadeRecords
 
-    init(_ count: Int) {
+    init(_ changelog: Changelog, count: Int) {
+        self.changelog = changelog
         self.count = count
         records = MadeRecords(keyBytes: changelog.key.count, valueBytes: changelog.value.count, headers: [])
     }
@@ -126,21 +142,66 @@ private final class MadeReader: LogReader {
     func close(by deadline: Deadline) -> Bool { true }
 }
 
+/// The n-th record of an input, which any other may come before.
+private protocol MadeSource {
+    /// Of the longest value.
+    var limitBytes: Int { get }
+    /// nil: it has so many.
+    var count: Int? { get }
+    mutating func withRecord(_ n: Int, _ body: (Notifications) -> Void)
+}
+
+private struct MadeChanges: MadeSource {
+    private let choice: MadeLog.Choice
+    private var notifications = Notifications(.change, end: madeEnd)
+    var limitBytes: Int { notifications.value.count }
+    var count: Int? { nil }
+
+    init(_ choice: MadeLog.Choice) { self.choice = choice }
+
+    mutating func withRecord(_ n: Int, _ body: (Notifications) -> Void) {
+        notifications.make(n, of: scattered(n, of: choice.value))
+        body(notifications)
+    }
+}
+
+/// Bought one after the other in the first month, and renewed in this order in each later one. Of a renewal is told an hour before
+/// it begins: the clock has to bring what follows from it.
+private struct MadeYear: MadeSource {
+    private let subscriptions: Int
+    private var months: [Notifications]
+    var limitBytes: Int { months.map(\.value.count).max()! }
+    var count: Int? { subscriptions * months.count }
+
+    init(_ subscriptions: Int) {
+        self.subscriptions = subscriptions
+        months = (0..<Notifications.periods).map { Notifications(.period($0)) }
+    }
+
+    mutating func withRecord(_ n: Int, _ body: (Notifications) -> Void) {
+        let (month, place) = n.quotientAndRemainder(dividingBy: subscriptions)
+        let year = madeEnd - Int64(months.count) * period
+        let start = year + Int64(month) * period + Int64(place) * period / Int64(subscriptions)
+        months[month].make(
+            of: scattered(place, of: subscriptions), periodFrom: start, told: month == 0 ? start : start - 3_600_000)
+        body(months[month])
+    }
+}
+
 private final class MadeSession: LogSession {
     private let input: TopicPartition
-    private let choice: MadeLog.Choice
     private let records: MadeRecords
-    private var notifications = Notifications(.change, end: madeEnd)
+    private var source: any MadeSource
     private var isAssigned = false
     private var isPaused = true
     private var next = 0
     private var appended: Int64 = 0
 
-    init(_ options: SessionOptions, _ choice: MadeLog.Choice) {
+    init(_ options: SessionOptions, _ source: any MadeSource) {
         input = TopicPartition(options.inputs[0], 0)
-        self.choice = choice
+        self.source = source
         records = MadeRecords(
-            keyBytes: notifications.key.count, valueBytes: notifications.value.count,
+            keyBytes: Notifications.key.count, valueBytes: source.limitBytes,
             headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")])
     }
 
@@ -150,16 +211,16 @@ private final class MadeSession: LogSession {
             isAssigned = true
             return .assigned([input])
         }
-        guard !isPaused else {
+        let end = min(next + limit, source.count ?? .max)
+        guard !isPaused, next < end else {
             Platform.pause(for: min(wait, .milliseconds(1)))
             return .nothing
         }
-        let count = choice.value
-        for _ in 0..<limit {
-            notifications.make(next, of: scattered(next, of: count))
-            records.add(
-                notifications.key, notifications.value, partition: 0, offset: Int64(next),
-                timestamp: notifications.timestamp, to: batch)
+        while next < end {
+            source.withRecord(next) { made in
+                records.add(
+                    made.key, made.value, partition: 0, offset: Int64(next), timestamp: made.timestamp, to: batch)
+            }
             next += 1
         }
         return .records

@@ -2,11 +2,10 @@
 
 import Contract
 import Entitlements
-import EntitlementsWorker
-import JSON
 import Log
 
-private let period: Int64 = 30 * 86_400_000
+/// Of a subscription.
+let period: Int64 = 30 * 86_400_000
 
 /// The apps of the rows.
 let benchApps = [
@@ -19,15 +18,29 @@ let benchRules = EntitlementRules(apps: benchApps, leeway: 3_600_000, environmen
 /// Records of `notifications` of about 2.2 KB, as ingest writes them. All are of one length, and differ in what a consumer
 /// looks at: whose, what and when.
 struct Notifications {
-    enum Subject: Sendable {
-        /// The thirteenth period begins, in the last moments of the twelfth.
+    enum Subject: Sendable, Equatable {
+        /// The thirteenth period begins, on the last day of the twelfth: whoever is billed early has it early.
         case renewal
         /// Another product is wanted from the next period on, and with the next notification the old one again: it can come
         /// again and again, and is news each time.
         case change
+        /// One of the periods begins, 0 with the purchase. Whoever makes a record says when.
+        case period(Int)
+    }
+
+    /// Where somebody lives, and what they pay with.
+    private struct Market {
+        let storefront: [UInt8]
+        let currency: [UInt8]
+
+        init(_ storefront: String, _ currency: String) {
+            self.storefront = Array(storefront.utf8)
+            self.currency = Array(currency.utf8)
+        }
     }
 
     static let idDigits = 16
+    static let periods = 12
     /// When the twelfth period ends, where nothing else is said.
     static let usualEnd: Int64 = 1_771_000_000_000
     static let headers = EncodedHeaders([
@@ -38,6 +51,12 @@ struct Notifications {
     /// The last digits are the subscription's number.
     static let token = "c0ffee00-5c64-4b1f-9c1c-0e4a00000000"
     private static let tokenDigits = 8
+    private static let day: Int64 = 86_400_000
+    private static let markets = [
+        Market("USA", "USD"), Market("GBR", "GBP"), Market("DEU", "EUR"), Market("FRA", "EUR"), Market("JPN", "JPY"),
+        Market("CAN", "CAD"), Market("AUS", "AUD"), Market("BRA", "BRL"), Market("KOR", "KRW"), Market("MEX", "MXN"),
+        Market("ITA", "EUR"), Market("SWE", "SEK"),
+    ]
 
     private(set) var key = Self.key
     private(set) var value: [UInt8]
@@ -46,22 +65,33 @@ struct Notifications {
     private let firstDate: Int64
     private let ownerPlaces: [Int]
     private let tokenPlaces: [Int]
+    private let marketPlaces: MarketPlaces
     private let signedPlaces: [Int]
+    private let purchasePlaces: [Int]
+    private let expiryPlaces: [Int]
     private let wantedPlaces: [Int]
 
     /// - Parameter end: of the twelfth period.
     init(_ subject: Subject = .renewal, end: Int64 = Self.usualEnd) {
         self.subject = subject
+        let text: Form
         switch subject {
         case .renewal:
-            firstDate = end
-            value = Self.template(row: 12, start: end)
+            firstDate = end - Self.day
+            text = Form(row: Self.periods, from: firstDate, to: end + period)
         case .change:
             firstDate = end - period / 2
-            value = Self.template(row: 11, start: end - period)
+            text = Form(row: Self.periods - 1, from: end - period)
+        case .period(let row):
+            firstDate = end
+            text = Form(row: row, from: end, isPurchase: row == 0)
         }
+        value = text.bytes
+        purchasePlaces = text.purchasePlaces
+        expiryPlaces = text.expiryPlaces
         ownerPlaces = Self.places(of: "2000000000000000", in: value)
         tokenPlaces = Self.places(of: Self.token, in: value)
+        marketPlaces = MarketPlaces(value)
         signedPlaces = Self.places(of: "DDDDDDDDDDDDD", in: value)
         wantedPlaces = Self.places(of: "WWW", in: value)
         Self.write("one", at: wantedPlaces, in: &value)
@@ -69,32 +99,64 @@ struct Notifications {
 
     /// The n-th record, about one of the subscriptions.
     mutating func make(_ n: Int, of subscription: Int) {
-        timestamp = firstDate + Int64(n)
+        write(subscription, told: firstDate + Int64(n))
+        if subject == .change { Self.write(n.isMultiple(of: 2) ? "one" : "two", at: wantedPlaces, in: &value) }
+    }
+
+    /// The record that tells of a period.
+    mutating func make(of subscription: Int, periodFrom start: Int64, told: Int64) {
+        for place in purchasePlaces { Self.write(Int(start), digits: 13, at: place, in: &value) }
+        for place in expiryPlaces { Self.write(Int(start + period), digits: 13, at: place, in: &value) }
+        write(subscription, told: told)
+    }
+
+    private mutating func write(_ subscription: Int, told: Int64) {
+        timestamp = told
         Self.write(2_000_000_000_000_000 + subscription, digits: Self.idDigits, at: 0, in: &key)
         for place in ownerPlaces {
             Self.write(2_000_000_000_000_000 + subscription, digits: Self.idDigits, at: place, in: &value)
         }
         for place in tokenPlaces { Self.writeToken(of: subscription, at: place, in: &value) }
+        Self.writeMarket(of: subscription, at: marketPlaces, in: &value)
         for place in signedPlaces { Self.write(Int(timestamp), digits: 13, at: place, in: &value) }
-        if subject == .change { Self.write(n.isMultiple(of: 2) ? "one" : "two", at: wantedPlaces, in: &value) }
     }
 
     /// The partition of the record's key.
     func partition(of count: Int32) -> Int32 { Partitioner.partition(of: key.span, count: count) }
 
-    /// What a worker keeps of a subscription whose twelfth period ends then.
-    static func state(end: Int64) -> [UInt8] {
-        var json = JSONDocument()
-        var facts = Facts()
-        for row in 0..<12 {
-            let start = end + Int64(row - 12) * period
-            var text = template(row: row, start: start)
+    /// The twelve that tell of a subscription whose twelfth period ends then.
+    static func history(end: Int64) -> [[UInt8]] {
+        (0..<periods).map { row in
+            let start = end + Int64(row - periods) * period
+            var text = Form(row: row, from: start).bytes
             for place in places(of: "DDDDDDDDDDDDD", in: text) { write(Int(start), digits: 13, at: place, in: &text) }
             write("one", at: places(of: "WWW", in: text), in: &text)
-            guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is no JSON") }
-            facts.merge(NotificationReading(json).facts)
+            return text
         }
-        return EntitlementsProcessor.state(of: facts, benchRules, sequence: 12, asOf: end - period)
+    }
+
+    /// When that is told last.
+    static func lastNews(end: Int64) -> Int64 { end - period }
+
+    /// Where texts of subscription 0 speak of its market.
+    struct MarketPlaces {
+        fileprivate let storefront: [Int]
+        fileprivate let currency: [Int]
+
+        init(_ bytes: [UInt8]) {
+            storefront = places(of: "USA", in: bytes)
+            currency = places(of: "USD", in: bytes)
+        }
+    }
+
+    static func writeMarket(of subscription: Int, at places: MarketPlaces, in bytes: inout [UInt8]) {
+        let market = markets[subscription % markets.count]
+        for place in places.storefront { write(market.storefront, at: place, in: &bytes) }
+        for place in places.currency { write(market.currency, at: place, in: &bytes) }
+    }
+
+    private static func write(_ text: [UInt8], at place: Int, in bytes: inout [UInt8]) {
+        for (index, byte) in text.enumerated() { bytes[place + index] = byte }
     }
 
     /// The digits of the account's token that are the subscription's number.
@@ -106,11 +168,25 @@ struct Notifications {
         for place in places { bytes.replaceSubrange(place..<place + text.utf8.count, with: text.utf8) }
     }
 
-    /// One notification of subscription 0: of the row with this number.
-    private static func template(row: Int, start: Int64) -> [UInt8] {
-        Array(
-            template.replacing("RR", with: "\(10 + row)").replacing("PPPPPPPPPPPPP", with: "\(start)")
-                .replacing("EEEEEEEEEEEEE", with: "\(start + period)").utf8)
+    /// One notification of subscription 0.
+    private struct Form {
+        let bytes: [UInt8]
+        let purchasePlaces: [Int]
+        let expiryPlaces: [Int]
+
+        /// - Parameter end: nil: after the usual time.
+        init(row: Int, from start: Int64, to end: Int64? = nil, isPurchase: Bool = false) {
+            var text = template.replacing("RR", with: "\(10 + row)")
+            if isPurchase {
+                text = text.replacing(#""DID_RENEW","subtype":null"#, with: #""SUBSCRIBED","subtype":"INITIAL_BUY""#)
+                    .replacing(#""transactionReason":"RENEWAL""#, with: #""transactionReason":"PURCHASE""#)
+            }
+            purchasePlaces = places(of: "PPPPPPPPPPPPP", in: Array(text.utf8))
+            expiryPlaces = places(of: "EEEEEEEEEEEEE", in: Array(text.utf8))
+            text = text.replacing("PPPPPPPPPPPPP", with: "\(start)")
+                .replacing("EEEEEEEEEEEEE", with: "\(end ?? start + period)")
+            bytes = Array(text.utf8)
+        }
     }
 
     static func write(_ number: Int, digits: Int, at place: Int, in bytes: inout [UInt8]) {
@@ -151,29 +227,4 @@ struct Notifications {
         + #""appTransactionId":"2000000000000000","eligibleWinBackOfferIds":["winback.one","winback.two"]},"#
         + #""evidence":{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","#
         + #""leaf":"5f3a8c0de1b24a77"}}"#
-}
-
-/// Records of the worker's changelog: what one that knows each subscription has written.
-struct Changelog {
-    private(set) var key: [UInt8]
-    private(set) var value: [UInt8]
-    private let tokenPlaces: [Int]
-
-    init(end: Int64 = Notifications.usualEnd) {
-        // An entry: the key's space, then the key.
-        key = [1] + Notifications.key
-        // The format of the state, one timer (its kind, when it is due), the state. The answer changes when leeway has ended.
-        let due = withUnsafeBytes(of: (end + 3_600_000).littleEndian) { Array($0) }
-        value = [1, 1, 0] + due + Notifications.state(end: end)
-        tokenPlaces = Notifications.places(of: Notifications.token, in: value)
-    }
-
-    mutating func make(_ subscription: Int) {
-        Notifications.write(2_000_000_000_000_000 + subscription, digits: Notifications.idDigits, at: 1, in: &key)
-        for place in tokenPlaces { Notifications.writeToken(of: subscription, at: place, in: &value) }
-    }
-
-    func partition(of count: Int32) -> Int32 {
-        Partitioner.partition(of: key.span.extracting(droppingFirst: 1), count: count)
-    }
 }

@@ -28,6 +28,15 @@ struct Row: Sendable {
             name: "worker-count", summary: "the same worker against a consumer in C that only counts",
             measure: measureWorkerCount),
         Row(
+            name: "churn-memory", summary: "the worker that counts beside the one that answers, all in memory",
+            measure: measureChurnInMemory),
+        Row(
+            name: "churn-year", summary: "a year of renewals through both workers, state on disk: cells, memory",
+            measure: measureChurnYear),
+        Row(
+            name: "churn-kafka", summary: "the worker that counts on Kafka, against the same bytes from a loop in C",
+            measure: measureChurnOnKafka),
+        Row(
             name: "worker-replay", summary: "a backlog on Kafka in large cycles, records per second of a core",
             measure: measureWorkerReplay),
         Row(

@@ -8,6 +8,7 @@ import JSON
 import KafkaTestKit
 import Log
 import MemoryLog
+import Notices
 import Platform
 import Runtime
 import Store
@@ -18,13 +19,15 @@ private let records = 400_000
 private let rounds = 5
 /// Records per second of one core.
 private let floor = 100_000.0
+/// Of the speed of the worker `entitlements`.
+private let churnReach = 0.5
 
 func measureWorkerInMemory(_ report: inout Report) async throws {
     var (bare, worker): ([Double], [Double]) = ([], [])
     var peak = 0.0
     for round in 1...rounds {
-        bare.append(try await measureRun(["worker-bare", "\(records)"])["cpu"] / Double(records))
-        let figures = try await measureRun(["worker-memory", "\(subscriptions)", "\(records)"])
+        bare.append(try await measureRun(["worker-bare", "entitlements", "\(records)"])["cpu"] / Double(records))
+        let figures = try await measureRun(["worker-memory", "entitlements", "\(subscriptions)", "\(records)"])
         worker.append(figures["cpu"] / Double(records))
         peak = max(peak, figures["peak"])
         printMessage("worker-memory \(round)/\(rounds)")
@@ -42,9 +45,35 @@ func measureWorkerInMemory(_ report: inout Report) async throws {
 
 func mebibytes(_ bytes: Double) -> String { "\(Int(bytes / 1_048_576)) MiB" }
 
+/// The numbers on the same input, beside the answers.
+func measureChurnInMemory(_ report: inout Report) async throws {
+    var (bare, churn, entitlements): ([Double], [Double], [Double]) = ([], [], [])
+    var last = RunFigures()
+    var peak = 0.0
+    for round in 1...rounds {
+        bare.append(try await measureRun(["worker-bare", "churn", "\(records)"])["cpu"] / Double(records))
+        let size = ["\(subscriptions)", "\(records)"]
+        last = try await measureRun(["worker-memory", "churn"] + size)
+        churn.append(last["cpu"] / Double(records))
+        peak = max(peak, last["peak"])
+        entitlements.append(try await measureRun(["worker-memory", "entitlements"] + size)["cpu"] / Double(records))
+        printMessage("churn-memory \(round)/\(rounds)")
+    }
+    report.note(
+        "CPU microseconds per record (getrusage of the process), median [min-max] of \(rounds) alternating runs; "
+            + "renewals about \(subscriptions) subscriptions, each with a year in \(churnState(end: Notifications.usualEnd).count) "
+            + "bytes of state; \(Int(last["events"])) events, \(Int(last["cells"])) cells; the log is in the same \(mebibytes(peak)) at most"
+    )
+    report.judge(
+        "churn-memory",
+        "the domain alone \(figures(bare)), worker \(figures(churn)): \(decimals(1e6 / median(churn))) records/s a core; "
+            + "entitlements \(figures(entitlements))",
+        ratio: median(entitlements) / median(churn), .atLeast(churnReach))
+}
+
 /// Runs `bench run …` for its figures.
-func measureRun(_ arguments: [String]) async throws -> RunFigures {
-    let result = try await run(try productPath("bench"), ["run"] + arguments, timeout: .seconds(600))
+func measureRun(_ arguments: [String], within limit: Duration = .seconds(600)) async throws -> RunFigures {
+    let result = try await run(try productPath("bench"), ["run"] + arguments, timeout: limit)
     guard result.code == 0, let line = result.standardOutput.split(separator: "\n").last,
         let figures = RunFigures(line: line)
     else {
@@ -70,13 +99,13 @@ private func fill(
 }
 
 /// A worker that knows all subscriptions, and gets a renewal of every so many.
-func runInMemory(subscriptions: Int, records: Int) throws -> RunFigures {
-    let processor = Rerun(prefix: "bench", run: "memory")
+func runInMemory(_ measured: MeasuredWorker, subscriptions: Int, records: Int) throws -> RunFigures {
+    let processor = Rerun(measured, prefix: "bench", run: "memory")
     let log = MemoryLog()
     // Nothing is compacted: with Kafka that is the broker's work.
     try log.create(
         processor.topics.map { NewTopic($0.name, partitions: workerPartitions) }, by: Deadline(after: .seconds(1)))
-    var changelog = Changelog()
+    var changelog = Changelog(measured)
     try fill(log, processor.definition.changelog, count: subscriptions) { n, outputs in
         changelog.make(n)
         outputs.begin(topic: 0, partition: changelog.partition(of: workerPartitions), timestamp: 0)
@@ -84,12 +113,16 @@ func runInMemory(subscriptions: Int, records: Int) throws -> RunFigures {
     }
     try fillWithNotifications(log, processor, records: records, subscriptions: subscriptions)
     let meter = Meter()
+    let told = OutputCount(keyedTopic: measured == .churn ? 0 : nil)
     let worker = try RunningWorker(
-        prefix: "bench", run: "memory", log, MemoryStores(),
-        meter.hooks(records: records).holding(until: workerPartitions))
+        measured, prefix: "bench", run: "memory", log, MemoryStores(),
+        told.hooks(meter.hooks(records: records).holding(until: workerPartitions)))
     let spending = try requireSpending(meter, within: .seconds(300))
     try worker.stop()
-    return RunFigures(spending)
+    var figures = RunFigures(spending)
+    figures["cells"] = Double(told.keys)
+    figures["events"] = Double(told.count(of: 1))
+    return figures
 }
 
 private func fillWithNotifications(_ log: MemoryLog, _ processor: Rerun, records: Int, subscriptions: Int) throws {
@@ -118,7 +151,7 @@ struct DomainWork: ~Copyable {
 
     private var notifications = Notifications()
     private var json = JSONDocument()
-    private let known = Notifications.state(end: Notifications.usualEnd)
+    private let known = entitlementsState(end: Notifications.usualEnd)
 
     /// Reads a renewal and what is known, and writes everything that follows.
     mutating func renewal() throws -> Made {

@@ -13,6 +13,7 @@ private let records = 150_000
 private let rounds = 5
 /// C divided by the worker, in CPU time for the same bytes in the same transactions.
 private let reach = 0.6
+private let churnReach = 0.5
 /// The worker divided by a consumer that counts.
 private let multiple = 10.0
 /// Records per second of one core.
@@ -20,17 +21,19 @@ private let replayFloor = 60_000.0
 
 /// An input on the broker of this run, and what goes with it.
 struct WorkerInput: Sendable {
+    let worker: MeasuredWorker
     let bootstrap: String
     let prefix: String
     /// When the twelfth periods end: so near that nobody's time is over while a row is measured.
     let end = WallClock.milliseconds()
 
-    init(_ name: String) async throws {
+    init(_ name: String, of worker: MeasuredWorker = .entitlements) async throws {
+        self.worker = worker
         bootstrap = try await requireKafka()
         prefix = "bench-\(name)-\(getpid())"
     }
 
-    func processor(_ run: String) -> Rerun { Rerun(prefix: prefix, run: run) }
+    func processor(_ run: String) -> Rerun { Rerun(worker, prefix: prefix, run: run) }
 
     /// The topics of one run; those that all runs share are made with the first.
     func create(run: String) async throws {
@@ -112,9 +115,9 @@ struct WorkerInput: Sendable {
 
     /// Of a worker that knows so many subscriptions.
     func fillChangelog(run: String, subscriptions: Int) async throws {
-        let end = end
+        let (worker, end) = (worker, end)
         try await fill(processor(run).definition.changelog, count: subscriptions) {
-            var changelog = Changelog(end: end)
+            var changelog = Changelog(worker, end: end)
             return { n, outputs in
                 changelog.make(n)
                 outputs.begin(
@@ -125,20 +128,33 @@ struct WorkerInput: Sendable {
     }
 }
 
+/// What a worker has put into one transaction, on average.
+private struct Cycles {
+    let records: Double
+    /// Of its first output.
+    let told: Double
+
+    init(_ figures: RunFigures, records: Int) {
+        self.records = Double(records) / figures["commits"]
+        told = figures["told"] / figures["commits"]
+    }
+}
+
 /// CPU microseconds per record of runs on one input.
 private struct Costs {
     var worker: [Double] = []
     var other: [Double] = []
     var recordsPerCommit: [Double] = []
+    var settledPerCommit: [Double] = []
     var peak = 0.0
     var workerWall: [Double] = []
 }
 
 private func measureOnKafka(
-    _ name: String, isReplay: Bool = false,
-    beside other: (WorkerInput, _ round: Int, _ recordsPerCommit: Int) async throws -> Double
+    _ name: String, of worker: MeasuredWorker = .entitlements, isReplay: Bool = false,
+    beside other: (WorkerInput, _ round: Int, Cycles) async throws -> Double
 ) async throws -> Costs {
-    let input = try await WorkerInput(name)
+    let input = try await WorkerInput(name, of: worker)
     try await input.create(run: "fill")
     printMessage("filling the input with \(records) notifications")
     try await input.fillWithNotifications(records, about: records)
@@ -150,14 +166,17 @@ private func measureOnKafka(
         try await input.create(run: "w\(round)")
         try await input.fillChangelog(run: "w\(round)", subscriptions: records)
         let figures = try await measureRun(
-            ["worker-on-kafka", input.bootstrap, input.prefix, "w\(round)", "\(records)"] + (isReplay ? ["replay"] : [])
-        )
-        let perCommit = Double(records) / figures["commits"]
-        let besides = try await other(input, round, Int(perCommit.rounded()))
+            ["worker-on-kafka", worker.rawValue, input.bootstrap, input.prefix, "w\(round)", "\(records)"]
+                + (isReplay ? ["replay"] : []))
+        let cycles = Cycles(figures, records: records)
+        // A loop in C writes one of each.
+        guard figures["events"] == Double(records) else { throw NotInTime("an event for each record", limit: .zero) }
+        let besides = try await other(input, round, cycles)
         if round > 0 {
             costs.worker.append(figures["cpu"] / Double(records))
             costs.workerWall.append(Double(records) / figures["wall"] * 1e6)
-            costs.recordsPerCommit.append(perCommit)
+            costs.recordsPerCommit.append(cycles.records)
+            costs.settledPerCommit.append(cycles.told)
             costs.peak = max(costs.peak, figures["peak"])
             costs.other.append(besides)
         }
@@ -179,14 +198,30 @@ private func conditions(_ costs: Costs) -> String {
         + "resident at most \(mebibytes(costs.peak))"
 }
 
-/// The same bytes in transactions of as many records.
+/// The same bytes in transactions of as many records, with as many cells if those are told.
+private func writeInC(_ input: WorkerInput, _ round: Int, _ cycles: Cycles) async throws -> Double {
+    try await input.create(run: "c\(round)")
+    let settled = input.worker == .churn ? cycles.told : 0
+    return try await measureRun(
+        [
+            "worker-in-c", input.worker.rawValue, input.bootstrap, input.prefix, "c\(round)", "\(records)",
+            "\(Int(cycles.records.rounded()))", "\(Int(settled.rounded()))",
+        ])["cpu"] / Double(records)
+}
+
+func measureChurnOnKafka(_ report: inout Report) async throws {
+    let costs = try await measureOnKafka("churn-kafka", of: .churn, beside: writeInC)
+    report.note(conditions(costs))
+    report.note(
+        "\(Int(median(costs.settledPerCommit))) cells told in a transaction; C writes as many, and an event for each record, "
+            + "of the sizes that the domain makes of one of these renewals")
+    report.judge(
+        "churn-kafka", "C \(figures(costs.other)), worker \(figures(costs.worker))",
+        ratio: median(costs.other) / median(costs.worker), .atLeast(churnReach))
+}
+
 func measureWorkerOnKafka(_ report: inout Report) async throws {
-    let costs = try await measureOnKafka("worker-kafka") { input, round, recordsPerCommit in
-        try await input.create(run: "c\(round)")
-        return try await measureRun(
-            ["worker-in-c", input.bootstrap, input.prefix, "c\(round)", "\(records)", "\(recordsPerCommit)"])["cpu"]
-            / Double(records)
-    }
+    let costs = try await measureOnKafka("worker-kafka", beside: writeInC)
     report.note(conditions(costs))
     report.judge(
         "worker-kafka", "C \(figures(costs.other)), worker \(figures(costs.worker))",

@@ -225,7 +225,7 @@ func measureWorkerHandover(_ report: inout Report) async throws {
     _ = try await new.child.terminate(within: .seconds(30))
     try await input.delete(runs: ["move"])
     report.note(
-        "\(handoverRecords) values of \(Changelog().value.count) bytes in \(workerPartitions) partitions, \(moved.count) of them to a copy of the state"
+        "\(handoverRecords) values of \(Changelog(.entitlements).value.count) bytes in \(workerPartitions) partitions, \(moved.count) of them to a copy of the state"
     )
     report.judge(
         "worker-handover",

@@ -5,7 +5,7 @@ import Platform
 import Runtime
 
 private let records = 500_000
-private let valueBytes = Changelog().value.count
+private let valueBytes = Changelog(.entitlements).value.count
 private let rounds = 5
 /// Records per second.
 private let floor = 100_000.0

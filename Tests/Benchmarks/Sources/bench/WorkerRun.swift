@@ -1,9 +1,7 @@
-// The entitlements worker in a process of its own, as the rows start it.
+// A worker in a process of its own, as the rows start it.
 
 import CLoops
 import Contract
-import Entitlements
-import EntitlementsWorker
 import Glibc
 import Kafka
 import KafkaTestKit
@@ -18,27 +16,28 @@ let workerPartitions: Int32 = 12
 
 /// The worker under names of a run: several runs read one input, and none finds what another has left.
 struct Rerun: Processor {
-    private let entitlements: EntitlementsProcessor
+    let worker: MeasuredWorker
+    private let processor: any Processor
     let definition: WorkerDefinition
 
     /// - Parameters:
     ///   - prefix: of the input.
     ///   - run: in the names of all else.
-    init(prefix: String, run: String) {
+    init(_ worker: MeasuredWorker, prefix: String, run: String) {
         guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is no prefix") }
-        entitlements = EntitlementsProcessor(
-            Names(prefix: prefix, environment: .production), rules: benchRules, partitions: workerPartitions,
-            app: "perennial/1.0.0", metrics: EntitlementsMetrics(Metrics()))
-        var definition = entitlements.definition
+        self.worker = worker
+        processor = worker.processor(Names(prefix: prefix, environment: .production))
+        var definition = processor.definition
         definition.group += ".\(run)"
         definition.changelog += ".\(run)"
         self.definition = definition
     }
 
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
-        try entitlements.process(record, turn)
+        try processor.process(record, turn)
     }
-    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) { try entitlements.fire(timer, turn) }
+    func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) { try processor.fire(timer, turn) }
+    func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) { try processor.settle(place, turn) }
 
     /// All topics of the worker.
     var topics: [NewTopic] {
@@ -53,13 +52,13 @@ final class RunningWorker {
     private let service: WorkerService
 
     init(
-        prefix: String, run: String, _ log: any RecordLog, _ stores: any PartitionStores, _ hooks: SessionHooks,
-        change: (inout WorkerService.Configuration) -> Void = { _ in }
+        _ worker: MeasuredWorker, prefix: String, run: String, _ log: any RecordLog, _ stores: any PartitionStores,
+        _ hooks: SessionHooks, change: (inout WorkerService.Configuration) -> Void = { _ in }
     ) throws {
         var configuration = WorkerService.Configuration()
         change(&configuration)
         service = WorkerService(
-            { Rerun(prefix: prefix, run: run) }, log: WatchedLog(log, hooks), stores: stores, configuration,
+            { Rerun(worker, prefix: prefix, run: run) }, log: WatchedLog(log, hooks), stores: stores, configuration,
             health: Health(),
             metrics: Metrics(), logger: Logger(level: .warning, format: .text))
         try service.start { fault in
@@ -121,17 +120,34 @@ struct RunFigures {
 /// `bench run worker-…`: prints its figures in one line.
 func runWorker(_ arguments: [String]) throws -> RunFigures {
     switch arguments[0] {
-    case "worker-memory": try runInMemory(subscriptions: number(arguments, 1), records: number(arguments, 2))
-    case "worker-bare": try runBare(records: number(arguments, 1))
+    case "worker-memory":
+        try runInMemory(worker(arguments), subscriptions: number(arguments, 2), records: number(arguments, 3))
+    case "worker-bare":
+        switch worker(arguments) {
+        case .entitlements: try runBare(records: number(arguments, 2))
+        case .churn: try runChurnBare(records: number(arguments, 2))
+        }
     case "worker-on-kafka":
         try runOnKafka(
-            arguments[1], arguments[2], run: arguments[3], records: number(arguments, 4),
-            isReplay: arguments.count > 5)
-    case "worker-in-c": try runInC(arguments)
+            worker(arguments), arguments[2], arguments[3], run: arguments[4], records: number(arguments, 5),
+            isReplay: arguments.count > 6)
+    case "worker-in-c":
+        try runInC(
+            worker(arguments), arguments[2], arguments[3], run: arguments[4], records: number(arguments, 5),
+            recordsPerTransaction: number(arguments, 6), settledPerTransaction: number(arguments, 7))
     case "worker-restore": try runRestore(arguments[1], arguments[2], run: arguments[3])
     case "worker-size": try runSize(subscriptions: number(arguments, 1))
+    case "worker-year": try runYear(worker(arguments), subscriptions: number(arguments, 2))
     default: try runUntilKilled(arguments)
     }
+}
+
+private func worker(_ arguments: [String]) -> MeasuredWorker {
+    guard arguments.count > 1, let worker = MeasuredWorker(rawValue: arguments[1]) else {
+        printMessage("bench: \(arguments[0]) needs a worker first")
+        exitProcess(2)
+    }
+    return worker
 }
 
 private func number(_ arguments: [String], _ index: Int) -> Int {
@@ -151,9 +167,9 @@ func requireSpending(_ meter: Meter, within limit: Duration) throws -> Spending 
 
 /// A worker that knows all subscriptions, from the beginning of its input to the end. What it reads of its changelog first is not
 /// counted.
-private func runOnKafka(_ bootstrap: String, _ prefix: String, run: String, records: Int, isReplay: Bool) throws
-    -> RunFigures
-{
+private func runOnKafka(
+    _ measured: MeasuredWorker, _ bootstrap: String, _ prefix: String, run: String, records: Int, isReplay: Bool
+) throws -> RunFigures {
     var properties = ClientProperties(bootstrapServers: bootstrap)
     if isReplay {
         // Enough that the queue never fills: librdkafka 2.0.2 then stands still for up to a second.
@@ -163,61 +179,19 @@ private func runOnKafka(_ bootstrap: String, _ prefix: String, run: String, reco
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
     let meter = Meter()
+    let told = OutputCount()
     let worker = try RunningWorker(
-        prefix: prefix, run: run, KafkaLog(properties), try openStores(scratch.path),
-        meter.hooks(records: records).holding(until: workerPartitions)
+        measured, prefix: prefix, run: run, KafkaLog(properties), try openStores(scratch.path),
+        told.hooks(meter.hooks(records: records).holding(until: workerPartitions))
     ) { configuration in
         if isReplay { configuration.commitInterval = .seconds(1) }
     }
     let spending = try requireSpending(meter, within: .seconds(300))
     try worker.stop()
-    return RunFigures(spending)
-}
-
-/// The same work without a worker: `worker-in-c BOOTSTRAP PREFIX RUN RECORDS RECORDS-PER-TRANSACTION`.
-private func runInC(_ arguments: [String]) throws -> RunFigures {
-    let definition = Rerun(prefix: arguments[2], run: arguments[3]).definition
-    var transactions: Int64 = 0
-    let changelog = Changelog()
-    let sample = try Sample()
-    // C strings that live until the process ends.
-    func text(_ text: String) -> UnsafePointer<CChar> { UnsafePointer(strdup(text)) }
-    func output(_ index: Int) -> bench_worker_output {
-        bench_worker_output(
-            topic: text(definition.outputs[index].topic), type: text(definition.outputs[index].type),
-            key: Int64(sample.outputs[index].key), value: Int64(sample.outputs[index].value))
-    }
-    var work = bench_worker_work(
-        bootstrap: text(arguments[1]), group: text(definition.group), input: text(definition.events.topic),
-        outputs: (output(0), output(1), output(2)), changelog: text(definition.changelog),
-        rules: text(benchRules.fingerprint),
-        partitions: workerPartitions, records: Int64(number(arguments, 4)),
-        records_per_transaction: Int64(number(arguments, 5)), changelog_key: Int64(changelog.key.count),
-        changelog_value: Int64(sample.stateBytes),
-        // The fixed part of a note, and one topic with its position.
-        note: Int64(36 + 10 + definition.events.topic.utf8.count))
-    let spent = bench_worker(&work, &transactions)
-    guard spent > 0 else { throw NotInTime("every record in the loop in C", limit: .seconds(300)) }
-    var figures = RunFigures(Spending(cpuMicroseconds: Double(spent)))
-    figures["commits"] = Double(transactions)
+    var figures = RunFigures(spending)
+    figures["told"] = Double(told.count(of: 0))
+    figures["events"] = Double(told.count(of: 1))
     return figures
-}
-
-/// How many bytes a renewal makes.
-private struct Sample {
-    let outputs: [(key: Int, value: Int)]
-    let stateBytes: Int
-
-    init() throws {
-        var work = DomainWork()
-        let made = try work.renewal()
-        let key = Notifications.key.count
-        outputs = [
-            (key, made.entitlement), (key, made.event), (Notifications.token.utf8.count + 1 + key, made.account),
-        ]
-        // The changelog adds the format and one timer.
-        stateBytes = 11 + made.state
-    }
 }
 
 /// A worker whose disk is lost: until all partitions are read.
@@ -226,7 +200,7 @@ private func runRestore(_ bootstrap: String, _ prefix: String, run: String) thro
     defer { withExtendedLifetime(scratch) {} }
     let meter = Meter()
     let worker = try RunningWorker(
-        prefix: prefix, run: run, KafkaLog(ClientProperties(bootstrapServers: bootstrap)),
+        .entitlements, prefix: prefix, run: run, KafkaLog(ClientProperties(bootstrapServers: bootstrap)),
         try openStores(scratch.path), meter.hooks(restoring: workerPartitions))
     let spending = try requireSpending(meter, within: .seconds(300))
     try worker.stop()
@@ -261,12 +235,12 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
             if !new.isEmpty { tell("committed", new) }
         })
     let slot = number(arguments, 5)
-    let group = Rerun(prefix: arguments[2], run: arguments[3]).definition.group
+    let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
         directory: arguments[4], group: group, slot: slot, cacheBytes: 256 << 20)
     let worker = try RunningWorker(
-        prefix: arguments[2], run: arguments[3], KafkaLog(ClientProperties(bootstrapServers: arguments[1])),
-        directory.stores, hooks
+        .entitlements, prefix: arguments[2], run: arguments[3],
+        KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores, hooks
     ) { configuration in
         configuration.slot = slot
         configuration.crashNotes = directory

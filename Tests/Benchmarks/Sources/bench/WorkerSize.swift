@@ -43,7 +43,8 @@ func runSize(subscriptions: Int) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
     let choice = MadeLog.Choice(min(hotKeys, subscriptions))
-    let log = MadeLog(subscriptions: subscriptions, choice: choice)
+    let log = MadeLog(
+        changelog: Changelog(.entitlements, end: madeEnd), subscriptions: subscriptions, input: .changes(choice))
     let (restoring, hot, cold) = (Meter(), Meter(), Meter())
     let restore = restoring.hooks(restoring: 1)
     let hooks = SessionHooks(
@@ -60,7 +61,8 @@ func runSize(subscriptions: Int) throws -> RunFigures {
             }
             if next >= 3 * records { cold.stop() }
         })
-    let worker = try RunningWorker(prefix: "bench", run: "size", log, try openStores(scratch.path), hooks)
+    let worker = try RunningWorker(
+        .entitlements, prefix: "bench", run: "size", log, try openStores(scratch.path), hooks)
     let last = try requireSpending(cold, within: .seconds(600))
     let restored = try requireSpending(restoring, within: .zero)
     var figures = RunFigures(last)

@@ -10,6 +10,7 @@ struct SessionHooks: Sendable {
     var polled: @Sendable (SessionEvent) -> Void = { _ in }
     var resumed: @Sendable ([TopicPartition]) -> Void = { _ in }
     var committed: @Sendable ([TopicPartition: NextOffset]) -> Void = { _ in }
+    var appended: @Sendable (OutputBatch) -> Void = { _ in }
     /// No record comes before so many partitions can be worked on.
     var heldPartitions: Int32 = 0
 
@@ -89,7 +90,10 @@ private final class WatchedSession: LogSession {
     }
     func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault) { try session.seek(to: positions) }
     func position(of partition: TopicPartition) -> NextOffset? { session.position(of: partition) }
-    func append(_ outputs: OutputBatch) throws(LogFault) { try session.append(outputs) }
+    func append(_ outputs: OutputBatch) throws(LogFault) {
+        try session.append(outputs)
+        hooks.appended(outputs)
+    }
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
         try session.commit(positions)
         hooks.committed(positions)
@@ -99,6 +103,46 @@ private final class WatchedSession: LogSession {
         session.appendedEnd(topic: topic, partition: partition)
     }
     func close(by deadline: Deadline) -> Bool { session.close(by: deadline) }
+}
+
+/// Counts what a worker tells.
+final class OutputCount: Sendable {
+    private struct State {
+        var counts: [Int] = []
+        var keys: Set<[UInt8]> = []
+    }
+
+    private let keyedTopic: Int?
+    private let state = Mutex(State())
+
+    /// - Parameter keyedTopic: an output of which the keys are counted, too; nil: that would take the time of very many.
+    init(keyedTopic: Int? = nil) { self.keyedTopic = keyedTopic }
+
+    func hooks(_ others: SessionHooks) -> SessionHooks {
+        var hooks = others
+        hooks.appended = { outputs in
+            self.state.withLock { state in
+                for (index, record) in outputs.records.enumerated() {
+                    let topic = Int(record.topic)
+                    while state.counts.count <= topic { state.counts.append(0) }
+                    state.counts[topic] += 1
+                    guard topic == self.keyedTopic else { continue }
+                    outputs.withRecord(index) { key, value in
+                        if value.baseAddress == nil {
+                            state.keys.remove(Array(key))
+                        } else {
+                            state.keys.insert(Array(key))
+                        }
+                    }
+                }
+            }
+        }
+        return hooks
+    }
+
+    func count(of topic: Int) -> Int { state.withLock { topic < $0.counts.count ? $0.counts[topic] : 0 } }
+    /// Those that have a value.
+    var keys: Int { state.withLock { $0.keys.count } }
 }
 
 // MARK: Meters

@@ -30,7 +30,14 @@ typedef struct {
     const char *topic;
     const char *type;
     int64_t key, value;
+    /// It goes to any partition, not to that of the record.
+    int32_t is_elsewhere;
 } bench_worker_output;
+
+/// Byte counts of a record without headers.
+typedef struct {
+    int64_t key, value;
+} bench_worker_bytes;
 
 /// What a worker writes, as byte counts, and where.
 typedef struct {
@@ -38,16 +45,25 @@ typedef struct {
     /// A new one: reading begins at the beginning.
     const char *group;
     const char *input;
-    /// The third one goes to any partition.
+    /// For each record.
     bench_worker_output outputs[3];
+    int32_t output_count;
+    /// For each transaction so many of this one, with a record of the changelog for each.
+    bench_worker_output settled;
+    bench_worker_bytes settled_state;
+    int64_t settled_per_transaction;
+    /// In the changelog, for each partition and transaction; no key: none.
+    bench_worker_bytes overview;
     const char *changelog;
     const char *rules;
     int32_t partitions;
     int64_t records;
     int64_t records_per_transaction;
-    int64_t changelog_key, changelog_value, note;
+    /// Of the changelog's record for each record.
+    bench_worker_bytes state;
+    int64_t note;
 } bench_worker_work;
 
-/// Exactly once, from a group's input to three outputs with headers and a changelog with a note per partition and commit: all that
+/// Exactly once, from a group's input to outputs with headers and a changelog with a note per partition and commit: all that
 /// a worker asks of Kafka, and no computing. The CPU time from the first poll to the last commit in microseconds; -1 on failure.
 int64_t bench_worker(const bench_worker_work *work, int64_t *transactions);

@@ -1,0 +1,84 @@
+// The workers that rows measure, and in what they differ.
+
+import ChurnWorker
+import Contract
+import Entitlements
+import EntitlementsWorker
+import JSON
+import Log
+import Runtime
+import Telemetry
+import Zone
+
+enum MeasuredWorker: String, Sendable {
+    case entitlements, churn
+
+    private static let app = "perennial/1.0.0"
+
+    func processor(_ names: Names) -> any Processor {
+        switch self {
+        case .entitlements:
+            EntitlementsProcessor(
+                names, rules: benchRules, partitions: workerPartitions, app: Self.app,
+                metrics: EntitlementsMetrics(Metrics()))
+        case .churn:
+            ChurnProcessor(
+                names, zone: .utc, partitions: workerPartitions, app: Self.app, metrics: ChurnMetrics(Metrics()))
+        }
+    }
+
+    /// What it keeps of subscription 0, whose twelfth period ends then.
+    func state(end: Int64) -> [UInt8] {
+        switch self {
+        case .entitlements: entitlementsState(end: end)
+        case .churn: churnState(end: end)
+        }
+    }
+
+    /// When its timer of such a subscription is due: an answer changes when leeway has ended, a count with the period.
+    func due(end: Int64) -> Int64 {
+        switch self {
+        case .entitlements: end + 3_600_000
+        case .churn: end
+        }
+    }
+}
+
+func entitlementsState(end: Int64) -> [UInt8] {
+    var json = JSONDocument()
+    var facts = Facts()
+    for text in Notifications.history(end: end) {
+        guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is no JSON") }
+        facts.merge(NotificationReading(json).facts)
+    }
+    return EntitlementsProcessor.state(
+        of: facts, benchRules, sequence: Int64(Notifications.periods), asOf: Notifications.lastNews(end: end))
+}
+
+/// Records of a worker's changelog: what one that knows each subscription has written.
+struct Changelog {
+    private(set) var key: [UInt8]
+    private(set) var value: [UInt8]
+    private let tokenPlaces: [Int]
+    private let marketPlaces: Notifications.MarketPlaces
+
+    init(_ worker: MeasuredWorker, end: Int64 = Notifications.usualEnd) {
+        // An entry: the key's space, then the key.
+        key = [1] + Notifications.key
+        // The format of the state, one timer (its kind, when it is due), the state.
+        let due = withUnsafeBytes(of: worker.due(end: end).littleEndian) { Array($0) }
+        value = [1, 1, 0] + due + worker.state(end: end)
+        tokenPlaces = Notifications.places(of: Notifications.token, in: value)
+        marketPlaces = Notifications.MarketPlaces(value)
+    }
+
+    mutating func make(_ subscription: Int) {
+        Notifications.write(2_000_000_000_000_000 + subscription, digits: Notifications.idDigits, at: 1, in: &key)
+        for place in tokenPlaces { Notifications.writeToken(of: subscription, at: place, in: &value) }
+        Notifications.writeMarket(of: subscription, at: marketPlaces, in: &value)
+    }
+
+    func partition(of count: Int32) -> Int32 {
+        Partitioner.partition(of: key.span.extracting(droppingFirst: 1), count: count)
+    }
+}
