@@ -107,6 +107,7 @@ let testSupport: [Target] = [
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
+    .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
         name: "ledger-worker",
@@ -152,7 +153,8 @@ let tests: [Target] = [
         name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
-        name: "ChurnTests", dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "Simulation", "Zone"]),
+        name: "ChurnTests",
+        dependencies: ["Churn", "Contract", "Crypto", "JSON", "Notices", "PlainChurn", "Simulation", "Zone"]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [

@@ -1,6 +1,7 @@
 // Records written by hand, for tests: what Apple would have said of one subscription.
 
 import Foundation
+import PlainChurn
 
 /// 2026-01-01 is day 1 of year 2026, as everyone counts.
 func instant(_ month: Int, _ day: Int, _ hour: Int = 0, year: Int = 2026) -> Int64 {
