@@ -108,6 +108,7 @@ let testSupport: [Target] = [
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
+    .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
         name: "ledger-worker",
@@ -154,7 +155,9 @@ let tests: [Target] = [
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "ChurnTests",
-        dependencies: ["Churn", "Configuration", "Contract", "Crypto", "JSON", "Notices", "Simulation", "Zone"]),
+        dependencies: [
+            "Churn", "Configuration", "Contract", "Crypto", "JSON", "Notices", "PlainChurn", "Simulation", "Zone",
+        ]),
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [

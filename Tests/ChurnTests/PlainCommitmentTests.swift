@@ -1,5 +1,6 @@
 // Commitments, worked out by hand from metrics.md.
 
+import PlainChurn
 import Testing
 
 @Suite struct PlainCommitmentTests {

@@ -1,5 +1,6 @@
 // The plain metrics over facts in any combination, likely or not.
 
+import PlainChurn
 import Testing
 
 @Suite struct PlainIdentityTests {

@@ -1,3 +1,4 @@
+import PlainChurn
 import Simulation
 import Testing
 

@@ -4,6 +4,7 @@ import Churn
 import Contract
 import JSON
 import Notices
+import PlainChurn
 import Zone
 
 let second: Int64 = 1_000

@@ -1,6 +1,7 @@
 // Stories written by hand, for tests: what Apple would have said of one subscription, and what is to be counted of it.
 
 import Contract
+import PlainChurn
 import Foundation
 import Testing
 import Zone

@@ -1,10 +1,12 @@
 // What must be true of the cells of any input: metrics.md 3, "Identities".
 
-struct PlainIdentities {
+public struct PlainIdentities {
     /// The sum of the cells of all chains.
-    private(set) var cells: [String: PlainCell] = [:]
+    public private(set) var cells: [String: PlainCell] = [:]
 
-    mutating func add(_ others: [String: PlainCell]) {
+    public init() {}
+
+    public mutating func add(_ others: [String: PlainCell]) {
         for (key, other) in others {
             cells[key, default: PlainCell()].counts.merge(other.counts) { $0 + $1 }
             cells[key, default: PlainCell()].money.merge(other.money) { $0 + $1 }
@@ -12,11 +14,11 @@ struct PlainIdentities {
     }
 
     /// For "now and at the end of every day".
-    var days: [String] { Set(cells.keys.map(Self.day(of:))).sorted() }
+    public var days: [String] { Set(cells.keys.map(Self.day(of:))).sorted() }
 
     /// - Parameter standings: of all chains whose cells were added, at the clock of the cells.
     /// - Returns: a line for each identity that does not hold now.
-    func violations(standings: [PlainStanding]) -> [String] {
+    public func violations(standings: [PlainStanding]) -> [String] {
         var lines = runningSums(standings, through: nil)
         lines += failuresDecided()
         for (key, cell) in cells.sorted(by: { $0.key < $1.key }) { lines += outcomes(in: cell, key) }
@@ -24,7 +26,7 @@ struct PlainIdentities {
     }
 
     /// - Parameter standings: of all chains whose cells were added, at the end of the day.
-    func violations(standings: [PlainStanding], atEndOf day: String) -> [String] {
+    public func violations(standings: [PlainStanding], atEndOf day: String) -> [String] {
         runningSums(standings, through: day)
     }
 

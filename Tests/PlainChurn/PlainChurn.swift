@@ -3,25 +3,30 @@
 
 import Foundation
 
-struct PlainCell: Equatable {
-    var counts: [String: Int64] = [:]
-    var money: [String: Int64] = [:]
+public struct PlainCell: Sendable, Equatable {
+    public var counts: [String: Int64]
+    public var money: [String: Int64]
+
+    public init(counts: [String: Int64] = [:], money: [String: Int64] = [:]) {
+        self.counts = counts
+        self.money = money
+    }
 }
 
 /// A chain at one instant.
-struct PlainStanding: Equatable {
+public struct PlainStanding: Sendable, Equatable {
     /// PAID, FREE, GRACE, RETRY, LAPSED; none before its first row.
-    let state: String
+    public let state: String
     /// Of its row, as the key of a cell without the day; nil before its first row.
-    let key: String?
+    public let key: String?
     /// Of a chain that pays, else 0.
-    let mrr: Int64
+    public let mrr: Int64
     /// MRR of its row in GRACE and RETRY, else 0.
-    let atRisk: Int64
-    let rowsBegun: Int64
+    public let atRisk: Int64
+    public let rowsBegun: Int64
 }
 
-struct PlainChurn {
+public struct PlainChurn {
     private let facts: [PlainFact]
     private let chain: String
     private let zone: TimeZone
@@ -29,7 +34,7 @@ struct PlainChurn {
 
     /// - Parameter records: values of topic `notifications`, of one chain.
     /// - Parameter zone: its IANA name.
-    init(records: [[UInt8]], chain: String, zone: String, partition: Int32) {
+    public init(records: [[UInt8]], chain: String, zone: String, partition: Int32) {
         guard let known = TimeZone(identifier: zone) else { preconditionFailure("no zone \(zone)") }
         facts = PlainFact.distinct(records)
         self.chain = chain
@@ -38,7 +43,7 @@ struct PlainChurn {
     }
 
     /// C(facts, clock), by cell key. Zeros and empty cells are left out.
-    func cells(at clock: Int64) -> [String: PlainCell] {
+    public func cells(at clock: Int64) -> [String: PlainCell] {
         let life = PlainLife(facts, chain: chain, clock: clock)
         var ledger = PlainLedger(zone: zone, partition: partition)
         life.postRows(&ledger)
@@ -58,10 +63,10 @@ struct PlainChurn {
     }
 
     /// The stock at the clock.
-    func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
+    public func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
 
     /// The stock at the end of a day, by what is known at the clock.
-    func standing(atEndOf day: String, clock: Int64) -> PlainStanding { standing(at: end(of: day), clock: clock) }
+    public func standing(atEndOf day: String, clock: Int64) -> PlainStanding { standing(at: end(of: day), clock: clock) }
 
     private func standing(at t: Int64, clock: Int64) -> PlainStanding {
         let life = PlainLife(facts, chain: chain, clock: clock)
