@@ -76,7 +76,8 @@ let roles: [Target] = [
     .target(
         name: "ReadAPI",
         dependencies: [
-            "Contract", "Entitlements", "HTTP", "JSON", "Log", "Notices", "Platform", "Service", "Store", "Telemetry",
+            "Churn", "Contract", "Entitlements", "HTTP", "JSON", "Log", "Notices", "Platform", "Service", "Store",
+            "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
@@ -179,9 +180,8 @@ let tests: [Target] = [
     .testTarget(
         name: "ReadAPITests",
         dependencies: [
-            "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Platform",
-            "ReadAPI",
-            "Service", "Store", "Telemetry", "TestTraits",
+            "Churn", "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog",
+            "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits",
         ]),
     .testTarget(
         name: "ClockTests",
@@ -208,7 +208,7 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
+            "AppStore", "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
             "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime",
             "Settings", "Simulation", "Telemetry", "WorkerTestKit", "perennial",
         ], resources: [.copy("Cards")]),

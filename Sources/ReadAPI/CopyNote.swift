@@ -1,5 +1,6 @@
 // How far a store is, written with every change of it.
 
+internal import Churn
 internal import Log
 internal import Store
 
@@ -30,12 +31,14 @@ struct CopyNote: Equatable, Sendable {
         set { places[topic.rawValue] = newValue }
     }
 
-    // Version, partitions, then position (-1: none), time and clock (the smallest number: none) of each topic, all little-endian.
+    // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of each topic, all little-endian.
 
-    private static let version: UInt8 = 3
+    private static let version: UInt8 = 4
+    /// A copy leaves out what its build does not know: one that knows more builds it anew.
+    private static let counters = UInt8(Counter.allCases.count)
 
     var encoded: [UInt8] {
-        var bytes = [Self.version]
+        var bytes = [Self.version, Self.counters]
         bytes.append(littleEndian: partitions)
         for place in places {
             bytes.append(littleEndian: place.next?.value ?? -1)
@@ -48,7 +51,9 @@ struct CopyNote: Equatable, Sendable {
     /// nil: written by a build that this one does not know, or by nobody.
     init?(decoding bytes: [UInt8]) {
         var note = NoteReader(bytes)
-        guard note.take(UInt8.self) == Self.version, let partitions = note.take(Int32.self) else { return nil }
+        guard note.take(UInt8.self) == Self.version, note.take(UInt8.self) == Self.counters,
+            let partitions = note.take(Int32.self)
+        else { return nil }
         self.init(partitions: partitions, begunAt: 0)
         for index in places.indices {
             guard let next = note.take(Int64.self), let currentAt = note.take(Int64.self),

@@ -18,6 +18,8 @@ final class CopyState {
     var note: CopyNote
     let changes = StoreChanges()
     var changed = 0
+    /// Of `changes` the cells, by their records' keys; nil inside: they are gone.
+    var cells: [[UInt8]: KeptCell?] = [:]
     /// By the number of the topic.
     var goals: [Goal?]
     /// When the copy was complete, last; nil: not yet. By the number of the topic.
@@ -46,6 +48,7 @@ final class CopyState {
         self.note = note
         changes.removeAll()
         changed = 0
+        cells.removeAll()
         for index in goals.indices {
             goals[index] = nil
             completeAt[index] = nil

@@ -1,5 +1,6 @@
 // The HTTP face of the read API.
 
+internal import Churn
 internal import Contract
 internal import Entitlements
 internal import HTTP
@@ -14,6 +15,9 @@ final class Endpoint: HTTPHandler {
     static let retryAfterSeconds = 5
 
     private let copies: [PartitionCopy]
+    private let totals: CellTotals
+    /// Of the cells.
+    private let dayOf: @Sendable (Int64) -> CivilDay
     /// By the number of a `FollowedTopic`, each a JSON text.
     private let topicNames: [[UInt8]]
     private let token: String?
@@ -24,10 +28,12 @@ final class Endpoint: HTTPHandler {
 
     /// - Parameter token: nil: everybody may ask.
     init(
-        _ names: Names, copies: [PartitionCopy], token: String?, time: ReadAPITime, readiness: Readiness,
-        metrics: ReadAPIMetrics
+        _ names: Names, copies: [PartitionCopy], totals: CellTotals, token: String?, time: ReadAPITime,
+        readiness: Readiness, metrics: ReadAPIMetrics, dayOf: @escaping @Sendable (Int64) -> CivilDay
     ) {
         self.copies = copies
+        self.totals = totals
+        self.dayOf = dayOf
         self.token = token
         self.time = time
         self.readiness = readiness
@@ -90,6 +96,7 @@ final class Endpoint: HTTPHandler {
         case .subscription(let id): return subscription(id)
         case .content(let id, let published, let scope): return content(id, published, scope)
         case .account(let token): return account(token)
+        case .metrics(let request): return metrics(request)
         }
     }
 
@@ -145,6 +152,16 @@ final class Endpoint: HTTPHandler {
         return body.map { Self.found($0) } ?? .error(422, "account_too_large")
     }
 
+    /// Where no worker counts, there is nothing, and that is the answer.
+    private func metrics(_ request: MetricsRequest) -> HTTPResponse {
+        guard let (table, places) = totals.reading else { return Self.unavailable }
+        var writer = JSONWriter(capacity: 128 * places.count)
+        writer.array { writer in
+            for (copy, place) in zip(copies, places) { writePosition(.cells, copy, place, to: &writer) }
+        }
+        return Self.found(MetricsAnswer.body(table, request, dayOf: dayOf, position: writer.bytes))
+    }
+
     private static func found(_ body: [UInt8]) -> HTTPResponse {
         var response = HTTPResponse.json(200, body)
         // True for a moment, and of one customer.
@@ -158,14 +175,18 @@ final class Endpoint: HTTPHandler {
 
     private func position(_ topic: FollowedTopic, _ copy: PartitionCopy, _ place: CopyNote.Place) -> [UInt8] {
         var writer = JSONWriter(capacity: 128)
-        writer.array { writer in
-            writer.object { writer in
-                writer.member("topic", json: topicNames[topic.rawValue])
-                writer.member("partition", copy.number)
-                writer.member("offset", place.next?.value ?? 0)
-                writer.member("asOf", orNull: place.clock)
-            }
-        }
+        writer.array { writer in writePosition(topic, copy, place, to: &writer) }
         return writer.bytes
+    }
+
+    private func writePosition(
+        _ topic: FollowedTopic, _ copy: PartitionCopy, _ place: CopyNote.Place, to writer: inout JSONWriter
+    ) {
+        writer.object { writer in
+            writer.member("topic", json: topicNames[topic.rawValue])
+            writer.member("partition", copy.number)
+            writer.member("offset", place.next?.value ?? 0)
+            writer.member("asOf", orNull: place.clock)
+        }
     }
 }

@@ -2,15 +2,16 @@
 
 internal import Contract
 
-/// Partition p of both topics is kept in one store: what was read of the two moves on together, and a store that is of no use is
+/// Partition p of all topics is kept in one store: what was read of them moves on together, and a store that is of no use is
 /// built anew as a whole.
 enum FollowedTopic: Int, CaseIterable {
-    case entitlements, accounts
+    case entitlements, accounts, cells
 
     var id: TopicID {
         switch self {
         case .entitlements: .entitlements
         case .accounts: .accounts
+        case .cells: .churnCells
         }
     }
 
@@ -18,6 +19,7 @@ enum FollowedTopic: Int, CaseIterable {
         switch self {
         case .entitlements: .entitlement
         case .accounts: .account
+        case .cells: .churnCell
         }
     }
 
@@ -26,18 +28,20 @@ enum FollowedTopic: Int, CaseIterable {
         switch self {
         case .entitlements: [.entitlements]
         case .accounts: [.granting, .others]
+        case .cells: [.cells]
         }
     }
 }
 
-/// A part of a store. Part of the format on disk: the key of a record of `entitlements` follows its number; a record of `accounts`
-/// stands under the number of both its parts, its account with the bar behind, the part's own number, and the rest of its key.
+/// A part of a store. Part of the format on disk: the key of a record of `entitlements` or `churn-cells` follows its number; a
+/// record of `accounts` stands under the number of both its parts, its account with the bar behind, the part's own number, and the rest of its key.
 enum KeySpace: UInt8 {
     case entitlements = 1
     /// Records of `accounts` that give entitlements. Before the others of their account, so that of one that is too large for an
     /// answer everything that decides is still looked at, and all of it is one range.
     case granting
     case others
+    case cells
 
     private static let accounts: UInt8 = 2
     private static let bar = UInt8(ascii: "|")
@@ -46,12 +50,13 @@ enum KeySpace: UInt8 {
         switch self {
         case .entitlements: .entitlements
         case .granting, .others: .accounts
+        case .cells: .cells
         }
     }
 
     /// - Parameter key: of a record, as `RecordJudge` lets it in.
     func key(_ key: [UInt8]) -> [UInt8] {
-        guard self != .entitlements, let bar = key.firstIndex(of: Self.bar) else { return [rawValue] + key }
+        guard topic == .accounts, let bar = key.firstIndex(of: Self.bar) else { return [rawValue] + key }
         return [Self.accounts] + key[...bar] + [rawValue] + key[(bar + 1)...]
     }
 

@@ -22,12 +22,12 @@ final class Follower: ServicePart {
 
     init(
         _ configuration: Configuration, log: any RecordLog, stores: any PartitionStores, copies: [PartitionCopy],
-        time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
+        totals: CellTotals, time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
     ) {
         thread = ThreadPart(name) { stop in
             let following = Following(
-                configuration, log: log, stores: stores, copies: copies, time: time, readiness: readiness,
-                metrics: metrics, logger: logger)
+                configuration, log: log, stores: stores, copies: copies, totals: totals, time: time,
+                readiness: readiness, metrics: metrics, logger: logger)
             while !stop.isOpen {
                 if !following.step() { stop.wait(for: configuration.faultPause) }
             }
@@ -57,6 +57,7 @@ final class Following {
     let configuration: Follower.Configuration
     let log: any RecordLog
     let stores: any PartitionStores
+    private let totals: CellTotals
     let time: ReadAPITime
     let readiness: Readiness
     let metrics: ReadAPIMetrics
@@ -75,8 +76,10 @@ final class Following {
 
     init(
         _ configuration: Follower.Configuration, log: any RecordLog, stores: any PartitionStores,
-        copies: [PartitionCopy], time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
+        copies: [PartitionCopy], totals: CellTotals, time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics,
+        logger: Logger
     ) {
+        self.totals = totals
         self.configuration = configuration
         self.log = log
         self.stores = stores
@@ -179,6 +182,10 @@ final class Following {
         state.note[topic].clock = max(record.timestamp, state.note[topic].clock ?? record.timestamp)
         let key = record.copyOfKey()
         switch verdict {
+        case .cell(let cell):
+            guard let key else { break }
+            state.changes.put(KeySpace.cells.key(key).span, cell.bytes.span)
+            state.cells.updateValue(cell, forKey: key)
         case .put(let space):
             guard let key, let value = record.value else { break }
             state.changes.put(space.key(key).span, value)
@@ -202,7 +209,10 @@ final class Following {
     }
 
     private func delete(_ key: [UInt8], from spaces: [KeySpace], of state: CopyState) {
-        for space in spaces { state.changes.delete(space.key(key).span) }
+        for space in spaces {
+            state.changes.delete(space.key(key).span)
+            if space == .cells { state.cells.updateValue(nil, forKey: key) }
+        }
     }
 
     // MARK: Writing
@@ -226,9 +236,11 @@ final class Following {
     private func write(_ state: CopyState) {
         do throws(StoreFault) {
             let isComplete = state.isComplete
-            try state.copy.write(state.changes, state.note, state.isWhole && !isComplete ? .none : .process)
+            try state.copy.write(
+                state.changes, state.cells, state.note, state.isWhole && !isComplete ? .none : .process)
             if isComplete { state.isWhole = false }
             state.changes.removeAll()
+            state.cells.removeAll(keepingCapacity: true)
             state.changed = 0
             state.noteWrittenAt = time.elapsed()
         } catch {
@@ -276,6 +288,7 @@ final class Following {
         }
         metrics.remaining.set(Double(remaining))
         metrics.storeBytes.set(Double(states.reduce(0) { $0 + $1.copy.approximateBytes }))
+        metrics.cells.set(Double(totals.count))
         readiness.update { $0.remaining = remaining }
         tellProgress(remaining)
     }

@@ -43,12 +43,25 @@ extension Following {
         let made = try log.openReader(options)
         do throws(LogFault) {
             try place(made)
+            try countCells()
         } catch {
             made.close(by: Deadline(after: Self.questionLimit))
             throw error
         }
         reader = made
         return made
+    }
+
+    /// Of every copy that was opened since: nothing is written to one before.
+    private func countCells() throws(LogFault) {
+        for state in states {
+            do throws(StoreFault) {
+                try state.copy.countCells()
+            } catch {
+                if error.cause == .corrupt { state.uselessness = error.words }
+                throw LogFault(.rebuild, .other, error.words)
+            }
+        }
     }
 
     private func open(_ state: CopyState) throws(StoreFault) {

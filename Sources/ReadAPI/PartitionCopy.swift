@@ -1,5 +1,6 @@
 // The local copy of one partition: written by the follower, read by whoever answers.
 
+internal import Churn
 internal import Log
 internal import Platform
 internal import Store
@@ -12,13 +13,17 @@ internal import Store
 final class PartitionCopy: @unchecked Sendable {
     let number: Int32
     private let monitor = Monitor()
+    private let totals: CellTotals
     // Unchecked: used under the lock of `monitor` only.
     private var store: (any PartitionStore)?
     private var note: CopyNote?
     private var readFault: StoreFault?
     private var wasComplete = false
 
-    init(_ number: Int32) { self.number = number }
+    init(_ number: Int32, _ totals: CellTotals) {
+        self.number = number
+        self.totals = totals
+    }
 
     // MARK: For answers
 
@@ -89,21 +94,65 @@ final class PartitionCopy: @unchecked Sendable {
         }
     }
 
-    func write(_ changes: StoreChanges, _ note: CopyNote, _ durability: StoreDurability) throws(StoreFault) {
-        try monitor.withLock { () throws(StoreFault) in
-            guard let store else { return }
+    /// - Parameter cells: those among the changes.
+    func write(
+        _ changes: StoreChanges, _ cells: [[UInt8]: KeptCell?], _ note: CopyNote, _ durability: StoreDurability
+    ) throws(StoreFault) {
+        let counted = try monitor.withLock { () throws(StoreFault) -> [CellTotals.Change] in
+            guard let store else { return [] }
+            let counted = try Self.changes(by: cells, of: store)
             changes.note = note.encoded
             try store.write(changes, durability)
             self.note = note
+            return counted
         }
+        // Behind the lock: who asks for totals keeps nobody waiting who asks for a customer.
+        totals.apply(number, counted, at: note[.cells])
+    }
+
+    private static func changes(
+        by cells: [[UInt8]: KeptCell?], of store: any PartitionStore
+    ) throws(StoreFault) -> [CellTotals.Change] {
+        var changes: [CellTotals.Change] = []
+        changes.reserveCapacity(cells.count)
+        var value: [UInt8] = []
+        for (bytes, cell) in cells {
+            guard let key = CellKey(bytes) else { continue }
+            let isThere = try store.read(KeySpace.cells.key(bytes).span, into: &value)
+            changes.append(CellTotals.Change(key: key, old: isThere ? KeptCell(value) : nil, new: cell))
+        }
+        return changes
+    }
+
+    /// Adds what the store has to the totals, unless that was done: a look at every cell of the partition.
+    func countCells() throws(StoreFault) {
+        if totals.isCounted(number) { return }
+        let counted = try monitor.withLock {
+            () throws(StoreFault) -> (cells: [CellTotals.Change], place: CopyNote.Place)? in
+            guard let store, let note else { return nil }
+            var cells: [CellTotals.Change] = []
+            try store.scan([KeySpace.cells.rawValue].span) { key, value in
+                let bytes = key.withUnsafeBufferPointer { Array($0.dropFirst()) }
+                guard let key = CellKey(bytes), let cell = KeptCell(value.withUnsafeBufferPointer { Array($0) })
+                else { return true }
+                cells.append(CellTotals.Change(key: key, old: nil, new: cell))
+                return true
+            }
+            return (cells, note[.cells])
+        }
+        if let counted { totals.count(number, counted.cells, at: counted.place) }
     }
 
     /// Nothing but the place has changed: that need not be on disk each time.
-    func move(to note: CopyNote) { monitor.withLock { self.note = note } }
+    func move(to note: CopyNote) {
+        monitor.withLock { self.note = note }
+        totals.apply(number, [], at: note[.cells])
+    }
 
     func close() throws(StoreFault) {
         try monitor.withLock { () throws(StoreFault) in
             defer { note = nil }
+            totals.forget()
             guard let closing = store else { return }
             store = nil
             try closing.close()

@@ -1,5 +1,6 @@
 // What a request asks for: its path and its query.
 
+internal import Churn
 internal import Contract
 internal import Entitlements
 internal import HTTP
@@ -10,10 +11,11 @@ enum Question: Equatable {
     case content(id: [UInt8], published: [Int64], scope: ContentScope)
     /// In lower case.
     case account(token: String)
+    case metrics(MetricsRequest)
 
     /// A path that leads somewhere; what it asks for may still be wrong.
     enum Route: Int, CaseIterable {
-        case subscription, content, account
+        case subscription, content, account, metrics
 
         /// For labels.
         var name: String {
@@ -21,6 +23,7 @@ enum Question: Equatable {
             case .subscription: "subscription"
             case .content: "content"
             case .account: "account"
+            case .metrics: "metrics"
             }
         }
     }
@@ -52,6 +55,7 @@ enum Question: Equatable {
             if id.endIndex == rest.endIndex { return (.subscription, id) }
             return rest[id.endIndex...].elementsEqual("/content".utf8) ? (.content, id) : nil
         }
+        if let rest = rest(of: path, behind: "/v1/metrics"), rest.isEmpty { return (.metrics, rest) }
         guard let token = rest(of: path, behind: "/v1/accounts/"), !token.isEmpty, !token.contains(slash) else {
             return nil
         }
@@ -75,6 +79,7 @@ enum Question: Equatable {
                 throw .invalid(parameter: Self.appAccountToken)
             }
             self = .account(token: token)
+        case .metrics: self = .metrics(try Self.metrics(query ?? ""))
         }
     }
 
@@ -88,14 +93,19 @@ enum Question: Equatable {
 
     // MARK: The query
 
-    /// Parameters that are not known mean nothing, as everywhere.
+    /// Parameters that are not known mean nothing, as everywhere. The value is nil when it has an escape that is none.
+    static func parameters(_ query: String) -> [(name: [UInt8], value: [UInt8]?)] {
+        query.utf8.split(separator: UInt8(ascii: "&")).compactMap { pair in
+            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = percentDecoded(sides[0]) else { return nil }
+            return (name, sides.count == 2 ? percentDecoded(sides[1]) : [])
+        }
+    }
+
     private static func dates(_ query: String) throws(Flaw) -> ([Int64], ContentScope) {
         var dates: [Int64] = []
         var scope: ContentScope?
-        for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
-            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = percentDecoded(sides[0]) else { continue }
-            let value = sides.count == 2 ? percentDecoded(sides[1]) : []
+        for (name, value) in parameters(query) {
             if name.elementsEqual(published.utf8) {
                 for text in (value ?? []).split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
                     guard let date = milliseconds(text) else { throw .invalid(parameter: published) }

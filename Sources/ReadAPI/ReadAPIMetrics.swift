@@ -17,6 +17,7 @@ struct ReadAPIMetrics: Sendable {
     let wipes: Counter
     let paused: Gauge
     let storeBytes: Gauge
+    let cells: Gauge
 
     init(_ registry: Metrics) {
         requests = (Question.Route.allCases.map(\.name) + ["none"]).map { route in
@@ -50,6 +51,8 @@ struct ReadAPIMetrics: Sendable {
         paused = registry.gauge(
             "perennial_api_paused_partitions", help: "Partitions that wait for a later build of Perennial.")
         storeBytes = registry.gauge("perennial_api_store_bytes", help: "Local copies on disk, about.")
+        cells = registry.gauge(
+            "perennial_api_cells", help: "Days and kinds of rows that churn is added up for in memory.")
     }
 
     func count(_ route: Question.Route?, status: Int) {

@@ -1,5 +1,6 @@
 // The parts of the read API, put together.
 
+public import Churn
 public import Contract
 internal import HTTP
 public import Log
@@ -19,8 +20,14 @@ public struct ReadAPIService: Sendable {
         public var listen: ListenAddress
         /// Bearer token; nil: everybody who reaches the address may ask.
         public var token: String?
+        /// The day of an instant, where those of `churn-cells` begin.
+        public var dayOf: @Sendable (Int64) -> CivilDay
 
-        public init(_ names: Names, partitions: Int, listen: ListenAddress, token: String?) {
+        public init(
+            _ names: Names, partitions: Int, listen: ListenAddress, token: String?,
+            dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
+        ) {
+            self.dayOf = dayOf
             self.names = names
             self.partitions = partitions
             self.listen = listen
@@ -40,16 +47,18 @@ public struct ReadAPIService: Sendable {
         _ configuration: Configuration, log: any RecordLog, stores: any PartitionStores, time: ReadAPITime = .real(),
         health: Health, metrics: Metrics, logger: Logger
     ) {
-        let copies = (0..<Int32(configuration.partitions)).map { PartitionCopy($0) }
+        let totals = CellTotals(partitions: configuration.partitions)
+        let copies = (0..<Int32(configuration.partitions)).map { PartitionCopy($0, totals) }
         let readiness = Readiness()
         let counts = ReadAPIMetrics(metrics)
         health.condition("api") { readiness.trouble(at: time.elapsed()) }
         let follower = Follower(
-            Follower.Configuration(names: configuration.names), log: log, stores: stores, copies: copies, time: time,
-            readiness: readiness, metrics: counts, logger: logger)
+            Follower.Configuration(names: configuration.names), log: log, stores: stores, copies: copies,
+            totals: totals,
+            time: time, readiness: readiness, metrics: counts, logger: logger)
         let endpoint = Endpoint(
-            configuration.names, copies: copies, token: configuration.token, time: time, readiness: readiness,
-            metrics: counts)
+            configuration.names, copies: copies, totals: totals, token: configuration.token, time: time,
+            readiness: readiness, metrics: counts, dayOf: configuration.dayOf)
         frontDoor = FrontDoor(configuration.listen, endpoint: endpoint, metrics: metrics, logger: logger)
         parts = [follower, frontDoor]
     }

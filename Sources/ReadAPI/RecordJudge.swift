@@ -1,5 +1,6 @@
 // What a record of a followed topic means for the copy.
 
+internal import Churn
 internal import Contract
 internal import JSON
 internal import Log
@@ -8,6 +9,7 @@ internal import Log
 struct RecordJudge: ~Copyable {
     enum Verdict: Equatable {
         case put(KeySpace)
+        case cell(KeptCell)
         case delete
         /// Of a type that this build does not know.
         case skip
@@ -26,7 +28,7 @@ struct RecordJudge: ~Copyable {
     private var json = JSONDocument(limits: PublishedRecord.limits)
 
     mutating func judge(_ record: borrowing RecordView, _ topic: FollowedTopic) -> Verdict {
-        guard let key = record.key, Self.isKey(key, of: topic) else { return .keepOut(.key) }
+        guard let key = record.key, Self.isKey(key, of: topic, in: record.partition) else { return .keepOut(.key) }
         // Whatever its headers say: compaction takes the key's earlier values for it, too.
         guard let value = record.value else { return .delete }
         guard let type = record.header("type") else { return .keepOut(.type) }
@@ -40,20 +42,32 @@ struct RecordJudge: ~Copyable {
         default: break
         }
         do throws(JSONFault) { try json.read(value) } catch { return .keepOut(.json) }
+        if topic == .cells { return cell(record) }
         guard PublishedRecord.isOne(json.root, in: json) else { return .keepOut(.shape) }
         switch topic {
         case .entitlements: return .put(.entitlements)
         case .accounts: return .put(PublishedRecord.isGranting(json.root, in: json) ? .granting : .others)
+        case .cells: return .keepOut(.shape)
         }
     }
 
-    private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic) -> Bool {
+    /// Of what was read. A cell without anything would be a deletion: its worker writes none.
+    private func cell(_ record: borrowing RecordView) -> Verdict {
+        guard let cell = CellRecord(json), let key = record.copyOfKey(), cell.key == CellKey(key) else {
+            return .keepOut(.shape)
+        }
+        return .cell(KeptCell(cell))
+    }
+
+    private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic, in partition: Int32) -> Bool {
         switch topic {
         case .entitlements: return key.count > 0
         // <appAccountToken>|<originalTransactionId>
         case .accounts:
             for index in key.indices where key[index] == UInt8(ascii: "|") { return index > 0 }
             return false
+        // <partition>|<day>|...
+        case .cells: return CellKey(key.withUnsafeBufferPointer { Array($0) })?.partition == partition
         }
     }
 

@@ -143,7 +143,13 @@ extension HTTPClient.Response {
             ("GET", "/v1/subscriptions/1", ["Authorization": "Bearer secre"], 401, #"{"error":"unauthorized"}"#),
             ("POST", "/nowhere", [:], 401, #"{"error":"unauthorized"}"#),
             ("POST", "/nowhere", token, 404, #"{"error":"not_found"}"#),
-            ("GET", "/v1/metrics", token, 404, #"{"error":"not_found"}"#),
+            ("GET", "/v1/metrics/", token, 404, #"{"error":"not_found"}"#),
+            ("POST", "/v1/metrics", token, 405, #"{"error":"method_not_allowed"}"#),
+            ("GET", "/v1/metrics", token, 400, #"{"error":"missing_parameter","parameter":"from"}"#),
+            (
+                "GET", "/v1/metrics?from=2026-01-01&to=2026-01-32", token, 400,
+                #"{"error":"invalid_parameter","parameter":"to"}"#
+            ),
             ("POST", "/v1/subscriptions/%zz", token, 405, #"{"error":"method_not_allowed"}"#),
             ("get", "/v1/subscriptions/1", token, 405, #"{"error":"method_not_allowed"}"#),
             (
@@ -181,7 +187,10 @@ extension HTTPClient.Response {
     @Test func `answers 503, and when to come again, before it has caught up`() throws {
         let door = try Door()
         defer { door.stop() }
-        for path in ["/v1/subscriptions/1", "/v1/subscriptions/1/content?published=1", "/v1/accounts/\(token)"] {
+        for path in [
+            "/v1/subscriptions/1", "/v1/subscriptions/1/content?published=1", "/v1/accounts/\(token)",
+            "/v1/metrics?from=2026-01-01&to=2026-02-01",
+        ] {
             let answer = try door.ask(path)
             #expect(answer.status == 503 && answer.header("Retry-After") == "5")
             #expect(answer.text == #"{"error":"unavailable"}"#)

@@ -9,7 +9,7 @@ import Testing
         "", "/", "//", "/v1", "/v1/", "/v1/subscriptions", "/v1/subscriptions/", "/v1//1", "//v1/subscriptions/1",
         "/v2/subscriptions/1", "/V1/subscriptions/1", "/v1/subscriptions/1/", "/v1/subscriptions/1/contents",
         "/v1/subscriptions//content", "/v1/subscriptions/1/content/", "/v1/subscriptions/1/content/x", "/v1/accounts",
-        "/v1/accounts/", "/v1/accounts/a/b", "/v1/metrics", "/v1/metrics/", "/v1/subscriptions/../accounts/1",
+        "/v1/accounts/", "/v1/accounts/a/b", "/v1/metrics/1", "/v1/metrics/", "/v1/subscriptions/../accounts/1",
         "/v1/subscriptions/1/content/../../../../etc/passwd", "/v1/subscriptions%2F1", "v1/subscriptions/1",
     ])
     func `leads nowhere by another path`(_ path: String) { #expect(Question.route(path) == nil) }

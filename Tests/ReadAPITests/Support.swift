@@ -1,3 +1,4 @@
+import Churn
 import Contract
 import HTTP
 import HTTPClient
@@ -81,6 +82,27 @@ struct Record {
     }
 }
 
+/// A record of `churn-cells`, written by hand.
+struct Cell {
+    var partition: Int32 = 0
+    var day = "2026-02-10"
+    var product = "pro"
+    var currency = "USD"
+    /// Members of JSON.
+    var counts = #""started":1,"activeDelta":1"#
+    var money = #""mrrNew":9990"#
+    var asOf: Int64 = 1_771_000_000_000
+
+    var key: String { "\(partition)|\(day)|com.example.app|\(product)|BILLED_UPFRONT|USA|\(currency)" }
+    var json: String {
+        """
+        {"v":1,"partition":\(partition),"day":"\(day)","bundleId":"com.example.app","productId":"\(product)",\
+        "billingPlan":"BILLED_UPFRONT","storefront":"USA","currency":"\(currency)","counts":{\(counts)},\
+        "money":{\(money)},"asOf":\(asOf),"offset":7}
+        """
+    }
+}
+
 let token = "7d6f1d1e-0000-4000-8000-00000000000a"
 let otherToken = "7d6f1d1e-0000-4000-8000-00000000000b"
 
@@ -96,6 +118,7 @@ final class Rig {
     let readiness = Readiness()
     let partitions: Int32
     let copies: [PartitionCopy]
+    let totals: CellTotals
     let following: Following
     let endpoint: Endpoint
 
@@ -114,15 +137,19 @@ final class Rig {
             }
             try memory.create(topics, by: soon)
         }
-        copies = (0..<partitions).map { PartitionCopy($0) }
+        let totals = CellTotals(partitions: Int(partitions))
+        self.totals = totals
+        copies = (0..<partitions).map { PartitionCopy($0, totals) }
         let counts = ReadAPIMetrics(metrics)
         let lines = Lines()
         self.loggedLines = lines
         following = Following(
             .init(names: Self.names), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
-            time: time.asItIs, readiness: readiness, metrics: counts, logger: Logger { lines.append($0) })
+            totals: totals, time: time.asItIs, readiness: readiness, metrics: counts,
+            logger: Logger { lines.append($0) })
         endpoint = Endpoint(
-            Self.names, copies: copies, token: token, time: time.asItIs, readiness: readiness, metrics: counts)
+            Self.names, copies: copies, totals: totals, token: token, time: time.asItIs, readiness: readiness,
+            metrics: counts, dayOf: dayInUTC)
     }
 
     final class Lines: Sendable {
@@ -165,6 +192,9 @@ final class Rig {
         static func binding(_ token: String, _ record: Record) -> Write {
             Write(topic: .accounts, key: "\(token)|\(record.id)", value: record.json)
         }
+        static func cell(_ cell: Cell) -> Write {
+            Write(topic: .cells, key: cell.key, value: cell.json, partition: cell.partition)
+        }
     }
 
     static func headers(_ topic: FollowedTopic, schema: String? = nil) -> [RecordHeader] {
@@ -198,6 +228,7 @@ final class Rig {
     func subscription(_ id: String) -> JSONValue? { ask(.subscription, id, nil) }
     func account(_ token: String) -> JSONValue? { ask(.account, token, nil) }
     func content(_ id: String, _ query: String) -> JSONValue? { ask(.content, id, query) }
+    func metrics(_ query: String = "from=2026-02-01&to=2026-03-01") -> JSONValue? { ask(.metrics, "", query) }
 
     private func ask(_ route: Question.Route, _ subject: String, _ query: String?) -> JSONValue? {
         let response = endpoint.answer(route, subject[...].utf8, query: query)

@@ -11,13 +11,14 @@ import WorkerTestKit
 @testable import Roles
 
 @Suite struct `Inspect asked for wrongly` {
+    private static let days = ["--from", "2026-01-01", "--to", "2026-02-01"]
     private static let long = String(repeating: "7", count: 129)
 
     @Test(arguments: [
         (["inspect"], "usage: perennial inspect subscription|account ID"),
-        (["inspect", "subscription"], "usage: perennial inspect subscription|account ID"),
+        (["inspect", "subscription"], "perennial inspect subscription ID"), (["inspect", "account"], "account TOKEN"),
         (["inspect", "subscription", "1", "2"], "\"2\" is one word too many"),
-        (["inspect", "cell", "x"], "subscription or account, not \"cell\""),
+        (["inspect", "cell", "x"], "subscription, account or metrics, not \"cell\""),
         (["inspect", "subscription", ""], "ID is empty; name an original transaction id"),
         (["inspect", "account", ""], "TOKEN is empty; name an appAccountToken"),
         (["inspect", "subscription", long], "ID has 129 bytes"), (["inspect", "account", long], "TOKEN has 129 bytes"),
@@ -40,6 +41,24 @@ import WorkerTestKit
         (["inspect", "subscription", "1", "--content", "2026-01-01,,2026-02-01"], "--content takes 2026-11-20"),
         (["inspect", "subscription", "1", "--content", ""], "--content takes 2026-11-20"),
         (["inspect", "account", InspectDesk.token, "--content", "2026-01-01"], "--content belongs to subscription"),
+        (["inspect", "subscription", "1", "--from", "2026-01-01"], "--from belongs to metrics"),
+        (["inspect", "metrics"], "metrics need --from DAY and --to DAY"),
+        (["inspect", "metrics", "--from", "2026-01-01"], "metrics need --from DAY and --to DAY"),
+        (["inspect", "metrics", "pro"] + days, "\"pro\" is one word too many"),
+        (["inspect", "metrics", "--at", "1d"] + days, "--at belongs to a subscription or an account"),
+        (["inspect", "metrics", "--format", "text"] + days, "must be table, json or csv, not \"text\""),
+        (
+            ["inspect", "metrics", "--from", "1d", "--to", "2026-02-01"],
+            "--from takes a day, as 2026-11-01, not \"1d\""
+        ),
+        (["inspect", "metrics", "--from", "2026-01-01", "--to", "2026-13-01"], "--to takes a day"),
+        (["inspect", "metrics", "--from", "2026-01-01", "--to", "2026-01-01"], "--to must be after --from"),
+        (["inspect", "metrics", "--from", "2006-01-01", "--to", "2026-01-01"], "3660 days at most"),
+        (["inspect", "metrics", "--by", "product,country"] + days, "currency, separated by commas, not \"country\""),
+        (["inspect", "metrics", "--by", "product", "plan"] + days, "is one word too many"),
+        (["inspect", "metrics", "--chart", "revenu"] + days, "not \"revenu\"; the nearest is revenue"),
+        (["inspect", "metrics", "--chart", "mrr", "--format", "csv"] + days, "leave --format csv away"),
+        (["inspect", "metrics"] + days, "kafka.bootstrap.servers is not set"),
         (["inspect", "subscription", "1"], "kafka.bootstrap.servers is not set"),
     ])
     func `is answered with what is right and exit code 2`(arguments: [String], words: String) {

@@ -8,15 +8,18 @@ import ReadAPI
 import Service
 import Store
 import Telemetry
+import Zone
 
 extension Command {
     static let api = Command(
-        .api, "Answers who may use what, over HTTP, from a local copy of entitlements and accounts.",
+        .api, "Answers who may use what, and how many stay, over HTTP, from a local copy of the topics.",
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
-            /v1/accounts/{appAccountToken}; with api.token only for those who bear it. Follows the topics of one environment, and
-            answers 503 until it has caught up. What is in state.directory is a copy: lost, it is built anew. Replicas are
-            independent of each other; on one machine each needs a state.directory of its own. Runs until SIGTERM or SIGINT.
+            /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only
+            for those who bear it. Follows entitlements, accounts and churn-cells of one environment, and answers 503 until it
+            has caught up. churn.zone should be that of perennial churn. What is in state.directory is a copy: lost, it is built
+            anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
+            SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {
@@ -43,6 +46,13 @@ extension Command {
                 "fewer open files than a large state would use: raise the limit (ulimit -Hn) if that is told",
                 ["files": .integer(possible), "wanted": .integer(wanted)])
         }
+        let zone: Zone
+        do {
+            zone = try Zone(name: configuration.churnZone)
+        } catch {
+            output.message("perennial api: churn.zone: \(error)")
+            return .wrongUsage
+        }
         // Two processes in one directory would each find the other's stores locked, one at a time.
         let lock: FileLock
         let stores: RocksStores
@@ -63,7 +73,7 @@ extension Command {
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 configuration.names, partitions: partitions, listen: configuration.api.listen,
-                token: configuration.api.token),
+                token: configuration.api.token, dayOf: { zone.day(of: $0) }),
             log: KafkaLog(configuration.kafka), stores: stores, health: health, metrics: metrics, logger: logger)
         let code = Service([admin] + api.parts, health: health, logger: logger).run()
         lock.release()

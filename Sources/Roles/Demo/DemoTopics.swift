@@ -66,6 +66,8 @@ final class DemoTopics: ServicePart {
             prefix: prefix, partitions: Int(Self.partitions), replicationFactor: 1, minimumInSyncReplicas: 1)
         let ofWorker: [TopicID] = [
             .entitlements, .entitlementEvents, .accounts, .changelog(.entitlements), .deadLetters(.entitlements),
+            // Empty here: the read API follows it all the same.
+            .churnCells,
         ]
         // Ingest serves both worlds, the worker of the demo one.
         return plan.topics(in: .production).filter { (Self.taken + ofWorker).contains($0.id) }

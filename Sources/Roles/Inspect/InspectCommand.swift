@@ -1,4 +1,4 @@
-// `perennial inspect subscription|account`: one of them, from the topics.
+// `perennial inspect`: one subscription or account, or what is counted of all, from the topics.
 
 import Configuration
 import Contract
@@ -6,13 +6,17 @@ import Entitlements
 import Kafka
 import Platform
 import Settings
+import Zone
 
 extension Command {
     static let inspect = Command(
-        .inspect, "Shows one subscription or account, from the topics, and why it is as it is.",
-        operands: "subscription|account ID", operandCount: 2...2,
+        .inspect, "Shows one subscription or account and why it is as it is, or metrics of all, from the topics.",
+        operands: "subscription|account ID, or metrics", operandCount: 1...2,
         options: [
-            CommandOption("format", value: "text|json", effect: "text: a card for people. json: one object."),
+            CommandOption(
+                "format", value: "text|json|table|csv",
+                effect:
+                    "text: a card for people. json: one object. Of metrics: table, json, or csv, a line for each day."),
             CommandOption("all", effect: "Every purchase and notification, not only the newest; json always has all."),
             CommandOption(
                 "at", value: "TIME",
@@ -22,6 +26,14 @@ extension Command {
             CommandOption(
                 "content", value: "DATE[,...]",
                 effect: "subscription: which items published on these dates are accessible, and why."),
+            CommandOption("from", value: "DAY", effect: "metrics: the first day, as `2026-11-01`."),
+            CommandOption("to", value: "DAY", effect: "metrics: the day behind the last one."),
+            CommandOption(
+                "by", value: "NAME[,...]", effect: "metrics: told apart by `product`, `plan`, `storefront`, `currency`."
+            ),
+            CommandOption(
+                "chart", value: "SERIES",
+                effect: "metrics: bars of one series: `mrr`, `active`, `paying`, `lapsed`, `failed`, any counter."),
         ],
         details: """
             subscription: ID is an original transaction id. Reads its partition of notifications, which has everything, computes
@@ -30,6 +42,9 @@ extension Command {
             account: ID is an appAccountToken. Reads its partition of accounts: what the customer owns over all apps, what that
             gives, and what a screen of support should advise. --at takes no time before its newest record: what was so then
             only its subscriptions tell.
+            metrics: reads all of churn-cells, which perennial churn writes, and tells rates of churn, billing, trials and
+            refunds, each with its formula; what is not final has a star. Money is told apart by currency. churn.zone
+            should be that of the worker: it tells which days are over.
             A subscription is told as of its partition's clock, the latest timestamp in it; an account as of now. In json
             position.asOf is that clock, and at the instant that is told of.
             Only topics of one environment are looked at: production, unless --environment sandbox is given.
@@ -60,6 +75,12 @@ extension Command {
             query: query, names: configuration.names, partitions: Int32(configuration.topicPlan.partitions),
             rules: EntitlementRules(configuration),
             log: KafkaLog(configuration.kafka), output: output, now: WallClock.milliseconds())
+        do throws(ZoneFault) {
+            let zone = try Zone(name: configuration.churnZone)
+            run.dayOf = { zone.day(of: $0) }
+        } catch {
+            throw ToolFault(.wrongUsage, "churn.zone: \(error)")
+        }
         run.hasApps = !configuration.apps.isEmpty
         for topic in cluster.topics { run.partitionCounts[topic.name] = Int32(topic.partitions.count) }
         return try run.run()

@@ -10,6 +10,7 @@ struct InspectQuery: Sendable, Equatable {
         case subscription(id: String)
         /// In lower case, as it is kept.
         case account(token: String)
+        case metrics(MetricsQuery)
     }
 
     /// Apple's ids have up to 20 digits, UUIDs have 36 characters.
@@ -25,13 +26,22 @@ struct InspectQuery: Sendable, Equatable {
     let showsAll: Bool
 
     init(_ invocation: Invocation, now: Int64) throws(ToolFault) {
+        let kind = invocation.operands[0]
+        guard kind != "metrics" else {
+            let query = try MetricsQuery(invocation)
+            subject = .metrics(query)
+            (instant, published) = (nil, [])
+            (isJSON, showsAll) = (query.format == .json, false)
+            return
+        }
+        try Self.check(kind, invocation)
         let format = invocation.option("format") ?? "text"
         guard format == "text" || format == "json" else {
             throw ToolFault(.wrongUsage, "--format must be text or json, not \(quoted(format))")
         }
         isJSON = format == "json"
         showsAll = invocation.has("all")
-        let (kind, name) = (invocation.operands[0], invocation.operands[1])
+        let name = invocation.operands[1]
         switch kind {
         case "subscription": subject = .subscription(id: try Self.checked(name, "ID", as: "an original transaction id"))
         case "account":
@@ -40,7 +50,7 @@ struct InspectQuery: Sendable, Equatable {
                 throw ToolFault(.wrongUsage, Self.words(noToken: token))
             }
             subject = .account(token: canonical)
-        default: throw ToolFault(.wrongUsage, "subscription or account, not \(quoted(kind))")
+        default: throw Self.unknown(kind)
         }
         instant = try invocation.option("at").map { text throws(ToolFault) in
             try Self.time(text, of: "at", now: now)
@@ -56,6 +66,25 @@ struct InspectQuery: Sendable, Equatable {
             throw ToolFault(.wrongUsage, "--content belongs to subscription: an account has no dates of its own")
         }
         published = dates
+    }
+
+    private static func unknown(_ kind: String) -> ToolFault {
+        ToolFault(.wrongUsage, "subscription, account or metrics, not \(quoted(kind))")
+    }
+
+    /// What one subscription or account takes.
+    private static func check(_ kind: String, _ invocation: Invocation) throws(ToolFault) {
+        guard ["subscription", "account"].contains(kind) else { throw unknown(kind) }
+        guard invocation.operands.count > 1 else {
+            throw ToolFault(
+                .wrongUsage,
+                kind == "account"
+                    ? "account takes an appAccountToken: perennial inspect account TOKEN"
+                    : "subscription takes an original transaction id: perennial inspect subscription ID")
+        }
+        for name in MetricsQuery.options where invocation.has(name) {
+            throw ToolFault(.wrongUsage, "--\(name) belongs to metrics, not to one \(kind)")
+        }
     }
 
     private static func checked(_ name: String, _ word: String, as kind: String) throws(ToolFault) -> String {

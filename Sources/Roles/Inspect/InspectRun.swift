@@ -1,5 +1,6 @@
 // One call of `inspect`, over any log.
 
+import Churn
 import Contract
 import Entitlements
 import Log
@@ -18,11 +19,14 @@ struct InspectRun {
     /// Of the topics that there are.
     var partitionCounts: [String: Int32] = [:]
     var hasApps = true
+    /// Of cells.
+    var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
 
     func run() throws(ToolFault) -> ExitCode {
         switch query.subject {
         case .subscription(let id): return try inspect(subscription: id)
         case .account(let token): return try inspect(account: token)
+        case .metrics(let query): return try inspect(metrics: query)
         }
     }
 

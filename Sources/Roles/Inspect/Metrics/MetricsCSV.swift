@@ -1,0 +1,38 @@
+// Days as a table for other tools, by RFC 4180.
+
+import Churn
+import Contract
+import Notices
+
+/// A line for each day and group. Groups are told apart by currency too: so money may stand in it, and all lines add up.
+struct MetricsCSV {
+    private static let stocks = ["active", "inGrace", "paying", "inRetry", "trials", "mrr", "arr", "atRiskMRR"]
+
+    let request: MetricsRequest
+
+    init(_ request: MetricsRequest) { self.request = request.byCurrency }
+
+    var header: String {
+        let group = request.names(of: CellParts.none).map { "\($0.name)" }
+        return (["day"] + group + ["final"] + Self.stocks.map { $0 + "AtEnd" } + Counter.allCases.map(\.name)).joined(
+            separator: ",")
+    }
+
+    func line(_ group: CellParts, _ row: DayRow) -> String {
+        let name = request.names(of: group).map { Self.quoted("\($0.value)") }
+        let stocks = Self.stocks.map { name in row.stocks.first { $0.name == name }?.end ?? 0 }
+        let numbers = (stocks + Counter.allCases.map { row.sums[$0] }).map { "\($0)" }
+        return ([row.day.description] + name + [row.isFinal ? "1" : "0"] + numbers).joined(separator: ",")
+    }
+
+    /// What begins like a formula is no formula: programs that open such files would reckon it.
+    static func quoted(_ text: String) -> String {
+        let text = text.first.map { "=+-@\t\r".contains($0) } == true ? "'" + text : text
+        guard text.unicodeScalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return text }
+        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}
+
+extension CellParts {
+    fileprivate static let none = CellParts(bundleId: "", productId: "", billingPlan: "", storefront: "", currency: "")
+}

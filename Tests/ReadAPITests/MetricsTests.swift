@@ -1,0 +1,159 @@
+import Churn
+import Contract
+import HTTP
+import JSON
+import Log
+import MemoryLog
+import Platform
+import Store
+import Testing
+
+@testable import ReadAPI
+
+@Suite struct `Metrics over HTTP` {
+    private let query = "from=2026-02-01&to=2026-03-01"
+
+    private func groups(_ rig: Rig, _ query: String = "from=2026-02-01&to=2026-03-01") throws -> [JSONValue] {
+        try #require(rig.metrics(query)?["groups"]?.array)
+    }
+
+    private func active(_ rig: Rig) throws -> Int64? {
+        try groups(rig).first?["stocks"]?["active"]?["end"]?.integer
+    }
+
+    @Test func `add up the cells of all partitions, and say what they rest on`() throws {
+        let rig = try Rig()
+        try rig.write(
+            .cell(Cell(day: "2026-01-10", counts: #""activeDelta":40"#)),
+            .cell(
+                Cell(partition: 1, counts: #""lapsedVoluntary":3,"activeDelta":-3"#, money: #""mrrVoluntary":-2997"#)),
+            .cell(Cell(partition: 2, counts: #""lapsedBilling":1,"activeDelta":-1"#, money: "")),
+            .cell(Cell(partition: 2, currency: "EUR", asOf: 1_771_000_000_500)))
+        rig.settle()
+        let answer = try #require(rig.metrics())
+        let group = try #require(answer["groups"]?.array?.first)
+        let churn = try #require(group["rates"]?["grossChurn"])
+        #expect(churn["numerator"]?.integer == 4 && churn["denominator"]?.integer == 40)
+        #expect(churn["formula"]?.string == "sum of lapsed* / Paying(a)")
+        #expect(try active(rig) == 37)
+        #expect(group["money"]?.array?.map { $0["currency"]?.string } == ["EUR", "USD"])
+        #expect(answer["asOf"]?.integer == 1_771_000_000_500)
+        #expect(answer["notOverFrom"]?.string == "2026-02-13")
+        let places = try #require(answer["position"]?.array)
+        #expect(places.map { $0["partition"]?.integer } == [0, 1, 2])
+        #expect(places.map { $0["offset"]?.integer } == [1, 1, 2])
+        #expect(places.allSatisfy { $0["topic"]?.string == "appstore.production.churn-cells" })
+    }
+
+    @Test func `follow every change of a cell, and its end`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell()), .cell(Cell(counts: #""activeDelta":7"#)), .cell(Cell(product: "basic")))
+        rig.settle()
+        #expect(try active(rig) == 8)
+        try rig.write(.cell(Cell(counts: #""activeDelta":9"#, money: "")))
+        rig.settle(steps: 2)
+        #expect(try active(rig) == 10)
+        #expect(rig.metric("perennial_api_cells") == 2)
+        try rig.write(.init(topic: .cells, key: Cell().key, value: nil, partition: 0))
+        rig.settle(steps: 2)
+        #expect(try active(rig) == 1)
+        // Twice is not more than once.
+        try rig.write(.cell(Cell(product: "basic")), .init(topic: .cells, key: Cell().key, value: nil, partition: 0))
+        rig.settle(steps: 2)
+        #expect(try active(rig) == 1)
+        #expect(try groups(rig, query + "&by=product").count == 1)
+    }
+
+    @Test func `are the same after a restart, and after a copy was lost`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell()), .cell(Cell(partition: 1)), .cell(Cell(partition: 2, product: "basic")))
+        rig.settle()
+        let before = rig.metrics("from=2026-02-01&to=2026-03-01&by=product,currency")
+        #expect(before != nil)
+        rig.following.close()
+        #expect(rig.status(.metrics, "", query) == 503)
+        let again = try Rig(memory: rig.memory, disk: rig.disk, makesTopics: false)
+        again.settle()
+        #expect(again.metrics("from=2026-02-01&to=2026-03-01&by=product,currency") == before)
+        #expect(again.metric(#"perennial_api_records_total{topic="churn-cells"}"#) == 0)
+        again.following.close()
+        try MemoryStores(disk: rig.disk).wipe(1)
+        let third = try Rig(memory: rig.memory, disk: rig.disk, makesTopics: false)
+        third.settle()
+        #expect(third.metrics("from=2026-02-01&to=2026-03-01&by=product,currency") == before)
+        #expect(third.metric(#"perennial_api_records_total{topic="churn-cells"}"#) == 1)
+    }
+
+    @Test func `are empty where no worker counts`() throws {
+        let rig = try Rig()
+        rig.settle()
+        let answer = try #require(rig.metrics())
+        #expect(answer["groups"]?.array?.isEmpty == true && answer["asOf"] == .null && answer["notOverFrom"] == .null)
+        #expect(answer["position"]?.array?.count == 3)
+    }
+
+    @Test func `leave out what is no cell, and what stood in its place`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell()), .cell(Cell(product: "basic")), .cell(Cell(product: "plus")))
+        let wrong: [(key: String, value: String, partition: Int32)] = [
+            (Cell().key, #"{"v":1}"#, 0), (Cell(product: "basic").key, Cell().json, 0),
+            (Cell(partition: 2).key, Cell(partition: 2).json, 1), ("nothing", Cell().json, 0),
+            ("0|2026-02-30|a|b|c|d|e", Cell().json, 0),
+        ]
+        for row in wrong {
+            try rig.write(.init(topic: .cells, key: row.key, value: row.value, partition: row.partition))
+        }
+        rig.settle()
+        #expect(rig.trouble == nil)
+        #expect(try active(rig) == 1)
+        #expect(rig.metric(#"perennial_api_records_kept_out_total{topic="churn-cells",cause="shape"}"#) == 2)
+        #expect(rig.metric(#"perennial_api_records_kept_out_total{topic="churn-cells",cause="key"}"#) == 3)
+    }
+
+    @Test(arguments: [
+        ("", "missing", "from"), ("from=2026-02-01", "missing", "to"), ("from=&to=2026-02-01", "invalid", "from"),
+        ("from=2026-2-1&to=2026-02-01", "invalid", "from"), ("from=2026-02-01&to=2026-02-01", "invalid", "to"),
+        ("from=2026-02-01&to=2026-01-01", "invalid", "to"), ("from=2006-02-01&to=2026-02-01", "invalid", "to"),
+        ("from=2026-01-01&to=2026-02-01&by=country", "invalid", "by"),
+        ("from=2026-01-01&to=2026-02-01&by=product,", "invalid", "by"),
+        ("from=2026-01-01&to=2026-02-01&by=%zz", "invalid", "by"),
+        ("from=2026-01-01&from=2026-01-02&to=2026-02-01", "invalid", "from"),
+    ])
+    func `say which parameter is wrong`(query: String, kind: String, parameter: String) throws {
+        let rig = try Rig()
+        rig.settle()
+        let answer = rig.endpoint.answer(.metrics, ""[...].utf8, query: query)
+        #expect(answer.status == 400)
+        #expect(
+            String(decoding: answer.body, as: UTF8.self)
+                == #"{"error":"\#(kind)_parameter","parameter":"\#(parameter)"}"#)
+    }
+
+    @Test func `take names with escapes, and an empty list of them`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell()))
+        rig.settle()
+        #expect(try groups(rig, query + "&by=").count == 1)
+        let group = try #require(try groups(rig, query + "&by=currency%2Cproduct&other=1").first)
+        #expect(group["group"]?.object?.members.map(\.name) == ["bundleId", "productId", "currency"])
+    }
+
+    /// A copy keeps what its build knows of a cell: one that knows more has to read them again.
+    @Test func `begin anew with the counters of another build`() throws {
+        var bytes = CopyNote(partitions: 3, begunAt: 5).encoded
+        #expect(CopyNote(decoding: bytes) != nil)
+        bytes[1] -= 1
+        #expect(CopyNote(decoding: bytes) == nil)
+    }
+
+    @Test func `keep of a cell what they need of it`() throws {
+        var sums = Sums()
+        sums.add(-3, to: .activeDelta)
+        sums.add(12_345_678, to: .revenue)
+        let record = CellRecord(
+            key: try #require(CellKey(Array(Cell().key.utf8))), sums: sums, mark: .init(asOf: -5, offset: 2))
+        let cell = KeptCell(record)
+        #expect(KeptCell(cell.bytes) == cell && cell.asOf == -5 && cell.sums.sums == sums)
+        #expect(KeptCell(Array(cell.bytes.dropLast())) == nil && KeptCell([1, 2]) == nil)
+    }
+}
