@@ -1,6 +1,6 @@
 // Stories whose cells were worked out by hand from metrics.md: they hold the plain metrics to its words.
 
-import PlainChurn
+@testable import PlainChurn
 import Testing
 
 @Suite struct PlainChurnTests {
