@@ -44,13 +44,19 @@ struct Timeline {
     init(_ facts: Facts, at clock: Int64) {
         self.facts = facts
         self.clock = clock
-        let existing = facts.notices.firstIndex { $0.signedDate > clock } ?? facts.notices.count
+        var existing = facts.notices.count
+        while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
         if existing < facts.notices.count { nextBeginning = facts.notices[existing].signedDate }
-        let all = Row.all(of: facts, existing: existing, at: clock).filter(\.transaction.isPurchased)
-        oneTime = all.filter { !$0.transaction.isRenewing }
-        for row in oneTime where row.transaction.purchaseDate > clock { begins(at: row.transaction.purchaseDate) }
-        oneTime.removeAll { $0.transaction.purchaseDate > clock }
-        setRows(all.filter(\.transaction.isRenewing).sorted { $0.precedes($1) })
+        var all = Row.all(of: facts, existing: existing, at: clock)
+        all.removeAll { !$0.transaction.isPurchased }
+        if all.contains(where: { !$0.transaction.isRenewing }) {
+            oneTime = all.filter { !$0.transaction.isRenewing }
+            for row in oneTime where row.transaction.purchaseDate > clock { begins(at: row.transaction.purchaseDate) }
+            oneTime.removeAll { $0.transaction.purchaseDate > clock }
+            all.removeAll { !$0.transaction.isRenewing }
+        }
+        all.sort { $0.precedes($1) }
+        setRows(all)
         for place in rows.indices {
             failures.append(Failure(rows[place], next: next(after: place), facts, at: clock))
         }
@@ -108,7 +114,19 @@ struct Timeline {
 
     // MARK: States
 
+    fileprivate func hasExpired(_ row: Row) -> Bool { row.notices.contains { facts.notices[$0].type == .expired } }
+
     private mutating func visit(_ place: Int) {
+        // Mostly: paid for, and renewed.
+        if place + 1 < rows.count, failures[place] == nil, rows[place].refunds.isEmpty, rows[place + 1].isRenewal,
+            !hasExpired(rows[place])
+        {
+            visits.append(
+                Visit(
+                    row: place, state: rows[place].isFree ? .free : .paid, from: rows[place].start,
+                    to: rows[place + 1].start))
+            return
+        }
         let row = rows[place]
         let end = next(after: place)?.start
         let judge = Judge(self, place)
@@ -130,8 +148,10 @@ struct Timeline {
         if let last = rows.indices.last {
             for boundary in Judge(self, last).boundaries { consider(boundary) }
         }
-        for row in rows + oneTime {
-            for refund in row.comingRefunds(facts) { consider(refund) }
+        for some in [rows, oneTime] {
+            for place in some.indices where some[place].hasRevocation(facts) {
+                for refund in some[place].comingRefunds(facts) { consider(refund) }
+            }
         }
         return next
     }
@@ -152,7 +172,7 @@ private struct Judge {
         let failure = timeline.failures[place]
         self.failure = failure
         isFollowedByRenewal = next?.isRenewal ?? false
-        hasExpired = row.notices.contains { timeline.facts.notices[$0].type == .expired }
+        hasExpired = timeline.hasExpired(row)
         let end = failure?.grace ?? row.expires
         refunds = row.cameToBeReplaced(by: next) ? [] : row.refunds.filter { $0.date < end }
         reason = timeline.reason(ofLapse: row, failure)
