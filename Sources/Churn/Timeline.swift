@@ -58,7 +58,7 @@ struct Timeline {
         all.sort { $0.precedes($1) }
         setRows(all)
         for place in rows.indices {
-            failures.append(Failure(rows[place], next: next(after: place), facts, at: clock))
+            failures.append(Failure(place, of: rows, facts, at: clock))
         }
         for place in rows.indices { visit(place) }
     }
@@ -69,40 +69,44 @@ struct Timeline {
 
     // MARK: Rows
 
+    /// What follows for each from the one before it, which is done then.
     private mutating func setRows(_ sorted: [Row]) {
-        for var row in sorted {
-            row.isRenewal = isRenewal(row, after: rows.last)
-            row.start = start(of: row, after: rows.last)
-            guard row.start <= clock else {
-                begins(at: row.start)
+        rows = sorted
+        for place in rows.indices {
+            rows[place].isRenewal = isRenewal(place)
+            let start = start(of: place)
+            rows[place].start = start
+            if start > clock {
+                begins(at: start)
+                rows.removeSubrange(place...)
                 break
             }
-            rows.append(row)
         }
     }
 
-    private func isRenewal(_ row: Row, after before: Row?) -> Bool {
-        if row.firstRenewal != nil { return true }
-        if row.isSubscribed || row.cameByUpgrade { return false }
-        switch row.transaction.reason {
+    private func isRenewal(_ place: Int) -> Bool {
+        if rows[place].firstRenewal != nil { return true }
+        if rows[place].isSubscribed || rows[place].cameByUpgrade { return false }
+        switch rows[place].transaction.reason {
         case .renewal: return true
         case .purchase: return false
         case .unknown:
-            guard let before else { return false }
-            return isSamePlan(row, before) || row.transaction.purchaseDate >= before.expires
+            guard place > 0 else { return false }
+            return isSamePlan(rows[place], rows[place - 1])
+                || rows[place].transaction.purchaseDate >= rows[place - 1].expires
         }
     }
 
-    private func start(of row: Row, after before: Row?) -> Int64 {
-        guard let before else { return row.transaction.purchaseDate }
-        var start = row.transaction.purchaseDate
+    private func start(of place: Int) -> Int64 {
+        var start = rows[place].transaction.purchaseDate
+        guard place > 0 else { return start }
         // The cycle is kept: the day it is counted from says nothing of when it was paid.
-        if row.isRenewal, start <= before.expires, let told = row.firstRenewal,
-            Failure.exists(before, next: row, facts)
+        if rows[place].isRenewal, start <= rows[place - 1].expires, let told = rows[place].firstRenewal,
+            Failure.exists(place - 1, of: rows, facts)
         {
             start = told
         }
-        return max(start, before.start)
+        return max(start, rows[place - 1].start)
     }
 
     func isSamePlan(_ left: Row, _ right: Row) -> Bool {
@@ -130,9 +134,9 @@ struct Timeline {
         let row = rows[place]
         let end = next(after: place)?.start
         let judge = Judge(self, place)
-        visits.append(Visit(row: place, state: judge.state(at: row.start), from: row.start, to: end))
+        visits.append(Visit(row: place, state: judge.state(at: row.start, of: self), from: row.start, to: end))
         for boundary in judge.boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
-            let state = judge.state(at: boundary)
+            let state = judge.state(at: boundary, of: self)
             guard state != visits[visits.count - 1].state else { continue }
             visits[visits.count - 1].to = boundary
             visits.append(Visit(row: place, state: state, from: boundary, to: end))
@@ -164,7 +168,6 @@ private struct Judge {
     let isFollowedByRenewal: Bool
     let hasExpired: Bool
     let refunds: [Refund]
-    let reason: Reason
 
     init(_ timeline: Timeline, _ place: Int) {
         row = timeline.rows[place]
@@ -175,7 +178,6 @@ private struct Judge {
         hasExpired = timeline.hasExpired(row)
         let end = failure?.grace ?? row.expires
         refunds = row.cameToBeReplaced(by: next) ? [] : row.refunds.filter { $0.date < end }
-        reason = timeline.reason(ofLapse: row, failure)
     }
 
     var boundaries: [Int64] {
@@ -193,14 +195,15 @@ private struct Judge {
     }
 
     /// The first that holds.
-    func state(at instant: Int64) -> State {
+    func state(at instant: Int64, of timeline: Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
         if refunds.contains(where: { $0.holds(at: instant) }) { return .lapsed(.refund) }
         guard let failure else {
-            return instant < row.expires || isFollowedByRenewal && !hasExpired ? had : .lapsed(reason)
+            let isPaidFor = instant < row.expires || isFollowedByRenewal && !hasExpired
+            return isPaidFor ? had : .lapsed(timeline.reason(ofLapse: row, nil))
         }
         if instant < failure.cut { return had }
-        if failure.isDecided(at: instant) { return .lapsed(reason) }
+        if failure.isDecided(at: instant) { return .lapsed(timeline.reason(ofLapse: row, failure)) }
         if let grace = failure.grace, instant < grace { return .grace }
         return .retry
     }
