@@ -108,14 +108,18 @@ struct Ledger {
     }
 
     mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under row: Row) {
-        guard value != 0 else { return }
-        loose.append(
-            Contribution.Posting(
-                parts: row.transaction.parts, day: Int64(zone.dayNumber(of: instant)), counter: counter, value: value))
+        post(counter, value, at: instant, parts: row.transaction.parts)
     }
 
     mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under place: Int) {
-        post(counter, value, at: instant, under: rows[place])
+        post(counter, value, at: instant, parts: rows[place].transaction.parts)
+    }
+
+    private mutating func post(_ counter: Counter, _ value: Int64, at instant: Int64, parts: Int) {
+        guard value != 0 else { return }
+        loose.append(
+            Contribution.Posting(
+                parts: parts, day: Int64(zone.dayNumber(of: instant)), counter: counter, value: value))
     }
 }
 

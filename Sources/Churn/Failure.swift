@@ -36,17 +36,19 @@ extension Failure {
         adding(row.expires, isCommitment ? windowOfCommitment : window)
     }
 
-    /// Whether a failure of the row is known; a next row may be the only proof.
-    static func exists(_ row: Row, next: Row?, _ facts: Facts) -> Bool {
-        if row.hasFailed { return true }
-        guard let next, next.isFlagged else { return false }
-        let isCommitment = facts.parts[row.transaction.parts].isCommitment
-        return next.transaction.purchaseDate < window(of: row, isCommitment: isCommitment)
+    /// Whether a failure of the row at a place is known; the next row may be the only proof.
+    static func exists(_ place: Int, of rows: [Row], _ facts: Facts) -> Bool {
+        if rows[place].hasFailed { return true }
+        guard place + 1 < rows.count, rows[place + 1].isFlagged else { return false }
+        let isCommitment = facts.parts[rows[place].transaction.parts].isCommitment
+        return rows[place + 1].transaction.purchaseDate < window(of: rows[place], isCommitment: isCommitment)
     }
 
     /// nil: none is known.
-    init?(_ row: Row, next: Row?, _ facts: Facts, at clock: Int64) {
-        guard Self.exists(row, next: next, facts) else { return nil }
+    init?(_ place: Int, of rows: [Row], _ facts: Facts, at clock: Int64) {
+        guard Self.exists(place, of: rows, facts) else { return nil }
+        let row = rows[place]
+        let next = place + 1 < rows.count ? rows[place + 1] : nil
         let isCommitment = facts.parts[row.transaction.parts].isCommitment
         let due = row.expires
         let notices = row.notices.lazy.map { facts.notices[$0] }

@@ -16,7 +16,6 @@ struct Refund: Equatable {
 /// One purchase, or one period of a subscription.
 struct Row {
     static let limit = 1_000
-    private static let few = 16
 
     /// The newest version.
     var transaction: Transaction
@@ -46,33 +45,38 @@ struct Row {
 
     init(_ places: [Int], of facts: Facts, at clock: Int64) {
         notices = places
-        let first = facts.notices[places[0]].transaction!
-        transaction = first
-        smallestExpiresDate = first.expiresDate ?? .max
+        transaction = facts.notices[places[0]].transaction!
+        smallestExpiresDate = transaction.expiresDate ?? .max
+        // Each by its place: a notice is too large to be copied for a look at it.
         for place in places {
-            let notice = facts.notices[place]
-            guard let version = notice.transaction else { continue }
-            if transaction.version < version.version { transaction = version }
-            smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? .max)
-            if notice.type == .didRenew {
-                firstRenewal = firstRenewal ?? notice.signedDate
-                isFlagged = isFlagged || notice.isRecovery
+            if places.count > 1, let version = facts.notices[place].transaction {
+                if transaction.version < version.version { transaction = version }
+                smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? .max)
             }
-            if notice.isUpgrade { cameByUpgrade = true }
-            if notice.type == .expired { hasExpired = true }
-            if notice.provesFailure { hasFailed = true }
-            if notice.type == .subscribed {
+            let (type, subtype) = (facts.notices[place].type, facts.notices[place].subtype)
+            if type == .didRenew {
+                firstRenewal = firstRenewal ?? facts.notices[place].signedDate
+                isFlagged = isFlagged || facts.notices[place].isRecovery
+            }
+            if facts.notices[place].isUpgrade { cameByUpgrade = true }
+            if type == .expired { hasExpired = true }
+            if facts.notices[place].provesFailure { hasFailed = true }
+            if type == .subscribed {
                 isSubscribed = true
-                isInitialBuy = isInitialBuy || notice.subtype == .initialBuy
+                isInitialBuy = isInitialBuy || subtype == .initialBuy
             }
         }
-        setRefunds(facts, clock)
+        if hasRevocation(facts) { setRefunds(facts, clock) }
+    }
+
+    /// Few have.
+    func hasRevocation(_ facts: Facts) -> Bool {
+        notices.contains { facts.notices[$0].transaction?.revocationDate != nil }
     }
 
     /// A run of versions with a revocation is one refund; the first without one behind it takes it back.
     private mutating func setRefunds(_ facts: Facts, _ clock: Int64) {
         var versions = notices.compactMap { facts.notices[$0].transaction }
-        guard versions.contains(where: { $0.revocationDate != nil }) else { return }
         versions.sort { $0.version < $1.version }
         var isRevoked = false
         for version in versions {
@@ -113,21 +117,31 @@ extension Row {
     /// By transaction, of the notifications that exist, in no order.
     static func all(of facts: Facts, existing: Int, at clock: Int64) -> [Row] {
         var places: [(id: TransactionId, notices: [Int])] = []
-        places.reserveCapacity(min(existing, limit))
-        // Of those beyond the few: few are compared faster than hashed.
-        var numbers: [TransactionId: Int] = [:]
+        // Of all ids so far, made when it is needed first: ids mostly grow, and one above all others is new.
+        var numbers: [TransactionId: Int]?
+        var greatest: TransactionId?
         let least = leastKey(of: facts, existing: existing)
         for place in 0..<existing {
-            guard let transaction = facts.notices[place].transaction else { continue }
-            if let least, RowKey(transaction) < least { continue }
+            guard let id = facts.notices[place].transaction?.id else { continue }
+            if let least, let transaction = facts.notices[place].transaction, RowKey(transaction) < least { continue }
             // Notifications about one purchase mostly follow each other.
-            if let number = places.suffix(few).lastIndex(where: { $0.id == transaction.id }) ?? numbers[transaction.id]
-            {
-                places[number].notices.append(place)
-            } else {
-                if places.count >= few { numbers[places[places.count - few].id] = places.count - few }
-                places.append((transaction.id, [place]))
+            if !places.isEmpty, places[places.count - 1].id == id {
+                places[places.count - 1].notices.append(place)
+                continue
             }
+            if greatest.map({ $0 < id }) ?? true {
+                greatest = id
+            } else {
+                if numbers == nil {
+                    numbers = Dictionary(uniqueKeysWithValues: places.indices.map { (places[$0].id, $0) })
+                }
+                if let number = numbers?[id] {
+                    places[number].notices.append(place)
+                    continue
+                }
+            }
+            numbers?[id] = places.count
+            places.append((id, [place]))
         }
         return places.map { Row($0.notices, of: facts, at: clock) }
     }

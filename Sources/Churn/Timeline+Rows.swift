@@ -134,7 +134,8 @@ extension Timeline {
     // MARK: Refunded
 
     func postRefunds(to ledger: inout Ledger) {
-        for (place, row) in rows.enumerated() {
+        for place in rows.indices where !rows[place].refunds.isEmpty {
+            let row = rows[place]
             if row.cameToBeReplaced(by: next(after: place)) {
                 postNet(row, count: nil, amount: .upgradeRefundedAmount, to: &ledger)
                 continue
@@ -168,18 +169,18 @@ extension Timeline {
     // MARK: Asked for
 
     func postRequests(to ledger: inout Ledger) {
-        for row in rows {
+        for row in rows.indices {
             var hasRequested = false
-            for place in row.notices {
-                let notice = facts.notices[place]
-                switch notice.type {
+            for place in rows[row].notices {
+                let date = facts.notices[place].signedDate
+                switch facts.notices[place].type {
                 case .didChangeRenewalStatus:
-                    guard let isOn = turnsRenewal(notice, row) else { continue }
-                    ledger.post(isOn ? .renewalTurnedOn : .renewalTurnedOff, at: notice.signedDate, under: row)
+                    guard let isOn = turnsRenewal(facts.notices[place], rows[row]) else { continue }
+                    ledger.post(isOn ? .renewalTurnedOn : .renewalTurnedOff, at: date, under: row)
                 case .consumptionRequest where !hasRequested:
                     hasRequested = true
-                    ledger.post(.refundRequested, at: notice.signedDate, under: row)
-                case .refundDeclined: ledger.post(.refundDeclined, at: notice.signedDate, under: row)
+                    ledger.post(.refundRequested, at: date, under: row)
+                case .refundDeclined: ledger.post(.refundDeclined, at: date, under: row)
                 default: break
                 }
             }

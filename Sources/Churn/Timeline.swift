@@ -47,17 +47,21 @@ struct Timeline {
         var existing = facts.notices.count
         while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
         if existing < facts.notices.count { changes(at: facts.notices[existing].signedDate) }
-        let all = Row.all(of: facts, existing: existing, at: clock).filter(\.transaction.isPurchased)
-        oneTime = all.filter { !$0.transaction.isRenewing }
-        for row in all { changes(at: row.nextRefundChange) }
-        for row in oneTime { changes(at: row.transaction.purchaseDate) }
-        oneTime.removeAll { $0.transaction.purchaseDate > clock }
-        setRows(all.filter(\.transaction.isRenewing).sorted { $0.precedes($1) })
-        for place in rows.indices {
-            failures.append(Failure(rows[place], next: next(after: place), facts, at: clock))
+        var all = Row.all(of: facts, existing: existing, at: clock)
+        all.removeAll { !$0.transaction.isPurchased }
+        for place in all.indices { changes(at: all[place].nextRefundChange) }
+        if all.contains(where: { !$0.transaction.isRenewing }) {
+            oneTime = all.filter { !$0.transaction.isRenewing }
+            for row in oneTime { changes(at: row.transaction.purchaseDate) }
+            oneTime.removeAll { $0.transaction.purchaseDate > clock }
+            all.removeAll { !$0.transaction.isRenewing }
         }
-        let known = self
-        for place in rows.indices { visit(place, Judge(known, place)) }
+        all.sort { $0.precedes($1) }
+        setRows(all)
+        for place in rows.indices {
+            failures.append(Failure(place, of: rows, facts, at: clock))
+        }
+        for place in rows.indices { visit(place) }
     }
 
     private mutating func changes(at instant: Int64?) {
@@ -68,40 +72,44 @@ struct Timeline {
 
     // MARK: Rows
 
+    /// What follows for each from the one before it, which is done then.
     private mutating func setRows(_ sorted: [Row]) {
-        for var row in sorted {
-            row.isRenewal = isRenewal(row, after: rows.last)
-            row.start = start(of: row, after: rows.last)
-            guard row.start <= clock else {
-                changes(at: row.start)
+        rows = sorted
+        for place in rows.indices {
+            rows[place].isRenewal = isRenewal(place)
+            let start = start(of: place)
+            rows[place].start = start
+            if start > clock {
+                changes(at: start)
+                rows.removeSubrange(place...)
                 break
             }
-            rows.append(row)
         }
     }
 
-    private func isRenewal(_ row: Row, after before: Row?) -> Bool {
-        if row.firstRenewal != nil { return true }
-        if row.isSubscribed || row.cameByUpgrade { return false }
-        switch row.transaction.reason {
+    private func isRenewal(_ place: Int) -> Bool {
+        if rows[place].firstRenewal != nil { return true }
+        if rows[place].isSubscribed || rows[place].cameByUpgrade { return false }
+        switch rows[place].transaction.reason {
         case .renewal: return true
         case .purchase: return false
         case .unknown:
-            guard let before else { return false }
-            return isSamePlan(row, before) || row.transaction.purchaseDate >= before.expires
+            guard place > 0 else { return false }
+            return isSamePlan(rows[place], rows[place - 1])
+                || rows[place].transaction.purchaseDate >= rows[place - 1].expires
         }
     }
 
-    private func start(of row: Row, after before: Row?) -> Int64 {
-        guard let before else { return row.transaction.purchaseDate }
-        var start = row.transaction.purchaseDate
+    private func start(of place: Int) -> Int64 {
+        var start = rows[place].transaction.purchaseDate
+        guard place > 0 else { return start }
         // The cycle is kept: the day it is counted from says nothing of when it was paid.
-        if row.isRenewal, start <= before.expires, let told = row.firstRenewal,
-            Failure.exists(before, next: row, facts)
+        if rows[place].isRenewal, start <= rows[place - 1].expires, let told = rows[place].firstRenewal,
+            Failure.exists(place - 1, of: rows, facts)
         {
             start = told
         }
-        return max(start, before.start)
+        return max(start, rows[place - 1].start)
     }
 
     func isSamePlan(_ left: Row, _ right: Row) -> Bool {
@@ -113,16 +121,25 @@ struct Timeline {
 
     // MARK: States
 
-    private mutating func visit(_ place: Int, _ judge: Judge) {
+    private mutating func visit(_ place: Int) {
+        // Mostly: paid for, and renewed.
+        if place + 1 < rows.count, failures[place] == nil, rows[place].refunds.isEmpty, rows[place + 1].isRenewal,
+            !rows[place].hasExpired
+        {
+            visits.append(
+                Visit(
+                    row: place, state: rows[place].isFree ? .free : .paid, from: rows[place].start,
+                    to: rows[place + 1].start))
+            return
+        }
         let row = rows[place]
         let end = next(after: place)?.start
-        visits.append(Visit(row: place, state: judge.state(at: row.start), from: row.start, to: end))
-        // Most rows are followed by the next when they end.
-        if judge.isUndisturbed, let end, row.expires >= end { return }
+        let judge = Judge(self, place)
+        visits.append(Visit(row: place, state: judge.state(at: row.start, of: self), from: row.start, to: end))
         let boundaries = judge.boundaries
         if end == nil { for boundary in boundaries { changes(at: boundary) } }
         for boundary in boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
-            let state = judge.state(at: boundary)
+            let state = judge.state(at: boundary, of: self)
             guard state != visits[visits.count - 1].state else { continue }
             visits[visits.count - 1].to = boundary
             visits.append(Visit(row: place, state: state, from: boundary, to: end))
@@ -132,14 +149,12 @@ struct Timeline {
 
 /// Says how one row stands.
 private struct Judge {
-    let timeline: Timeline
     let row: Row
     let failure: Failure?
     let isFollowedByRenewal: Bool
     let refunds: [Refund]
 
     init(_ timeline: Timeline, _ place: Int) {
-        self.timeline = timeline
         row = timeline.rows[place]
         let next = timeline.next(after: place)
         let failure = timeline.failures[place]
@@ -148,9 +163,6 @@ private struct Judge {
         let end = failure?.grace ?? row.expires
         refunds = row.cameToBeReplaced(by: next) ? [] : row.refunds.filter { $0.date < end }
     }
-
-    /// Nothing but its end can change its state.
-    var isUndisturbed: Bool { failure == nil && refunds.isEmpty }
 
     var boundaries: [Int64] {
         var boundaries = [row.expires]
@@ -167,12 +179,12 @@ private struct Judge {
     }
 
     /// The first that holds.
-    func state(at instant: Int64) -> State {
+    func state(at instant: Int64, of timeline: Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
         if refunds.contains(where: { $0.holds(at: instant) }) { return .lapsed(.refund) }
         guard let failure else {
-            return instant < row.expires || isFollowedByRenewal && !row.hasExpired
-                ? had : .lapsed(timeline.reason(ofLapse: row, nil))
+            let isPaidFor = instant < row.expires || isFollowedByRenewal && !row.hasExpired
+            return isPaidFor ? had : .lapsed(timeline.reason(ofLapse: row, nil))
         }
         if instant < failure.cut { return had }
         if failure.isDecided(at: instant) { return .lapsed(timeline.reason(ofLapse: row, failure)) }
