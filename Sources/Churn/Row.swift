@@ -70,7 +70,7 @@ struct Row {
     }
 
     /// Few have.
-    func hasRevocation(_ facts: Facts) -> Bool {
+    private func hasRevocation(_ facts: Facts) -> Bool {
         notices.contains { facts.notices[$0].transaction?.revocationDate != nil }
     }
 
