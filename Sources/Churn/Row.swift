@@ -102,8 +102,6 @@ extension Row {
         rounded(transaction.price ?? 0, times: refund.share, over: 100_000)
     }
 
-    var isRefunded: Bool { refunds.contains { $0.reversal == nil } }
-
     /// E.16 2.
     func precedes(_ other: Row) -> Bool {
         let (left, right) = (transaction, other.transaction)
