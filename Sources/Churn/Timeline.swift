@@ -113,7 +113,8 @@ struct Timeline {
         let end = next(after: place)?.start
         let judge = Judge(self, place)
         visits.append(Visit(row: place, state: judge.state(at: row.start), from: row.start, to: end))
-        for boundary in judge.boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
+        for boundary in judge.boundaries.sorted() where boundary > row.start {
+            guard end.map({ boundary < $0 }) ?? (boundary <= clock) else { break }
             let state = judge.state(at: boundary)
             guard state != visits[visits.count - 1].state else { continue }
             visits[visits.count - 1].to = boundary

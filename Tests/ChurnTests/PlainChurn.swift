@@ -30,8 +30,14 @@ struct PlainChurn {
     /// - Parameter records: values of topic `notifications`, of one chain.
     /// - Parameter zone: its IANA name.
     init(records: [[UInt8]], chain: String, zone: String, partition: Int32) {
+        self.init(
+            facts: records.compactMap(PlainFact.init(record:)), chain: chain, zone: zone, partition: partition)
+    }
+
+    /// - Parameter facts: those that records were read as, in any order, some of them twice: who asks often reads them once.
+    init(facts: [PlainFact], chain: String, zone: String, partition: Int32) {
         guard let known = TimeZone(identifier: zone) else { preconditionFailure("no zone \(zone)") }
-        facts = PlainFact.distinct(records)
+        self.facts = PlainFact.distinct(facts)
         self.chain = chain
         self.zone = known
         self.partition = partition

@@ -145,9 +145,9 @@ struct PlainFact {
     }
 
     /// "The set of its distinct notifications (the 4,096 newest by `signedDate`, `notificationUUID`)", in that order.
-    static func distinct(_ records: [[UInt8]]) -> [PlainFact] {
+    static func distinct(_ known: [PlainFact]) -> [PlainFact] {
         var facts: [PlainFact] = []
-        for fact in records.compactMap(PlainFact.init(record:)).sorted(by: isEarlier)
+        for fact in known.sorted(by: isEarlier)
         where facts.last.map({ !$0.isSame(as: fact) }) ?? true {
             facts.append(fact)
         }
