@@ -10,6 +10,12 @@ func adding(_ left: Int64, _ right: Int64) -> Int64 {
     return overflows ? (right < 0 ? .min : .max) : sum
 }
 
+/// From an instant to a later one; at the end of numbers it stays there.
+func length(from: Int64, to: Int64) -> Int64 {
+    let (length, overflows) = to.subtractingReportingOverflow(from)
+    return overflows ? .max : length
+}
+
 /// What a subscription is worth a month cannot be more: months of a millisecond are no months.
 let limitMRR: Int64 = 1_000_000_000_000_000
 
@@ -30,22 +36,28 @@ func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 
 
 /// A price per month.
 func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
-    let (span, overflows) = to.subtractingReportingOverflow(from)
-    guard span > 0, !overflows else { return 0 }
+    guard to > from else { return 0 }
+    let span = length(from: from, to: to)
     if let months = wholeMonths(from: from, to: to, span: span) { return rounded(price, times: 1, over: months) }
     return rounded(price, times: averageMonth, over: span)
 }
 
 private let averageMonth: Int64 = 2_629_800_000
 
-/// As many as the calendar has between the two, if the end is within two days of that. Months last 28 days and more: no other
-/// number than the nearest can be.
+/// As many as the calendar has between the two, if the end is within two days of that.
 private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
-    let (first, last) = (CivilDay.first.number * millisecondsPerDay, CivilDay.last.number * millisecondsPerDay)
-    guard from >= first, to <= last else { return nil }
     let day = CivilDay(number: from.floorDivided(by: millisecondsPerDay))
-    let timeOfDay = from - day.number * millisecondsPerDay
-    let months = max((span + averageMonth / 2) / averageMonth, 1)
-    let end = day.adding(months: Int(months)).number * millisecondsPerDay + timeOfDay
-    return abs(end - to) <= 2 * millisecondsPerDay ? months : nil
+    let dayLength = Int128(millisecondsPerDay)
+    // Beyond 64 bits near the ends of time.
+    let timeOfDay = Int128(from) - Int128(day.number) * dayLength
+    var best: (months: Int64, distance: Int128)?
+    let guess = span / averageMonth
+    for months in max(guess - 1, 1)...(guess + 2) {
+        let end = Int128(day.adding(months: Int(months)).number) * dayLength + timeOfDay
+        let distance = abs(end - Int128(to))
+        if distance <= 2 * dayLength, best.map({ distance < $0.distance }) ?? true {
+            best = (months, distance)
+        }
+    }
+    return best?.months
 }

@@ -79,7 +79,7 @@ extension Failure {
                 candidates.append(Decision(outcome: .cancelled, at: date))
             }
         }
-        if let expired = notices.first(where: { $0.type == .expired }) {
+        for expired in notices where expired.type == .expired {
             candidates.append(
                 Decision(
                     outcome: expired.subtype == .voluntary ? .cancelled : .lost, at: max(expired.signedDate, cut)))

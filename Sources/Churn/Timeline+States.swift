@@ -69,7 +69,8 @@ extension Timeline {
             if next.row != visit.row, entries[next.row].isRecovery { return }
         }
         ledger.post(
-            .unpaidGrace, rounded(1_000, times: end - visit.from, over: millisecondsPerDay), at: end, under: visit.row)
+            .unpaidGrace, rounded(1_000, times: length(from: visit.from, to: end), over: millisecondsPerDay), at: end,
+            under: visit.row)
     }
 
     // MARK: Lapses

@@ -136,9 +136,10 @@ struct Timeline {
         let end = next(after: place)?.start
         let judge = Judge(self, place)
         visits.append(Visit(row: place, state: judge.state(at: row.start, of: self), from: row.start, to: end))
-        let boundaries = judge.boundaries
+        let boundaries = judge.boundaries.sorted()
         if end == nil { for boundary in boundaries { changes(at: boundary) } }
-        for boundary in boundaries.filter({ $0 > row.start && $0 < end ?? adding(clock, 1) }).sorted() {
+        for boundary in boundaries where boundary > row.start {
+            guard end.map({ boundary < $0 }) ?? (boundary <= clock) else { break }
             let state = judge.state(at: boundary, of: self)
             guard state != visits[visits.count - 1].state else { continue }
             visits[visits.count - 1].to = boundary

@@ -17,7 +17,7 @@ import Testing
             at: instant(1, 31, 23), ["2026-01-01": bought, "2026-01-31": [.failed: 1, .failedOpen: 1]])
     }
 
-    @Test func `earlyRecovered before the payment was due, all of recoveredWithin`() throws {
+    @Test func `earlyRecovered and recoveredRevenue before the payment was due`() throws {
         var story = WrittenStory()
         story.begins(january)
         story.fails(january, at: instant(1, 31, 6))
@@ -44,7 +44,7 @@ import Testing
 
     /// Who pays by the month has 90 days and no grace: the only one who can be recovered after more than 60.
     @Test(arguments: [1, 3, 7, 16, 28, 60, 90] as [Int64], [0, 1] as [Int64])
-    func `recoveredWithin counts to the millisecond`(_ days: Int64, _ beyond: Int64) throws {
+    func `recoveredWithin1 to recoveredWithin90 count to the millisecond`(_ days: Int64, _ beyond: Int64) throws {
         let failedAt = instant(1, 31)
         let paidAt = failedAt + days * day + beyond
         func committed(_ id: String, _ from: Int64, _ to: Int64) -> [String: Any] {
@@ -195,6 +195,27 @@ import Testing
                     .unpaidGrace: 16_000, .mrrBilling: -10_000,
                 ],
                 "2026-02-20": [.refunded: 1, .refundedAmount: 10_000],
+            ])
+    }
+
+    @Test func `retryCancelled by the first EXPIRED since the failure, not by one signed before it`() throws {
+        var story = WrittenStory()
+        story.begins(january)
+        // A row that is over before it begins: dated by a store whose clock was wrong.
+        let odd = row("2", instant(3, 1), instant(2, 20))
+        story.expires(odd, "BILLING_RETRY", at: instant(2, 25))
+        story.expires(odd, "VOLUNTARY", at: instant(3, 5))
+        try story.expect(
+            at: instant(3, 10),
+            [
+                // Nothing ended January, and what follows is a renewal: there was access until it failed.
+                "2026-01-01": bought,
+                // It fails when it begins; what was signed before decides nothing. It is worth nothing a month.
+                "2026-03-01": [
+                    .renewed: 1, .charged: 1, .revenue: 10_000, .failed: 1, .retryEntered: 1, .lapsedBilling: 1,
+                    .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
+                ],
+                "2026-03-05": [.retryCancelled: 1, .retryDelta: -1],
             ])
     }
 }

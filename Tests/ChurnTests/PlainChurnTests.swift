@@ -1,7 +1,8 @@
 // Stories whose cells were worked out by hand from metrics.md: they hold the plain metrics to its words.
 
-@testable import PlainChurn
 import Testing
+
+@testable import PlainChurn
 
 @Suite struct PlainChurnTests {
     private let bought = PlainCell(

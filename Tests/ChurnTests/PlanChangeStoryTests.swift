@@ -30,6 +30,21 @@ import Testing
         try expect(.crossgraded, price: 10_000, [.mrrMoved: 10_000])
     }
 
+    @Test func `downgraded to half the price, cell by cell`() throws {
+        var story = WrittenStory()
+        story.begins(january)
+        story.renews(row("2", instant(2, 1), instant(3, 1), price: 5_000, product: "lite.monthly"))
+        try story.expect(
+            at: instant(2, 10),
+            [
+                "2026-01-01": bought, "2026-02-01": [.activeDelta: -1, .mrrMoved: -10_000],
+                "2026-02-01 lite.monthly": [
+                    .renewed: 1, .downgraded: 1, .charged: 1, .activeDelta: 1, .revenue: 5_000, .mrrMoved: 10_000,
+                    .mrrContraction: -5_000,
+                ],
+            ])
+    }
+
     @Test func `crossgraded when the currencies differ, however the amounts compare`() throws {
         try expect(
             .crossgraded, price: 20_000, [.mrrMoved: 20_000], ["currency": "EUR"],

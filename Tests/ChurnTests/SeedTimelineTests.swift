@@ -69,7 +69,7 @@ import Testing
             ])
     }
 
-    @Test func `retryLost with grace, dated by the end of access`() throws {
+    @Test func `failedOpen and retryOpen until it is retryLost with grace, dated by the end of access`() throws {
         var story = story(grace: true)
         // 60 days after the 1st of February.
         story.expires(january, "BILLING_RETRY", at: instant(4, 2))

@@ -5,6 +5,7 @@ import Contract
 import JSON
 import Notices
 import PlainChurn
+import Testing
 import Zone
 
 let second: Int64 = 1_000
@@ -24,6 +25,8 @@ struct Chain {
     var zone = Zone.utc
     private(set) var state = ChainState()
     private(set) var cells: [String: Sums] = [:]
+    /// Over all days.
+    private(set) var totals: [CellParts: Sums] = [:]
     private(set) var nextChange: Int64?
     private(set) var clock = Int64.min
 
@@ -43,14 +46,17 @@ struct Chain {
     mutating func advance(to instant: Int64) {
         while let due = nextChange, due <= instant {
             clock = due
-            settle()
+            // Nothing was read: the facts are those that were written last.
+            settle(keepsBytes: false)
         }
         clock = max(clock, instant)
     }
 
-    private mutating func settle() {
+    private mutating func settle(keepsBytes: Bool = true) {
         // What is kept is bytes.
-        guard var kept = ChainState(state.bytes) else { preconditionFailure("the state cannot be read") }
+        guard var kept = keepsBytes ? ChainState(state.bytes) : state else {
+            preconditionFailure("the state cannot be read")
+        }
         let settlement = kept.settle(
             at: clock, originalTransactionId: TransactionId(Text(id)), zone)
         for change in settlement.changes {
@@ -58,6 +64,7 @@ struct Chain {
             let name = String(decoding: key, as: UTF8.self)
             cells[name, default: Sums()].add(change.sums)
             if cells[name]?.isEmpty ?? false { cells[name] = nil }
+            totals[change.parts, default: Sums()].add(change.sums)
         }
         state = kept
         nextChange = settlement.nextChange
@@ -80,6 +87,14 @@ extension Sums {
 
 extension Chain {
     var plain: [String: PlainCell] { cells.mapValues(\.plain) }
+
+    /// As they would be told, but for when.
+    func records() throws -> [[UInt8]] {
+        let mark = CellState.Mark(asOf: 0, offset: 0)
+        return try cells.sorted { $0.key < $1.key }.map { name, sums in
+            CellRecord(key: try #require(CellKey(Array(name.utf8))), sums: sums, mark: mark).value
+        }
+    }
 }
 
 /// Where two of them differ, in words; nil: nowhere.

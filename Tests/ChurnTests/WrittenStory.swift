@@ -1,8 +1,8 @@
 // Stories written by hand, for tests: what Apple would have said of one subscription, and what is to be counted of it.
 
 import Contract
-import PlainChurn
 import Foundation
+import PlainChurn
 import Testing
 import Zone
 

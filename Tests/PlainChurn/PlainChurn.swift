@@ -35,8 +35,14 @@ public struct PlainChurn {
     /// - Parameter records: values of topic `notifications`, of one chain.
     /// - Parameter zone: its IANA name.
     public init(records: [[UInt8]], chain: String, zone: String, partition: Int32) {
+        self.init(
+            facts: records.compactMap(PlainFact.init(record:)), chain: chain, zone: zone, partition: partition)
+    }
+
+    /// - Parameter facts: those that records were read as, in any order, some of them twice: who asks often reads them once.
+    public init(facts: [PlainFact], chain: String, zone: String, partition: Int32) {
         guard let known = TimeZone(identifier: zone) else { preconditionFailure("no zone \(zone)") }
-        facts = PlainFact.distinct(records)
+        self.facts = PlainFact.distinct(facts)
         self.chain = chain
         self.zone = known
         self.partition = partition
@@ -66,7 +72,9 @@ public struct PlainChurn {
     public func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
 
     /// The stock at the end of a day, by what is known at the clock.
-    public func standing(atEndOf day: String, clock: Int64) -> PlainStanding { standing(at: end(of: day), clock: clock) }
+    public func standing(atEndOf day: String, clock: Int64) -> PlainStanding {
+        standing(at: end(of: day), clock: clock)
+    }
 
     private func standing(at t: Int64, clock: Int64) -> PlainStanding {
         let life = PlainLife(facts, chain: chain, clock: clock)

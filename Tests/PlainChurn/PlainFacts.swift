@@ -102,7 +102,7 @@ struct PlainInfo {
 }
 
 /// "Fact = a notification with `signedDate`."
-struct PlainFact {
+public struct PlainFact: Sendable {
     let uuid: String?
     let type: String?
     let subtype: String?
@@ -112,7 +112,7 @@ struct PlainFact {
     /// What it says, without the circumstances of its delivery.
     private let content: [[UInt8]]
 
-    init?(record: [UInt8]) {
+    public init?(record: [UInt8]) {
         guard let json = PlainJSON(record), let signed = json.integer("signedDate") else { return nil }
         self.signed = signed
         uuid = json.text("notificationUUID")
@@ -145,9 +145,9 @@ struct PlainFact {
     }
 
     /// "The set of its distinct notifications (the 4,096 newest by `signedDate`, `notificationUUID`)", in that order.
-    static func distinct(_ records: [[UInt8]]) -> [PlainFact] {
+    static func distinct(_ known: [PlainFact]) -> [PlainFact] {
         var facts: [PlainFact] = []
-        for fact in records.compactMap(PlainFact.init(record:)).sorted(by: isEarlier)
+        for fact in known.sorted(by: isEarlier)
         where facts.last.map({ !$0.isSame(as: fact) }) ?? true {
             facts.append(fact)
         }

@@ -47,6 +47,10 @@ indirect enum PlainJSON {
 }
 
 private struct Reader {
+    /// By byte: a set would be asked for every one of them.
+    private static let spaces = (0...255).map { Array(" \t\r\n".utf8).contains($0) }
+    private static let signs = (0...255).map { Array("{}[],:\" \t\r\n".utf8).contains($0) }
+
     let bytes: [UInt8]
     var place = 0
 
@@ -106,7 +110,7 @@ private struct Reader {
 
     private mutating func word() -> PlainJSON? {
         let start = place
-        while place < bytes.count, !Array("{}[],:\" \t\r\n".utf8).contains(bytes[place]) { place += 1 }
+        while place < bytes.count, !Self.signs[Int(bytes[place])] { place += 1 }
         switch String(decoding: bytes[start..<place], as: UTF8.self) {
         case "": return nil
         case "null": return .null
@@ -124,6 +128,6 @@ private struct Reader {
     }
 
     private mutating func skipSpace() {
-        while place < bytes.count, Array(" \t\r\n".utf8).contains(bytes[place]) { place += 1 }
+        while place < bytes.count, Self.spaces[Int(bytes[place])] { place += 1 }
     }
 }
