@@ -122,9 +122,9 @@ struct Timeline {
     // MARK: States
 
     private mutating func visit(_ place: Int) {
-        // Mostly: paid for, and renewed.
-        if place + 1 < rows.count, failures[place] == nil, rows[place].refunds.isEmpty, rows[place + 1].isRenewal,
-            !rows[place].hasExpired
+        // Mostly nothing happens before it ends, and the next has begun then.
+        if place + 1 < rows.count, rows[place + 1].start <= rows[place].expires,
+            rows[place].start < rows[place].expires, failures[place] == nil, rows[place].refunds.isEmpty
         {
             visits.append(
                 Visit(
