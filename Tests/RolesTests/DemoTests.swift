@@ -115,6 +115,34 @@ private final class DemoProcess: Sendable {
         #expect(demo.process.standardError == "")
     }
 
+    @Test func `counts what it decides, and every line of its monthly revenue adds up`() async throws {
+        let demo = try DemoProcess(["--for", "10m"])
+        func lines(_ begin: String) -> [String] {
+            // Whole lines only.
+            demo.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+                .filter { $0.drop { $0 == " " }.hasPrefix(begin) }
+        }
+        try await waitUntil("failures are decided and revenue is told\n\(demo.process.lastLines(20))") {
+            lines("churn: ").contains { $0.contains("; recovery ") } && lines("MRR of ").count >= 6
+        }
+        demo.process.kill(SIGINT)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.process.standardError == "", "nothing is wrong")
+
+        for line in lines("MRR of ") {
+            let sides = line.split(separator: ": ")[1].split(separator: " ").compactMap { word in
+                Int(word.filter { !",.+".contains($0) })
+            }
+            #expect(sides.count >= 2 && sides[0] == sides[1...].reduce(0, +), "\(line)")
+            #expect(sides[0] > 0, "\(line)")
+        }
+        #expect(lines("MRR of ").contains { $0.contains(" new") }, "a day has customers who come")
+        let counted = try #require(lines("churn: ").last)
+        let counts = counted.split(separator: " ").compactMap { Int($0.filter { $0 != "," }) }
+        #expect(counts[0] > 0 && counts[0] + counts[1] + counts[2] > counts[3], "\(counted)")
+        #expect(!demo.output.contains("cannot be read"))
+    }
+
     @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func `ends within seconds of a signal`(_ signal: Int32) async throws {
         let demo = try DemoProcess([])
         try await demo.process.waitUntilPrinted("first entitlements after ")

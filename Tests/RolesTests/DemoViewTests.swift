@@ -1,3 +1,4 @@
+import Contract
 import Testing
 
 @testable import Roles
@@ -224,5 +225,18 @@ private var busy: DemoScene {
         #expect(page.sum(of: "lag") == 5)
         #expect(page.sum(of: "lag_seconds") == 7)
         #expect(page.sum(of: "la") == nil)
+    }
+
+    @Test func `tells the lag of each worker`() {
+        let page = MetricsReading(
+            Array(
+                """
+                perennial_lag_records{partition="0",topic="t",worker="entitlements"} 2
+                perennial_lag_records{partition="1",topic="t",worker="entitlements"} 3
+                perennial_lag_records{partition="0",topic="t",worker="churn"} 7
+
+                """.utf8))
+        #expect(page.lag(of: .entitlements) == 5 && page.lag(of: .churn) == 7)
+        #expect(page.lag(of: .consumption) == nil)
     }
 }

@@ -8,7 +8,7 @@ import Settings
 extension Command {
     static let demo = Command(
         .demo,
-        "Shows it: a make-believe App Store, ingest, the worker and the API in one process, nothing to configure.",
+        "Shows it: a make-believe App Store, ingest, the workers and the API in one process, nothing to configure.",
         options: [
             CommandOption("for", value: "TIME", effect: "Ends by itself: 30s, 10m or 2h (otherwise Ctrl-C ends it)."),
             CommandOption(
@@ -17,7 +17,9 @@ extension Command {
         details: """
             An App Store of its own lets customers come, pay, fail to pay, cancel, return and get refunds, up to three days
             a second, and posts what Apple would say of it, forgeries and repetitions among it, over TLS to an ingest. The entitlements
-            worker reads what ingest takes, and the read API answers at the address that is printed, with ids of this run.
+            worker reads what ingest takes, and the read API answers at the address that is printed, with ids of this run. The
+            churn worker counts the same: who pays, on trial, in grace and in billing retry, what was recovered of failed
+            payments, and the monthly revenue (MRR) with what today, of the store and in UTC, has added and taken away.
 
             Time: the store's begins 390 days ago and is the only one that records know. In memory it runs on into the
             future until ten years are told, and then stands still. With --kafka it reaches the present and goes on with it,

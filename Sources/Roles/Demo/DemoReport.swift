@@ -41,6 +41,7 @@ struct DemoReport {
         }
         var lines = [parts.joined(separator: "; ")]
         if scene.subscriptions > 0 { lines.append("  \(Self.standing(scene))") }
+        lines += Self.counted(scene).map { "  \($0)" }
         let new = scene.kinds.compactMap { kind -> String? in
             let count = kind.count - toldKinds[kind.name, default: 0]
             return count > 0 ? "\(grouped(count)) \(kind.name)" : nil
@@ -58,11 +59,19 @@ struct DemoReport {
                 + "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused",
             standing(scene),
         ]
+        lines += counted(scene)
         if !scene.kinds.isEmpty {
             lines.append("events: " + scene.kinds.map { "\(grouped($0.count)) \($0.name)" }.joined(separator: ", "))
         }
         if posts.wrong > 0 { lines.append("\(grouped(posts.wrong)) forgeries were not refused as they should be") }
         if scene.unreadable > 0 { lines.append("\(grouped(scene.unreadable)) records of the worker cannot be read") }
+        return lines
+    }
+
+    private static func counted(_ scene: DemoScene) -> [String] {
+        guard let figures = scene.figures else { return [] }
+        var lines = ["churn: \(figures.standing)" + (figures.recovery.map { "; recovery \($0)" } ?? "")]
+        lines += figures.bridges.map { "MRR of \(day(scene.storeTime)): \($0.words)" }
         return lines
     }
 

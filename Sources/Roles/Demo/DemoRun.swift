@@ -1,6 +1,7 @@
 // One run of `perennial demo`: its parts, put together.
 
 import AppStore
+import ChurnWorker
 import Clock
 import Contract
 import Crypto
@@ -15,6 +16,7 @@ import Service
 import Simulation
 import Store
 import Telemetry
+import Zone
 
 struct DemoRun {
     let place: DemoTopics.Place
@@ -22,6 +24,8 @@ struct DemoRun {
     let duration: Duration?
     let output: Output
 
+    /// Of the days that are counted: the same on every machine.
+    static let zone = Zone.utc
     private static let dayMilliseconds: Int64 = 86_400_000
     /// Of the store's time: some ticks a second for each partition.
     private static let tickInterval: Duration = .seconds(6 * 3600)
@@ -100,7 +104,7 @@ struct DemoRun {
             prefix: topics.prefix, partitions: DemoTopics.partitions, interval: Self.tickInterval, app: Self.app)
         ticking.environments = [.production]
         let ticker = LogTicker(ticking, log: topics.log, now: { clock.now }, metrics: metrics, logger: logger)
-        let worker = worker(topics, health: health, metrics: metrics, logger: logger)
+        let workers = workers(topics, health: health, metrics: metrics, logger: logger)
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 topics.names(.production), partitions: Int(DemoTopics.partitions), listen: Self.anyPort, token: nil),
@@ -120,7 +124,7 @@ struct DemoRun {
                 // Of Kafka; what lives in this process is there when it has started.
                 !health.readiness.reasons.contains { $0.condition == "kafka" || $0.condition == "topics" }
             }, url: url)
-        let others: [any ServicePart] = [view, worker, ticker] + api.parts + ingest.parts + [appStore]
+        let others: [any ServicePart] = [view] + workers + [ticker] + api.parts + ingest.parts + [appStore]
         return [topics] + others.map { EarlierStop(part: $0, by: DemoTopics.stopShare) }
     }
 
@@ -148,18 +152,28 @@ struct DemoRun {
         }
     }
 
-    private func worker(_ topics: DemoTopics, health: Health, metrics: Metrics, logger: Logger) -> WorkerService {
+    private func workers(_ topics: DemoTopics, health: Health, metrics: Metrics, logger: Logger) -> [any ServicePart] {
         let rules = EntitlementRules(apps: Self.apps, leeway: Self.leeway, environment: .production)
         let names = topics.names(.production)
         var configuration = WorkerService.Configuration()
         configuration.sessionTimeout = Self.sessionTimeout
-        return WorkerService(
-            {
+        func service(_ makeProcessor: @escaping @Sendable () -> any Processor) -> WorkerService {
+            WorkerService(
+                makeProcessor, log: topics.log, stores: MemoryStores(), configuration, health: health,
+                metrics: metrics, logger: logger)
+        }
+        return [
+            service {
                 EntitlementsProcessor(
                     names, rules: rules, partitions: DemoTopics.partitions, app: Self.app,
                     metrics: EntitlementsMetrics(metrics))
-            }, log: topics.log, stores: MemoryStores(), configuration, health: health, metrics: metrics,
-            logger: logger)
+            },
+            service {
+                ChurnProcessor(
+                    names, zone: Self.zone, partitions: DemoTopics.partitions, app: Self.app,
+                    metrics: ChurnMetrics(metrics))
+            },
+        ]
     }
 
     /// Loopback, whatever port is free.

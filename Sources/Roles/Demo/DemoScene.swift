@@ -13,8 +13,9 @@ struct DemoScene: Sendable {
     var postsPerSecond = 0.0
     /// Where ingest listens; nil: not yet.
     var ingest: String?
-    /// Records that the worker has not dealt with; nil: not known yet.
+    /// Records that the entitlements worker has not dealt with; nil: not known yet.
     var lag: Int?
+    var churnLag: Int?
     /// Milliseconds from the first post of a notification until the view has read what the worker has committed for it.
     var latency: (half: Double, nearlyAll: Double)?
     /// When the first entitlement could be read, from the start.
@@ -25,6 +26,8 @@ struct DemoScene: Sendable {
     var byKind: [String: Int] = [:]
     /// Newest last.
     var events: [DemoOutputs.Event] = []
+    /// nil: nothing has been counted yet.
+    var figures: DemoFigures?
     var unreadable = 0
     /// Requests that have been answered with 200, as a user would write them; empty: the API is not ready yet.
     var questions: [String] = []

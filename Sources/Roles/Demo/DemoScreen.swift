@@ -20,18 +20,50 @@ struct DemoScreen {
     let height: Int
 
     private static let labelWidth = 15
+    private static let currencyWidth = 3
+    /// Columns that stay where they are while numbers come and go: together less than the usual 80.
+    private static let amountWidth = 10
+    private static let stepWidth = 8
     /// What is left of the screen for events; on a tall one more would only scroll by.
     private static let limitEvents = 12
     private static let limitTroubles = 3
 
+    /// From tall screens to low ones.
+    private enum Layout: CaseIterable {
+        case roomy
+        /// Words in place of bars.
+        case close
+        /// And no empty lines.
+        case dense
+    }
+
     func lines(_ scene: DemoScene) -> [ScreenLine] {
         // What a newcomer needs most comes first and last; events take the room in between.
-        let top = head(scene) + [ScreenLine("")] + flow(scene) + [ScreenLine("")] + states(scene)
         let bottom = troubles(scene) + questions(scene)
-        let room = height - top.count - bottom.count - 3
-        let shown = scene.events.suffix(max(0, min(room, Self.limitEvents)))
-        let events = shown.isEmpty ? [] : [ScreenLine(""), ScreenLine("Last events", .title)] + shown.map(line)
-        return (top + events + [ScreenLine("")] + bottom).prefix(max(0, height)).map(cut)
+        var lines: [ScreenLine] = []
+        for layout in Layout.allCases {
+            let top = top(scene, layout)
+            let empty = layout == .dense ? [] : [ScreenLine("")]
+            let end = bottom.isEmpty ? [] : empty + bottom
+            let room = height - top.count - end.count - empty.count - 1
+            let shown = scene.events.suffix(max(0, min(room, Self.limitEvents)))
+            let events = shown.isEmpty ? [] : empty + [ScreenLine("Last events", .title)] + shown.map(line)
+            lines = top + events + end
+            if room > 0 { break }
+        }
+        return lines.prefix(max(0, height)).map(cut)
+    }
+
+    private func top(_ scene: DemoScene, _ layout: Layout) -> [ScreenLine] {
+        let empty = [ScreenLine("")]
+        let (head, flow, counts) = (head(scene), flow(scene), counts(scene))
+        switch layout {
+        case .roomy:
+            return head + empty + flow + empty + title(scene) + bars(scene) + (counts.isEmpty ? [] : empty + counts)
+        case .close:
+            return head + flow + empty + title(scene) + words(scene) + (counts.isEmpty ? [] : empty + counts)
+        case .dense: return head + flow + title(scene) + words(scene) + counts
+        }
     }
 
     private func head(_ scene: DemoScene) -> [ScreenLine] {
@@ -59,21 +91,73 @@ struct DemoScreen {
             ),
             row("ingest", scene.ingest.map { "\(answers); \($0)" } ?? "starting"),
             row("entitlements", scene.lag.map { "\(grouped($0)) behind; \(latency)" } ?? latency),
-            row("api", scene.questions.isEmpty ? "starting" : "ready"),
+            row(
+                "churn",
+                (scene.churnLag.map { "\(grouped($0)) behind; " } ?? "")
+                    + (scene.figures.map { "\(grouped($0.cells)) cells" } ?? "nothing counted yet")),
+            // When it answers, what to ask it is below.
+        ] + (scene.questions.isEmpty ? [row("api", "starting")] : [])
+    }
+
+    private func title(_ scene: DemoScene) -> [ScreenLine] {
+        [
+            ScreenLine(
+                "\(grouped(scene.subscriptions)) subscriptions and purchases, \(grouped(scene.withAccess)) with access",
+                .title)
         ]
     }
 
-    private func states(_ scene: DemoScene) -> [ScreenLine] {
-        let title = ScreenLine(
-            "\(grouped(scene.subscriptions)) subscriptions and purchases, \(grouped(scene.withAccess)) with access",
-            .title)
+    private func bars(_ scene: DemoScene) -> [ScreenLine] {
         let most = max(1, scene.states.map(\.count).max() ?? 1)
         let bar = max(0, min(50, width - Self.labelWidth - 12))
-        return [title]
-            + scene.states.map { name, count in
-                let filled = (count * bar + most - 1) / most
-                return row(name, padded(grouped(count), to: 8) + String(repeating: "#", count: filled))
+        return scene.states.map { name, count in
+            let filled = (count * bar + most - 1) / most
+            return row(name, padded(grouped(count), to: 8) + String(repeating: "#", count: filled))
+        }
+    }
+
+    /// As many to a line as fit.
+    private func words(_ scene: DemoScene) -> [ScreenLine] {
+        var lines: [String] = []
+        for (name, count) in scene.states {
+            let word = "\(grouped(count)) \(name)"
+            if let last = lines.last, last.count + word.count + 3 <= width {
+                lines[lines.count - 1] = "\(last), \(word)"
+            } else {
+                if let last = lines.popLast() { lines.append("\(last),") }
+                lines.append("  \(word)")
             }
+        }
+        return lines.map { ScreenLine($0) }
+    }
+
+    private func counts(_ scene: DemoScene) -> [ScreenLine] {
+        guard let figures = scene.figures else { return [] }
+        return [
+            ScreenLine("Churn: \(figures.standing)", .title),
+            row("recovery rate", figures.recovery ?? "no failed payment is decided yet"),
+        ] + table(figures.bridges)
+    }
+
+    /// Each line adds up: what it is now is what it was at midnight and the steps behind it.
+    private func table(_ bridges: [RevenueBridge]) -> [ScreenLine] {
+        guard let first = bridges.first else { return [] }
+        let hasOther = bridges.contains { $0.other != 0 }
+        func isShown(_ step: String) -> Bool { step != RevenueBridge.otherName || hasOther }
+        let head = ["now", "midnight"] + first.written.steps.map(\.name).filter(isShown)
+        let rows = bridges.map { bridge in
+            let written = bridge.written
+            return [written.end, written.start] + written.steps.filter { isShown($0.name) }.map(\.amount)
+        }
+        let widths = head.indices.map { column in
+            ([head] + rows).reduce(column < 2 ? Self.amountWidth : Self.stepWidth) { max($0, $1[column].count) }
+        }
+        func line(_ label: String, _ cells: [String]) -> String {
+            "  " + padded(label, to: Self.currencyWidth)
+                + zip(cells, widths).map { " " + String(repeating: " ", count: $1 - $0.count) + $0 }.joined()
+        }
+        return [ScreenLine(line("MRR", head), .faint)]
+            + zip(bridges, rows).map { ScreenLine(line($0.currency, $1)) }
     }
 
     private func line(_ event: DemoOutputs.Event) -> ScreenLine {

@@ -26,6 +26,8 @@ final class DemoTopics: ServicePart {
     /// What ingest writes.
     static let taken: [TopicID] = [.notifications, .rejected]
 
+    private static let workers: [Worker] = [.entitlements, .churn]
+
     private let place: Place
     private let say: @Sendable (String) -> Void
 
@@ -33,7 +35,7 @@ final class DemoTopics: ServicePart {
     private static let retainedRecords = 2000
     private static let answerLimit: Duration = .seconds(15)
     private static let contactLimit: Duration = .seconds(5)
-    /// A little more than the session of the worker's member.
+    /// A little more than the sessions of the workers' members, which end together.
     private static let groupLimit: Duration = .seconds(10)
     private static let closeLimit: Duration = .seconds(2)
     /// Of the time to stop: topics go last, and have to be gone, or told of, before the process is ended.
@@ -64,13 +66,11 @@ final class DemoTopics: ServicePart {
     private var planned: [PlannedTopic] {
         let plan = TopicPlan(
             prefix: prefix, partitions: Int(Self.partitions), replicationFactor: 1, minimumInSyncReplicas: 1)
-        let ofWorker: [TopicID] = [
-            .entitlements, .entitlementEvents, .accounts, .changelog(.entitlements), .deadLetters(.entitlements),
-            // Empty here: the read API follows it all the same.
-            .churnCells,
-        ]
-        // Ingest serves both worlds, the worker of the demo one.
-        return plan.topics(in: .production).filter { (Self.taken + ofWorker).contains($0.id) }
+        let ofWorkers: [TopicID] =
+            [.entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents]
+            + Self.workers.flatMap { [.changelog($0), .deadLetters($0)] }
+        // Ingest serves both worlds, the workers of the demo one.
+        return plan.topics(in: .production).filter { (Self.taken + ofWorkers).contains($0.id) }
             + plan.topics(in: .sandbox).filter { Self.taken.contains($0.id) }
     }
 
@@ -152,7 +152,8 @@ final class DemoTopics: ServicePart {
                     throw DemoFault(description: "\(topic): \(fault.words)")
                 }
                 say("the topics \(prefix).* are removed")
-                forget(names(.production).group(.entitlements), with: admin, by: limit)
+                let groups = Deadline(after: min(limit.remaining, Self.groupLimit))
+                for worker in Self.workers { forget(names(.production).group(worker), with: admin, by: groups) }
             }
         } catch {
             throw DemoFault(
@@ -160,13 +161,12 @@ final class DemoTopics: ServicePart {
         }
     }
 
-    /// The worker's member is one that may come back, so the group stays until its session is over. One that Kafka does not
+    /// A worker's member is one that may come back, so the group stays until its session is over. One that Kafka does not
     /// delete now it forgets by itself soon, because nothing is left that it could have a position in.
     private func forget(_ group: String, with admin: Admin, by deadline: Deadline) {
-        let limit = Deadline(after: min(deadline.remaining, Self.groupLimit))
-        while !limit.hasPassed {
+        while !deadline.hasPassed {
             do throws(KafkaFault) {
-                return try admin.delete(group: group, by: limit)
+                return try admin.delete(group: group, by: deadline)
             } catch {
                 if error.code != .groupNotEmpty { return }
                 pause(for: .milliseconds(250))

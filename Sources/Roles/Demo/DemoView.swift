@@ -6,9 +6,10 @@ import Log
 import Platform
 import Synchronization
 import Telemetry
+import Zone
 
-/// Reads what the worker writes, as any reader of its topics may, and draws. One thread.
-struct DemoView {
+/// Reads what the workers write, as any reader of its topics may, and draws. One thread.
+struct DemoView: ~Copyable {
     /// What it looks at.
     struct Subject: Sendable {
         let topics: DemoTopics
@@ -56,6 +57,7 @@ struct DemoView {
     private let style: Style
     private let questions: DemoQuestions
     private var outputs = DemoOutputs()
+    private var counts = DemoCounts()
     private var report = DemoReport()
     private var canvas: TerminalCanvas
     private var samples: [Sample] = []
@@ -72,7 +74,7 @@ struct DemoView {
     mutating func run(until stop: Latch) throws(LogFault) {
         defer { questions.close() }
         let names = subject.topics.names(.production)
-        let topics = [names.topic(.entitlements), names.topic(.entitlementEvents)]
+        let topics = [names.topic(.entitlements), names.topic(.entitlementEvents), names.topic(.churnCells)]
         let reader = try subject.topics.log.openReader(
             ReaderOptions(name: "perennial-demo-view", group: names.group(.entitlements), topics: topics))
         defer { reader.close(by: Deadline(after: .seconds(2))) }
@@ -129,11 +131,14 @@ struct DemoView {
             try reader.poll(into: batch, limit: 500, wait: Self.pollWait)
             for index in 0..<batch.count {
                 let (key, value) = (batch[index].copyOfKey() ?? [], batch[index].copyOfValue())
-                if batch[index].topic == 0 {
+                switch batch[index].topic {
+                case 0:
                     if let uuid = outputs.take(entitlement: value, key: key) { subject.board.committed(uuid) }
                     if firstOutput == nil { firstOutput = subject.start.duration(to: .now) }
-                } else if let value {
-                    outputs.take(event: value)
+                case 1:
+                    if let value { outputs.take(event: value) }
+                default:
+                    counts.take(cell: value, key: key)
                 }
             }
         } while !batch.isEmpty && !enough.hasPassed
@@ -155,7 +160,9 @@ struct DemoView {
             scene.pace = subject.world.pace(at: scene.storeTime, daysPerSecond: days / seconds)
         }
         scene.ingest = subject.ingest()
-        scene.lag = MetricsReading(subject.metrics.exposition()).sum(of: "perennial_lag_records").map { Int($0) }
+        let metrics = MetricsReading(subject.metrics.exposition())
+        scene.lag = metrics.lag(of: .entitlements)
+        scene.churnLag = metrics.lag(of: .churn)
         scene.latency = subject.board.latency
         scene.firstOutput = firstOutput
         scene.subscriptions = outputs.subscriptionCount
@@ -163,58 +170,11 @@ struct DemoView {
         scene.byState = outputs.byState
         scene.byKind = outputs.byKind
         scene.events = outputs.events
-        scene.unreadable = outputs.unreadable
+        scene.figures = counts.figures(today: DemoRun.zone.day(of: scene.storeTime))
+        scene.unreadable = outputs.unreadable + counts.unreadable
         scene.questions = questions.answered
         scene.troubles = subject.troubles.lines
         return scene
-    }
-}
-
-/// Asks the API what a user is then told to ask: only what has been answered is shown.
-private final class DemoQuestions: Sendable {
-    private struct State {
-        var isAsking = false
-        var answered: [String] = []
-    }
-
-    private let client: HTTPClient
-    private let state = Mutex(State())
-
-    init() throws(HTTPClientFault) {
-        var configuration = HTTPClient.Configuration()
-        configuration.threadName = "demo-questions"
-        configuration.timeout = .seconds(5)
-        client = try HTTPClient(configuration)
-    }
-
-    func close() { client.close(by: Deadline(after: .seconds(2))) }
-
-    var answered: [String] { state.withLock { $0.answered } }
-
-    /// Returns at once.
-    func ask(_ api: String, _ example: (originalTransactionId: String, appAccountToken: String)) {
-        let mayAsk = state.withLock { state in
-            guard !state.isAsking, state.answered.isEmpty else { return false }
-            state.isAsking = true
-            return true
-        }
-        guard mayAsk else { return }
-        let subscription = "\(api)/v1/subscriptions/\(example.originalTransactionId)"
-        let account = "\(api)/v1/accounts/\(example.appAccountToken)"
-        client.send(HTTPClient.Request("GET", subscription)) { [self] first in
-            guard case .success(let response) = first, response.status == 200 else { return ended([]) }
-            client.send(HTTPClient.Request("GET", account)) { [self] second in
-                guard case .success(let response) = second, response.status == 200 else { return ended([]) }
-                ended(["curl -s \(subscription)", "curl -s \(account)"])
-            }
-        }
-    }
-
-    private func ended(_ questions: [String]) {
-        state.withLock { state in
-            state.isAsking = false
-            state.answered = questions
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 // Figures from a page of metrics, as anybody who scrapes it has them.
 
+import Contract
+
 struct MetricsReading {
     private let lines: [Substring]
 
@@ -7,12 +9,17 @@ struct MetricsReading {
         lines = String(decoding: exposition, as: UTF8.self).split(separator: "\n")
     }
 
-    /// Over all labels; nil: there is no such series yet.
-    func sum(of name: String) -> Double? {
+    /// Records that a worker has not dealt with; nil: it has not looked yet.
+    func lag(of worker: Worker) -> Int? {
+        sum(of: "perennial_lag_records", where: "worker=\"\(worker.rawValue)\"").map { Int($0) }
+    }
+
+    /// Over all series with the label, as the page writes it; nil: there is none yet.
+    func sum(of name: String, where label: String = "") -> Double? {
         let values = lines.compactMap { line -> Double? in
-            guard line.hasPrefix(name), let next = line.dropFirst(name.count).first, next == "{" || next == " " else {
-                return nil
-            }
+            guard line.hasPrefix(name), let next = line.dropFirst(name.count).first, next == "{" || next == " ",
+                label.isEmpty || line.contains(label)
+            else { return nil }
             return line.split(separator: " ").last.flatMap { Double($0) }
         }
         return values.isEmpty ? nil : values.reduce(0, +)

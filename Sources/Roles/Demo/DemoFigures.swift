@@ -1,0 +1,109 @@
+// What the churn worker has counted, as it is shown.
+
+import Contract
+
+struct DemoFigures: Equatable, Sendable {
+    var cells = 0
+    var active = 0
+    var trials = 0
+    var inGrace = 0
+    var inRetry = 0
+    /// Of failed payments.
+    var recovered = 0
+    var failed = 0
+    var undecided = 0
+    /// Of the day under way, the currency of most customers first.
+    var bridges: [RevenueBridge] = []
+}
+
+extension DemoFigures {
+    var standing: String {
+        "\(grouped(active)) active, \(grouped(trials)) on trial, \(grouped(inGrace)) in grace, "
+            + "\(grouped(inRetry)) in billing retry"
+    }
+
+    /// With its formula. nil: no failure is decided, so there is no rate.
+    var recovery: String? {
+        let decided = failed - undecided
+        guard decided > 0 else { return nil }
+        let thousandths = (recovered * 2000 + decided) / (decided * 2)
+        return "\(thousandths / 10).\(thousandths % 10) % = \(grouped(recovered)) recovered / "
+            + "(\(grouped(failed)) failed - \(grouped(undecided)) undecided)"
+    }
+}
+
+/// From the monthly revenue at the start of a day to that of now, in thousandths of a currency's unit.
+struct RevenueBridge: Equatable, Sendable {
+    var currency: String
+    var start: Int64 = 0
+    var new: Int64 = 0
+    /// Resubscriptions and recovered payments.
+    var wonBack: Int64 = 0
+    var expansion: Int64 = 0
+    var contraction: Int64 = 0
+    /// All that was lost, for whatever reason.
+    var churn: Int64 = 0
+    /// What no other step has: adopted, or moved in from another currency.
+    var other: Int64 = 0
+
+    static let otherName = "other"
+
+    var end: Int64 { steps.reduce(start) { $0 + $1.amount } }
+
+    private var steps: [(name: String, amount: Int64)] {
+        [
+            ("new", new), ("won back", wonBack), ("expansion", expansion), ("contraction", contraction),
+            ("churn", churn), (Self.otherName, other),
+        ]
+    }
+}
+
+extension RevenueBridge {
+    /// As they are written. Whoever adds up what is written gets the end as it is written: a step is what it makes of the
+    /// amount before it, both rounded, and so may be one unit of the last place off.
+    struct Written: Equatable {
+        let start: String
+        let steps: [(name: String, amount: String)]
+        let end: String
+
+        static func == (left: Written, right: Written) -> Bool {
+            left.start == right.start && left.end == right.end && left.steps.elementsEqual(right.steps, by: ==)
+        }
+    }
+
+    /// Of those that the make-believe store takes.
+    private static let withoutHundredths: Set = ["JPY", "KRW"]
+
+    var written: Written {
+        let places = Self.withoutHundredths.contains(currency) ? 0 : 2
+        let unit: Int64 = places == 0 ? 1000 : 10
+        func rounded(_ amount: Int64) -> Int64 { (amount + unit / 2).floorDivided(by: unit) }
+        var reached = start
+        let steps = steps.map { step in
+            let before = rounded(reached)
+            reached += step.amount
+            let change = rounded(reached) - before
+            return (step.name, (change > 0 ? "+" : "") + decimalText(change, places: places))
+        }
+        return Written(
+            start: decimalText(rounded(start), places: places), steps: steps,
+            end: decimalText(rounded(reached), places: places))
+    }
+
+    /// `EUR 12.00 = 10.00 at midnight +2.00 new`, steps of nothing left out.
+    var words: String {
+        let written = written
+        let steps = written.steps.filter { !$0.amount.allSatisfy { "0.".contains($0) } }
+        return "\(currency) \(written.end) = \(written.start) at midnight"
+            + steps.map { " \($0.amount) \($0.name)" }.joined()
+    }
+}
+
+/// `-1,234.05` of 123405 hundredths.
+private func decimalText(_ number: Int64, places: Int) -> String {
+    guard places > 0 else { return grouped(Int(number)) }
+    let digits = String(number.magnitude)
+    let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
+    let whole = grouped(Int(padded.dropLast(places)) ?? 0)
+    return (number < 0 ? "-" : "") + whole + "." + padded.suffix(places)
+}
