@@ -171,6 +171,12 @@ let tests: [Target] = [
             "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
         ]),
     .testTarget(
+        name: "ChurnWorkerTests",
+        dependencies: [
+            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog", "PlainChurn",
+            "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit", "Zone",
+        ]),
+    .testTarget(
         name: "HTTPClientTests",
         dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
     .testTarget(
