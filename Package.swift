@@ -215,8 +215,8 @@ let tests: [Target] = [
         name: "BrokerTests",
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "Platform", "Records", "Runtime", "Simulation",
-            "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
+            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
+            "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests",
