@@ -32,7 +32,7 @@ simulate: setup ## runs the workers under everything that can go wrong; SEED=n r
 whole: build ## tells 20,000 subscribers' stories to ingest and workers that are killed, on a real broker; SUBSCRIBERS=5000
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' \
-		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Entitlements of a whole installation'
+		swift test --skip-build --no-parallel --filter '^BrokerTests\..*of a whole installation'
 
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests

@@ -108,6 +108,12 @@ let testSupport: [Target] = [
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
     .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
+    .target(
+        name: "MakeBelieve",
+        dependencies: [
+            "AppStore", "Contract", "Crypto", "JSON", "Log", "MemoryLog", "Records", "Runtime", "Simulation",
+            "WorkerTestKit",
+        ], path: "Tests/MakeBelieve"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
     .executableTarget(
@@ -161,8 +167,14 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "AppStore", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MemoryLog",
-            "Platform", "Records", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog", "Platform",
+            "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
+        ]),
+    .testTarget(
+        name: "ChurnWorkerTests",
+        dependencies: [
+            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog", "PlainChurn",
+            "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit", "Zone",
         ]),
     .testTarget(
         name: "HTTPClientTests",
@@ -203,8 +215,8 @@ let tests: [Target] = [
         name: "BrokerTests",
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "Platform", "Records", "Runtime", "Simulation",
-            "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
+            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
+            "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests",

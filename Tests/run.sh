@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # Tests that only compute keep every thread of the pool busy for a minute, which those that wait would have to bear: they run first.
-computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|SimulationTests|HouseTests'
+computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|HouseTests'
 # Suites that promise to be done within seconds, as the clock on the wall counts them: they run one test at a time, beside nothing
 # else. HouseTests finds those that are missing here.
 quiet='A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'

@@ -60,8 +60,9 @@ public final class ChurnProcessor: Processor {
             throw ProcessFailure("no_notification", "a notification has a key and a value")
         }
         guard key.count > 0, key[0] != Self.cellPrefix else {
-            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+            throw Self.strangeKey
         }
+        do { _ = try UTF8Span(validating: key) } catch { throw Self.strangeKey }
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
         guard json.kind(of: json.root) == .object else {
             throw ProcessFailure("json", "the value of a notification is an object")
@@ -79,6 +80,9 @@ public final class ChurnProcessor: Processor {
         guard state.facts.merge(news) else { return }
         try settle(place, &state, turn, cause: Cause(json, partition: record.partition, offset: record.offset))
     }
+
+    private static let strangeKey = ProcessFailure(
+        "key", "the key of a subscription is its originalTransactionId as UTF-8")
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
@@ -183,6 +187,13 @@ public final class ChurnProcessor: Processor {
     // MARK: Overview
 
     private static let dayEnds: UInt8 = 1
+
+    public func opened(_ turn: Turn) {
+        guard let place = try? turn.state(Self.overviewKey.span) else { return }
+        metrics.show(place.value.flatMap { Overview($0) }, of: turn.partition)
+    }
+
+    public func closed(_ partition: Int32) { metrics.show(nil, of: partition) }
 
     private func overview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) -> Overview {
         guard let bytes = place.value else { return Overview(day: Int64(zone.dayNumber(of: turn.clock))) }

@@ -100,6 +100,16 @@ final class PartitionTask {
             definition, partition: partition, outputs: outputs, cache: cache, timers: TimerQueue(store: store))
     }
 
+    /// Before the first record.
+    func open() throws(StoreFault) {
+        do throws(StoreFault) {
+            try turn.look(clock: clock) { processor.opened(turn) }
+        } catch {
+            // The first record that needs what a later build wrote stops at it, and says so.
+            guard error.cause == .format else { throw error }
+        }
+    }
+
     // MARK: Records
 
     func handle(_ record: borrowing RecordView) throws(StoreFault) -> Outcome {

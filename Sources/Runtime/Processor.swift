@@ -21,10 +21,21 @@ public protocol Processor {
     /// would depend on where commits fall. What it throws is taken back and goes to the dead letters, and the rest is
     /// committed; the key is settled again when it changes again.
     func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure)
+
+    /// The partition is restored, and its records follow: for what shows how it stands, as a gauge. The turn's clock is that of
+    /// the last commit; state may be read, nothing may be changed or emitted.
+    func opened(_ turn: Turn)
+
+    /// The partition was given up or lost, or the worker stops. Also when its opening has failed.
+    func closed(_ partition: Int32)
 }
 
 extension Processor {
     public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {}
+
+    public func opened(_ turn: Turn) {}
+
+    public func closed(_ partition: Int32) {}
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(timer.kind)")

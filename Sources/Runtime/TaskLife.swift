@@ -22,6 +22,8 @@ enum TaskStage: Hashable, CaseIterable, Sendable {
 
     /// Records of it may be read.
     var reads: Bool { self == .running }
+    /// Open to the processor, though it may have to wait for help.
+    var isOpen: Bool { self == .running || self == .paused }
 }
 
 enum TaskEvent: Hashable, CaseIterable, Sendable {

@@ -3,7 +3,7 @@
 internal import Log
 internal import Store
 
-/// State, outputs and timers of one turn. Made once per partition; good inside `process`, `fire` and `settle` only.
+/// State, outputs and timers of one turn. Made once per partition; good inside a processor's calls only.
 public final class Turn {
     /// Changes of entries, to be taken back when the turn fails.
     private struct Before {
@@ -48,7 +48,9 @@ public final class Turn {
     /// `topic:partition:` of the events.
     private let sourcePrefix: [UInt8]
     private var settledSource: [UInt8] = []
-    private var isSettling = false
+    private var step = Step.turn
+
+    private enum Step { case turn, settling, looking }
 
     init(_ definition: WorkerDefinition, partition: Int32, outputs: OutputBatch, cache: EntryCache, timers: TimerQueue)
     {
@@ -86,7 +88,7 @@ public final class Turn {
     public func emit(
         _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
-        precondition(!isSettling, "what is emitted when a key is settled has an origin of its own")
+        precondition(step != .settling, "what is emitted when a key is settled has an origin of its own")
         begin(output, timestamp, partition, key, value)
         countID()
         outputs.header("id", id.span)
@@ -112,6 +114,7 @@ public final class Turn {
     private func begin(
         _ output: Int, _ timestamp: Int64, _ partition: Int32?, _ key: Span<UInt8>?, _ value: Span<UInt8>?
     ) {
+        precondition(step != .looking, "nothing is emitted when a partition is opened")
         if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
         outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
     }
@@ -182,9 +185,18 @@ public final class Turn {
 
     /// Runs one step that belongs to the cycle, and to no record of it.
     func settle(_ body: () throws(ProcessFailure) -> Void) throws(StoreFault) -> ProcessFailure? {
-        isSettling = true
-        defer { isSettling = false }
+        step = .settling
+        defer { step = .turn }
         return try run(clock: recordClock, timestamp: recordClock, body)
+    }
+
+    /// Lets somebody see the state, and change nothing.
+    func look(clock: Int64, _ body: () -> Void) throws(StoreFault) {
+        step = .looking
+        defer { step = .turn }
+        self.clock = max(clock, 0)
+        body()
+        if let fault = storeFault.take() { throw fault }
     }
 
     private func takeBack() {
@@ -198,6 +210,7 @@ public final class Turn {
     // MARK: For KeyState
 
     fileprivate func willChange(_ entry: Entry) {
+        precondition(step != .looking, "nothing is changed when a partition is opened")
         guard entry.changedInTurn != number else { return }
         entry.changedInTurn = number
         journal.append(Before(entry: entry, content: entry.content, wasDirty: entry.isDirty))

@@ -83,7 +83,7 @@ final class WorkerPartitions {
     /// After every change of a stage or a task.
     private func listTasks() {
         let sorted = slots.sorted { $0.key < $1.key }.map(\.value)
-        tasks = sorted.compactMap { $0.stage == .running || $0.stage == .paused ? $0.task : nil }
+        tasks = sorted.compactMap { $0.stage.isOpen ? $0.task : nil }
         reading = sorted.compactMap { $0.stage.reads ? $0.task : nil }
     }
 
@@ -148,7 +148,9 @@ final class WorkerPartitions {
         guard let (stage, actions) = slot.stage.after(event) else {
             preconditionFailure("partition \(number) is \(slot.stage) and cannot be told \(event)")
         }
+        let wasOpen = slot.stage.isOpen
         slot.stage = stage
+        if wasOpen, !stage.isOpen { processor.closed(number) }
         defer { listTasks() }
         for action in actions { try perform(action, slot, number, session) }
         for stage in TaskStage.allCases where stage != .gone {
@@ -326,6 +328,7 @@ final class WorkerPartitions {
                 crashes: options.crashNotes?.notes(number))
         }
         slot.task = task
+        try task.open()
         // All partitions share what the setting gives.
         for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)

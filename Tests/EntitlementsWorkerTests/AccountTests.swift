@@ -1,6 +1,7 @@
 import Contract
 import JSON
 import Log
+import MakeBelieve
 import Testing
 import WorkerTestKit
 

@@ -3,6 +3,7 @@ import Entitlements
 import EntitlementsWorker
 import JSON
 import Log
+import MakeBelieve
 import MemoryLog
 import Telemetry
 import Testing
@@ -37,7 +38,7 @@ private final class Target {
     }
 
     func feed(_ members: [(String, String)], key: String = "2000") throws {
-        try feed(Array(notification(members).utf8), key: Array(key.utf8))
+        try feed(Array(Absurdity.notification(members).utf8), key: Array(key.utf8))
     }
 
     func work() throws { try #require(try run.runToEnd(), "\(run.processes[0].troubles)") }
@@ -63,67 +64,12 @@ private final class Target {
     }
 }
 
-/// With members in place of the usual ones; names with a point are of `transaction` or `renewalInfo`. Values are JSON.
-private func notification(_ members: [(String, String)]) -> String {
-    var outer = [("v", "1"), ("notificationType", "\"DID_RENEW\""), ("signedDate", "1779000000000"), ("status", "1")]
-    var transaction = [
-        ("transactionId", "\"2000\""), ("purchaseDate", "1778000000000"), ("expiresDate", "1781000000000"),
-        ("type", "\"Auto-Renewable Subscription\""), ("productId", "\"p\""), ("bundleId", "\"b\""),
-        ("signedDate", "1779000000000"),
-    ]
-    var renewal = [("autoRenewStatus", "1"), ("renewalDate", "1781000000000"), ("signedDate", "1779000000000")]
-    func put(_ name: Substring, _ value: String, _ list: inout [(String, String)]) {
-        list.removeAll { $0.0 == name }
-        list.append((String(name), value))
-    }
-    for (name, value) in members {
-        let parts = name.split(separator: ".", maxSplits: 1)
-        switch parts[0] {
-        case "transaction" where parts.count == 2: put(parts[1], value, &transaction)
-        case "renewalInfo" where parts.count == 2: put(parts[1], value, &renewal)
-        default: put(parts[0], value, &outer)
-        }
-    }
-    func object(_ list: [(String, String)]) -> String {
-        "{" + list.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",") + "}"
-    }
-    for (name, list) in [("transaction", transaction), ("renewalInfo", renewal)]
-    where !outer.contains(where: { $0.0 == name }) {
-        outer.append((name, object(list)))
-    }
-    return object(outer)
-}
-
-private let everyMember = [
-    "v", "notificationUUID", "notificationType", "subtype", "signedDate", "status", "transaction", "renewalInfo",
-    "transaction.transactionId", "transaction.purchaseDate", "transaction.expiresDate", "transaction.type",
-    "transaction.bundleId", "transaction.productId", "transaction.subscriptionGroupIdentifier",
-    "transaction.appAccountToken", "transaction.inAppOwnershipType", "transaction.revocationDate",
-    "transaction.revocationType", "transaction.isUpgraded", "transaction.offerType", "transaction.offerIdentifier",
-    "transaction.offerDiscountType", "transaction.price", "transaction.currency", "transaction.billingPlanType",
-    "transaction.commitmentInfo", "transaction.signedDate", "renewalInfo.autoRenewStatus",
-    "renewalInfo.autoRenewProductId", "renewalInfo.expirationIntent", "renewalInfo.isInBillingRetryPeriod",
-    "renewalInfo.gracePeriodExpiresDate", "renewalInfo.priceIncreaseStatus", "renewalInfo.renewalDate",
-    "renewalInfo.renewalPrice", "renewalInfo.appAccountToken", "renewalInfo.renewalBillingPlanType",
-    "renewalInfo.commitmentInfo", "renewalInfo.signedDate",
-]
-
-private let absurdValues = [
-    "null", "true", "false", "0", "-1", "1", "1779000000001", "9223372036854775807", "-9223372036854775808",
-    "9223372036854775808", "1e300", "-0.0", "1.5", "\"\"", "\"x\"", "\"1779000000000\"", "\"a|b\"",
-    "\"\\u0000\\u0001\\u001f\\u007f\\u2028\\ud83d\\ude00\"", "\"\\\"\\\\/\"", "\"MONTHLY\"", "\"FAMILY_SHARED\"",
-    "\"Consumable\"", "\"Non-Renewing Subscription\"", "\"" + String(repeating: "y", count: 1024) + "\"",
-    "\"" + String(repeating: "z", count: 100_000) + "\"", "[]", "[[[]]]", "{}", "{\"sealed\":\"s\"}",
-    "{\"billingPeriodNumber\":9223372036854775807,\"totalBillingPeriods\":-9223372036854775808,"
-        + "\"commitmentExpiresDate\":-1,\"commitmentAutoRenewStatus\":0,\"commitmentAutoRenewProductId\":\"q\"}",
-]
-
 @Suite struct `The worker and what nobody should send` {
     @Test func `tells something readable of every absurd value of every member, and of any two together`() throws {
         let target = try Target()
         var count = 0
-        for member in everyMember {
-            for value in absurdValues {
+        for member in Absurdity.members {
+            for value in Absurdity.values {
                 try target.feed([(member, value)], key: "one-\(count)")
                 count += 1
             }
@@ -131,7 +77,7 @@ private let absurdValues = [
         var dice = SplitMix64(seed: 11)
         for number in 0..<3_000 {
             let members = (0..<Int.random(in: 2...8, using: &dice)).map { _ in
-                (everyMember.randomElement(using: &dice)!, absurdValues.randomElement(using: &dice)!)
+                (Absurdity.members.randomElement(using: &dice)!, Absurdity.values.randomElement(using: &dice)!)
             }
             // Few keys: absurd facts gather, and timers of absurd dates with them.
             try target.feed(members, key: "many-\(number % 40)")
@@ -165,13 +111,13 @@ private let absurdValues = [
         let unreadable: [[UInt8]] = [
             [], Array("{".utf8), Array("[]x".utf8), [0xff, 0xfe],
             Array("{\"a\":\"".utf8) + [0xc3, 0x28] + Array("\"}".utf8),
-            Array("{\"future\":\(deep)}".utf8), Array(notification([]).utf8.dropLast()), Array("[]".utf8),
+            Array("{\"future\":\(deep)}".utf8), Array(Absurdity.notification([]).utf8.dropLast()), Array("[]".utf8),
             Array("1".utf8), Array("\"x\"".utf8), Array("null".utf8),
         ]
         for bytes in unreadable { try target.feed(bytes) }
         try target.feed(nil as [UInt8]?)
-        try target.feed(Array(notification([]).utf8), key: nil)
-        try target.feed(Array(notification([]).utf8), key: [0xff, 0x00, 0xfe])
+        try target.feed(Array(Absurdity.notification([]).utf8), key: nil)
+        try target.feed(Array(Absurdity.notification([]).utf8), key: [0xff, 0x00, 0xfe])
         // Of no subscription, as much is that Apple tells.
         for text in ["{}", "{\"transaction\":7}"] { try target.feed(Array(text.utf8)) }
         try target.feed([(String, String)]())

@@ -2,6 +2,7 @@ import Contract
 import EntitlementsWorker
 import JSON
 import Log
+import MakeBelieve
 import Runtime
 import Schemas
 import Testing

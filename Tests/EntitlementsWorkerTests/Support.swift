@@ -4,18 +4,10 @@ import Contract
 import Entitlements
 import EntitlementsWorker
 import JSON
-import Log
+import MakeBelieve
 import Telemetry
 import Testing
 import WorkerTestKit
-
-let hour: Int64 = 3_600_000
-let day = 24 * hour
-/// Midnight of UTC, so many days after the 1st of January 2026. Periods of these tests last 30 days.
-func d(_ number: Int64) -> Int64 { 1_767_225_600_000 + number * day }
-
-let partitions: Int32 = 3
-let names = Names(prefix: TopicPrefix("shop")!, environment: .production)
 
 let apps = [
     App(
@@ -29,95 +21,13 @@ let apps = [
 
 func makeProcessor(apps: [App] = apps, leeway: Int64 = hour) -> EntitlementsProcessor {
     EntitlementsProcessor(
-        names, rules: EntitlementRules(apps: apps, leeway: leeway, environment: .production), partitions: partitions,
+        Shop.names, rules: EntitlementRules(apps: apps, leeway: leeway, environment: .production),
+        partitions: Shop.partitions,
         app: "perennial/test", metrics: EntitlementsMetrics(Metrics()))
 }
 
-/// A transaction of the monthly product `pro`; of members given twice `more` has its way.
-func bought(
-    _ id: String, from: Int64, to: Int64?, signed: Int64, token: String? = nil, bundle: String = "com.example.one",
-    _ more: [String: String] = [:]
-) -> String {
-    var members = [
-        "transactionId": "\"\(id)\"", "purchaseDate": "\(from)", "signedDate": "\(signed)",
-        "bundleId": "\"\(bundle)\"", "productId": "\"pro\"", "type": "\"Auto-Renewable Subscription\"",
-        "inAppOwnershipType": "\"PURCHASED\"", "price": "9990", "currency": "\"USD\"",
-    ]
-    members["expiresDate"] = to.map { "\($0)" }
-    members["appAccountToken"] = token.map { "\"\($0)\"" }
-    members.merge(more) { _, new in new }
-    return object(members)
-}
-
-func renewal(_ status: Int, at renewalDate: Int64, signed: Int64, _ more: [String: String] = [:]) -> String {
-    object(
-        ["autoRenewStatus": "\(status)", "renewalDate": "\(renewalDate)", "signedDate": "\(signed)"]
-            .merging(more) { _, new in new })
-}
-
-private func object(_ members: [String: String]) -> String {
-    "{" + members.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",") + "}"
-}
-
-struct Told {
-    var type: String
-    var subtype: String?
-    var signed: Int64
-    var transaction: String?
-    var info: String?
-    var status: Int?
-
-    init(
-        _ type: String, _ subtype: String? = nil, at signed: Int64, _ transaction: String? = nil,
-        _ info: String? = nil, status: Int? = nil
-    ) {
-        self.type = type
-        self.subtype = subtype
-        self.signed = signed
-        self.transaction = transaction
-        self.info = info
-        self.status = status
-    }
-
-    var value: [UInt8] {
-        Array(
-            ("{\"v\":1,\"notificationUUID\":\"u-\(signed)\",\"notificationType\":\"\(type)\","
-                + "\"subtype\":\(subtype.map { "\"\($0)\"" } ?? "null"),\"signedDate\":\(signed),"
-                + "\"status\":\(status.map { "\($0)" } ?? "null"),\"transaction\":\(transaction ?? "null"),"
-                + "\"renewalInfo\":\(info ?? "null")}").utf8)
-    }
-}
-
-/// One process that works whenever it is fed.
-final class Shop {
-    let simulation: WorkerSimulation
-
-    init(_ processor: EntitlementsProcessor = makeProcessor(), startingAt start: Int64 = d(0)) throws {
-        simulation = try WorkerSimulation(processor, processes: 1, startingAt: start)
-        simulation.start(simulation.processes[0])
-    }
-
-    static func partition(of key: String) -> Int32 { Partitioner.partition(of: Array(key.utf8), count: partitions) }
-
-    func tell(_ told: Told, of id: String = "1000", received: Int64? = nil) throws {
-        try feed(Array(id.utf8), told.value, at: received ?? told.signed)
-    }
-
-    func feed(_ key: [UInt8], _ value: [UInt8]?, at timestamp: Int64) throws {
-        try simulation.feed(
-            partition: Partitioner.partition(of: key, count: partitions), key: key, value: value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
-            timestamp: timestamp)
-    }
-
-    func tick(_ instant: Int64) throws { try simulation.tick(at: instant) }
-
-    func work() throws { #expect(try simulation.runToEnd()) }
-
-    func seen(_ id: TopicID) throws -> [WorkerSimulation.Seen] {
-        try work()
-        return try simulation.read(names.topic(id))
-    }
+extension Shop {
+    convenience init() throws { try self.init(makeProcessor()) }
 
     /// Every value of `entitlements`, in the order of each key.
     func values(_ id: String = "1000") throws -> [JSONValue] {

@@ -1,5 +1,6 @@
 import Contract
 import JSON
+import MakeBelieve
 import Testing
 import WorkerTestKit
 

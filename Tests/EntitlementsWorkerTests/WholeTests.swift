@@ -1,5 +1,6 @@
 import Contract
 import JSON
+import MakeBelieve
 import Simulation
 import Testing
 import TruthCheck

@@ -132,10 +132,11 @@ import Testing
         for name in names { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
     }
 
-    @Test func `names in the README every metric of workers and of the read API`() throws {
+    @Test func `names in the README every metric of the workers and of the read API`() throws {
         let readme = try String(contentsOf: repository.appendingPathComponent("README.md"), encoding: .utf8)
         var names: Set<String> = []
-        for file in try ["Sources/Runtime", "Sources/ReadAPI"].flatMap({ try SourceFile.all(below: $0) }) {
+        let modules = ["Runtime", "ReadAPI", "EntitlementsWorker", "ChurnWorker"]
+        for file in try modules.flatMap({ try SourceFile.all(below: "Sources/\($0)") }) {
             let text = file.lines.joined(separator: "\n")
             names.formUnion(text.matches(of: #/"(perennial_[a-z_]+)"/#).map { String($0.1) })
             // The short forms of WorkerMetrics: kind, name.

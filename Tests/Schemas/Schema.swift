@@ -14,6 +14,17 @@ public struct Schema {
     public var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
     public var properties: Set<String> { Set(root["properties"]?.object?.members.map(\.name) ?? []) }
 
+    /// The properties as the file lists them.
+    public var order: [String] { root["properties"]?.object?.members.map(\.name) ?? [] }
+
+    /// What the object in a property may have, as the file lists it.
+    public func names(of property: String) -> [String] {
+        let rule = root["properties"]?[property] ?? .null
+        let name = rule["$ref"]?.string?.split(separator: "/").last.map(String.init)
+        let object = name.flatMap { root["$defs"]?[$0] } ?? rule
+        return object["properties"]?.object?.members.map(\.name) ?? []
+    }
+
     public func problems(of value: JSONValue) -> [String] { problems(of: value, by: root, at: "$") }
 
     private func problems(of value: JSONValue, by schema: JSONValue, at place: String) -> [String] {

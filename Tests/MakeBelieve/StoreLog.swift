@@ -1,18 +1,22 @@
 // The make-believe App Store, and what ingest would write of its notifications.
 
 import AppStore
-import Contract
+public import Contract
 import Crypto
 import Records
-import Simulation
-import Testing
+public import Simulation
 
 /// Everything one store tells, as records of `notifications`.
-final class StoreLog {
-    struct Arrival {
+public final class StoreLog {
+    public struct Arrival {
         /// When ingest takes it: the timestamp of the record.
-        var at: Int64
-        let notification: SimulatedNotification
+        public var at: Int64
+        public let notification: SimulatedNotification
+
+        public init(at: Int64, notification: SimulatedNotification) {
+            self.at = at
+            self.notification = notification
+        }
     }
 
     struct Record {
@@ -21,27 +25,27 @@ final class StoreLog {
         let timestamp: Int64
     }
 
-    static let apps = [
+    public static let apps = [
         SimulatedApp(bundleId: "com.example.reader", appAppleId: 1_500_000_001),
         SimulatedApp(bundleId: "com.example.player", appAppleId: 1_500_000_002, graceDays: 28),
     ]
     /// 2026-01-01.
-    static let start: Int64 = 1_767_225_600_000
-    static let minute: Int64 = 60_000
-    static let hour = 60 * minute
-    static let day = 24 * hour
+    public static let start: Int64 = 1_767_225_600_000
+    public static let minute: Int64 = 60_000
+    public static let hour = 60 * minute
+    public static let day = 24 * hour
 
     private static let authority = try! SimulatedAuthority(seed: 5)
 
-    let simulation: Simulation
-    let environment: Contract.Environment
+    public let simulation: Simulation
+    public let environment: Contract.Environment
     private let verifier: Verifier
 
     /// Each of the stories as often as any other.
     /// - Parameters:
     ///   - arrival: how long subscribers come, evenly.
     ///   - after: how long the stories go on after that.
-    init(
+    public init(
         seed: UInt64, subscribers: Int, arrival: Int64, after: Int64, sandbox: Bool = false,
         stories: [Story] = Story.allCases
     ) throws {
@@ -58,20 +62,20 @@ final class StoreLog {
                 anchors: TrustAnchors([Self.authority.root]), apps: Self.apps.map(\.contractApp)))
     }
 
-    var end: Int64 { simulation.configuration.end }
+    public var end: Int64 { simulation.configuration.end }
 
     /// The leeway that is the default there.
-    var leeway: Int64 { environment == .sandbox ? Self.minute : Self.hour }
+    public var leeway: Int64 { environment == .sandbox ? Self.minute : Self.hour }
 
-    var truth: [[UInt8]] {
+    public var truth: [[UInt8]] {
         (0..<simulation.configuration.subscribers).flatMap { simulation.truth(of: $0).lines }
     }
 
     /// In order, each once, at once.
-    var punctual: [Arrival] { simulation.notifications.map { Arrival(at: $0.at, notification: $0) } }
+    public var punctual: [Arrival] { simulation.notifications.map { Arrival(at: $0.at, notification: $0) } }
 
     /// Disturbed as the simulator can; nothing comes after the end, when the judge looks.
-    func disturbed(by configuration: Delivery.Configuration) -> [Arrival] {
+    public func disturbed(by configuration: Delivery.Configuration) -> [Arrival] {
         Delivery(simulation.notifications, configuration).map {
             Arrival(at: min($0.at, end), notification: $0.notification)
         }

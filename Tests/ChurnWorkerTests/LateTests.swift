@@ -1,0 +1,50 @@
+import Contract
+import JSON
+import MakeBelieve
+import MemoryLog
+import Testing
+import WorkerTestKit
+
+/// Six months of a subscription, paid at once each.
+private let months = [start()] + (2...6).map { renewal(of: $0) }
+
+/// Of the third month, from its tenth day.
+private let refund = Told(
+    "REFUND", at: d(70),
+    bought("3", from: d(60), to: d(90), signed: d(70), ["storefront": "\"USA\"", "revocationDate": "\(d(70))"]))
+
+@Suite struct `A late notification` {
+    @Test func `restates the days that it is about, 100 days later, and no others`() throws {
+        let shop = try Shop()
+        for month in months { try shop.tell(month) }
+        try shop.tick(d(169))
+        let before = try shop.cells()
+        try shop.tell(refund, received: d(170))
+        let after = try shop.cells()
+        // Charged, refunded, and paid again: without access from the refund to the next month.
+        let days = ["2026-03-02", "2026-03-12", "2026-04-01"].map { Shop.cell($0) }
+        #expect(Set(after.keys).union(before.keys).filter { after[$0] != before[$0] }.sorted() == days)
+        #expect(after[days[0]]?["counts"]?["chargedRefunded"]?.integer == 1)
+        #expect(after[days[1]]?["counts"]?["lapsedRefund"]?.integer == 1)
+        #expect(after[days[2]]?["counts"]?["resubscribed"]?.integer == 1)
+        #expect(after[days[2]]?["counts"]?["renewed"] == nil)
+        for day in days { #expect(after[day]?["asOf"]?.integer == d(170)) }
+        #expect(try shop.wrong() == [])
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `counts as it would have in time, in any order and however often it comes`(seed: UInt64) throws {
+        let punctual = try Shop()
+        let words = (months + [refund]).sorted { $0.signed < $1.signed }
+        for word in words { try punctual.tell(word) }
+        try punctual.tick(d(200))
+        var dice = SplitMix64(seed: seed)
+        let shop = try Shop()
+        for word in (words + words.prefix(Int.random(in: 0...4, using: &dice))).shuffled(using: &dice) {
+            try shop.tell(word, received: d(200))
+            if Bool.random(using: &dice) { try shop.work() }
+        }
+        #expect(try shop.cells().mapValues(\.sums) == punctual.cells().mapValues(\.sums))
+        #expect(try shop.wrong() == [])
+    }
+}

@@ -1,0 +1,95 @@
+import Contract
+import JSON
+import MakeBelieve
+import Testing
+import WorkerTestKit
+
+/// Another subscription of the same partition.
+private let neighbour = Shop.neighbours(of: "1000", 1)[0]
+
+/// A month that ends when the day has begun already...
+private let month = start(at: d(0) + 3 * hour)
+
+/// ...and what Apple gives on top, told long before its end and heard whenever.
+private func extended(to end: Int64) -> Told {
+    Told(
+        "RENEWAL_EXTENDED", at: d(29),
+        bought("1", from: d(0) + 3 * hour, to: end, signed: d(29), ["storefront": "\"USA\""]))
+}
+
+/// `asOf` and `offset`: the last record after which a counter was another than before it.
+@Suite struct `The mark of a cell` {
+    private let born = Shop.cell("2026-01-01")
+    private let ended = Shop.cell("2026-01-31")
+
+    @Test func `is the record that changed it last`() throws {
+        let shop = try Shop()
+        try shop.tell(start())
+        try shop.tick(d(31))
+        try shop.tell(renewal(of: 2), received: d(32))
+        try shop.tell(Told("TEST", at: d(33)), of: neighbour)
+        let cells = try shop.cells()
+        #expect(cells[born]?.mark == [d(0), 0])
+        #expect(cells[ended]?.mark == [d(32), 2])
+        #expect(cells[ended]?["counts"]?["renewed"]?.integer == 1)
+    }
+
+    @Test func `has the clock of its record, which what comes from yesterday does not turn back`() throws {
+        let shop = try Shop()
+        try shop.tick(d(50))
+        try shop.tell(start(), received: d(1))
+        let cells = try shop.cells()
+        #expect(cells[born]?.mark == [d(50), 1] && cells[ended]?.mark == [d(50), 1])
+    }
+
+    @Test func `stays when a record takes back all that its own timers have told`() throws {
+        let shop = try Shop()
+        try shop.tell(month)
+        // What somebody else did on the day that is told and taken back.
+        try shop.tell(start(at: d(30) + hour), of: neighbour)
+        try shop.work()
+        let before = try #require(try shop.cells()[ended])
+        let events = try shop.seen(.churnEvents).count
+        // The end of the month, which was due meanwhile, and the word that it was not the end.
+        try shop.tell(extended(to: d(30) + 5 * hour), received: d(30) + 4 * hour)
+        try shop.work()
+        #expect(try shop.cells()[ended] == before)
+        #expect(try shop.seen(.churnEvents).count == events + 2)
+        #expect(try shop.wrong() == [])
+    }
+
+    /// Thousands of midnights are due with one record: the worker commits among them.
+    @Test func `is the same wherever commits fall among the timers of a record`() throws {
+        let shop = try Shop()
+        let late = d(30 + 12_000)
+        try shop.tell(month)
+        try shop.tell(start(at: d(30) + hour), of: neighbour)
+        try shop.work()
+        let before = try #require(try shop.cells()[ended])
+        try shop.tell(extended(to: late + day), received: late)
+        try shop.work()
+        // Told, and taken back by another commit.
+        let told = try shop.seen(.churnCells).filter { $0.keyText == ended }.map { try JSONValue.read($0.value ?? []) }
+        #expect(told.map { $0["offset"]?.integer } == [1, 2, 1], "\(told)")
+        #expect(told.last == before)
+        #expect(try shop.wrong() == [])
+    }
+
+    @Test func `goes on where it was after the process was killed`() throws {
+        for losesDisk in [false, true] {
+            let shop = try Shop()
+            try shop.tell(start())
+            try shop.tick(d(31))
+            try shop.work()
+            let process = shop.simulation.processes[0]
+            shop.simulation.crash(process)
+            if losesDisk { shop.simulation.loseDisk(of: process) }
+            shop.simulation.start(process)
+            try shop.tell(start(at: d(30)), of: neighbour, received: d(32))
+            try shop.tell(start(at: d(30)), of: neighbour, received: d(33))
+            #expect(try shop.cells()[born]?.mark == [d(0), 0])
+            #expect(try shop.cells()[ended]?.mark == [d(32), 2])
+            #expect(try shop.wrong() == [])
+        }
+    }
+}
