@@ -173,7 +173,8 @@ let tests: [Target] = [
     .testTarget(
         name: "ChurnWorkerTests",
         dependencies: [
-            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog", "PlainChurn",
+            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog",
+            "PlainChurn",
             "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit", "Zone",
         ]),
     .testTarget(
