@@ -19,7 +19,7 @@ func length(from: Int64, to: Int64) -> Int64 {
 /// What a subscription is worth a month cannot be more: months of a millisecond are no months.
 let limitMRR: Int64 = 1_000_000_000_000_000
 
-/// value x factor / divisor, half to even, once. Not beyond `limitMRR`.
+/// value x factor / divisor, half to even, once. At the ends of 64 bits it stays there.
 func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 {
     guard divisor > 0 else { return 0 }
     let product = Int128(value) * Int128(factor)
@@ -31,7 +31,7 @@ func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 
     if twice > divisor.magnitude || twice == divisor.magnitude && quotient % 2 != 0 {
         quotient += product < 0 ? -1 : 1
     }
-    return Int64(min(max(quotient, Int128(-limitMRR)), Int128(limitMRR)))
+    return Int64(clamping: quotient)
 }
 
 /// A price per month.
@@ -39,7 +39,7 @@ func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
     guard to > from else { return 0 }
     let span = length(from: from, to: to)
     if let months = wholeMonths(from: from, to: to, span: span) { return rounded(price, times: 1, over: months) }
-    return rounded(price, times: averageMonth, over: span)
+    return min(rounded(price, times: averageMonth, over: span), limitMRR)
 }
 
 private let averageMonth: Int64 = 2_629_800_000

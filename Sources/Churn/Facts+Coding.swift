@@ -33,7 +33,8 @@ private struct Flags: OptionSet {
     /// Product or plan of what is to come.
     static let wanted = Flags(rawValue: 1 << 21)
     static let wantedCommitment = Flags(rawValue: 1 << 22)
-    static let all = Flags(rawValue: 1 << 23 - 1)
+    static let continuesAnother = Flags(rawValue: 1 << 23)
+    static let all = Flags(rawValue: 1 << 24 - 1)
 
     mutating func insert(_ flag: Flags, if condition: Bool) {
         if condition { formUnion(flag) }
@@ -120,6 +121,7 @@ extension Notice {
             flags.insert(.freeTrial, if: transaction.isFreeTrial)
             flags.insert(.notPurchased, if: !transaction.isPurchased)
             flags.insert(.notRenewing, if: !transaction.isRenewing)
+            flags.insert(.continuesAnother, if: transaction.continuesAnother)
             flags.insert(.purchaseReason, if: transaction.reason == .purchase)
             flags.insert(.renewalReason, if: transaction.reason == .renewal)
         }
@@ -201,6 +203,7 @@ extension Transaction {
         isFreeTrial = flags.contains(.freeTrial)
         isPurchased = !flags.contains(.notPurchased)
         isRenewing = !flags.contains(.notRenewing)
+        continuesAnother = flags.contains(.continuesAnother)
         // Whatever renews has an end: all that follows rests on it.
         if isRenewing, expiresDate == nil { return nil }
     }

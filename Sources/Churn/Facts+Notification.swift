@@ -5,9 +5,7 @@ public import JSON
 internal import Notices
 
 extension Facts {
-    /// Longer texts, and such as would make the key of a cell another's, are taken as not said.
-    private static let limitText = 256
-    /// A price beyond it is none: so many subscribers pay it that sums stay within 64 bits.
+    /// Apple's are below a hundredth of it: a price beyond is a mistake, and no sum of others should suffer from it.
     private static let limitPrice: Int64 = 10_000_000_000_000
 
     /// nil when the notification is not dated: nothing could be said about when it holds.
@@ -27,16 +25,13 @@ extension Facts {
     }
 
     private func text(_ record: borrowing JSONDocument, _ name: StaticString, _ object: JSONDocument.Value) -> Text? {
-        guard let text = record.text(name, of: object), !text.bytes.isEmpty, text.bytes.count <= Self.limitText,
-            !text.bytes.contains(CellKey.divider)
-        else { return nil }
-        return text
+        record.text(name, of: object).flatMap { $0.isUsable ? $0 : nil }
     }
 
     private mutating func transaction(
         _ record: borrowing JSONDocument, _ object: JSONDocument.Value, _ notificationSigned: Int64
     ) -> Transaction? {
-        guard let id = record.text("transactionId", of: object), id.bytes.count <= Self.limitText,
+        guard let id = text(record, "transactionId", object),
             let purchaseDate = record.integer("purchaseDate", of: object),
             let version = Version(record, object, notificationSigned: notificationSigned)
         else { return nil }
@@ -61,7 +56,8 @@ extension Facts {
             isFreeTrial: record.isText("offerDiscountType", of: object, "FREE_TRIAL"),
             isPurchased: record.isAbsent("inAppOwnershipType", of: object)
                 || record.isText("inAppOwnershipType", of: object, "PURCHASED"),
-            isRenewing: isRenewing, parts: addParts(numbers))
+            isRenewing: isRenewing,
+            continuesAnother: text(record, "previousOriginalTransactionId", object) != nil, parts: addParts(numbers))
         guard let commitment = record.object("commitmentInfo", of: object) else { return transaction }
         var committed = transaction
         committed.period = record.integer("billingPeriodNumber", of: commitment)
@@ -91,6 +87,13 @@ extension Facts {
 }
 
 extension Text {
+    private static let limit = 256
+
+    /// Longer ones, and such as would make the key of a cell another's, are taken as not said.
+    fileprivate var isUsable: Bool {
+        !bytes.isEmpty && bytes.count <= Self.limit && !bytes.contains(CellKey.divider)
+    }
+
     fileprivate static let billedUpfront: Text = "BILLED_UPFRONT"
     fileprivate static let monthly: Text = "MONTHLY"
 }
@@ -165,12 +168,15 @@ extension NoticeId {
     fileprivate init(
         _ record: borrowing JSONDocument, _ transaction: JSONDocument.Value?, _ info: JSONDocument.Value?
     ) {
-        if let uuid = record.text("notificationUUID", of: record.root) {
+        if let uuid = record.text("notificationUUID", of: record.root), uuid.isUsable {
             self = Self.uuid(uuid.bytes) ?? Self.hash(SHA256.Prefix(uuid.bytes.span))
             return
         }
         // Fetched by us: each answer of Apple's is a fact of its own.
         var hash = SHA256.Prefix(Array("fetched".utf8).span)
+        for name in ["notificationType", "subtype"] as [StaticString] {
+            if let value = record.member(name, of: record.root)?.value { hash.add(record.raw(value)) }
+        }
         if let transaction { hash.add(record.raw(transaction)) }
         if let info { hash.add(record.raw(info)) }
         self = Self.hash(hash)

@@ -57,6 +57,8 @@ struct Transaction: Equatable {
     var isFreeTrial = false
     var isPurchased = true
     var isRenewing = true
+    /// Of a subscription that began under another id, which may be in another partition.
+    var continuesAnother = false
     /// Its place in the facts' table of parts.
     var parts: Int
 

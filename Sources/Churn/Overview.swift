@@ -92,5 +92,5 @@ extension Counter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { rawValue >= Counter.mrrNew.rawValue }
+    public var isMonthlyRevenue: Bool { Counter.bridge.contains(self) }
 }

@@ -55,10 +55,10 @@ extension Timeline {
         let row = rows[place]
         guard place > 0 else {
             let transaction = row.transaction
-            let isFirst =
+            let isNew =
                 transaction.purchaseDate == transaction.originalPurchaseDate || transaction.id == originalTransactionId
                 || row.isInitialBuy
-            return isFirst ? .started : .adopted
+            return isNew && !transaction.continuesAnother ? .started : .adopted
         }
         if let failure = failures[place - 1], failure.decision?.outcome == .recovered {
             return .recovered(

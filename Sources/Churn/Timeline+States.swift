@@ -29,7 +29,7 @@ extension Timeline {
             postStocks(from: before, to: now, entries, at: visit.from, &ledger)
             postLapse(from: before, to: now, &memory, at: visit.from, &ledger)
             postRevenue(from: before, to: now, entries, memory, at: visit.from, &ledger)
-            if visit.state == .retry, before?.state != .retry || before?.row != visit.row {
+            if visit.state == .retry {
                 ledger.post(.retryEntered, at: visit.from, under: visit.row)
                 if failures[visit.row]?.decision == nil {
                     ledger.post(.retryOpen, at: visit.from, under: visit.row)

@@ -153,30 +153,29 @@ public final class ChurnProcessor: Processor {
             if let bytes = place.value, let overview = Overview(bytes) { metrics.show(overview, of: turn.partition) }
             return
         }
-        let key = Array(place.key.dropFirst())
-        guard let bytes = place.value else { return emitTombstone(key, turn) }
+        guard let bytes = place.value else { return }
         let cell = try Self.cell(bytes)
-        if cell.sums.isEmpty {
-            place.delete()
-            // What came and went between two commits was never told.
-            if place.isCommitted { emitTombstone(key, turn) }
-            return
-        }
+        let key = Array(place.key.dropFirst())
         guard let cellKey = CellKey(key) else { throw ProcessFailure("state", "the key of this cell is damaged") }
-        let value = CellRecord(key: cellKey, sums: cell.sums, mark: cell.mark).value
-        emit(
-            key, value,
-            Origin(id: id(cell.mark.offset, of: value, turn), offset: cell.mark.offset, timestamp: cell.mark.asOf), turn
-        )
+        let record = cell.sums.isEmpty ? nil : CellRecord(key: cellKey, sums: cell.sums, mark: cell.mark).value
+        if let record {
+            emit(record, of: key, cell.mark, turn)
+        } else if place.isCommitted {
+            emit(nil, of: key, cell.mark, turn)
+        }
+        // What came and went between two commits was never told. And while a record is under way it may bring back what its
+        // timers have taken out: then nothing has changed after all.
+        if record == nil, !turn.isUnderWay { place.delete() }
     }
 
-    private func emitTombstone(_ key: [UInt8], _ turn: Turn) {
-        let origin = Origin(id: id(turn.offset, of: key, turn), offset: turn.offset, timestamp: turn.recordClock)
-        turn.emit(Output.cells, as: origin, key: key.span, value: nil)
-    }
-
-    private func emit(_ key: [UInt8], _ value: [UInt8], _ origin: Origin, _ turn: Turn) {
-        turn.emit(Output.cells, as: origin, key: key.span, value: value.span)
+    private func emit(_ value: [UInt8]?, of key: [UInt8], _ mark: CellState.Mark, _ turn: Turn) {
+        let origin = Origin(
+            id: id(mark.offset, of: value ?? key, turn), offset: mark.offset, timestamp: mark.asOf)
+        if let value {
+            turn.emit(Output.cells, as: origin, key: key.span, value: value.span)
+        } else {
+            turn.emit(Output.cells, as: origin, key: key.span, value: nil)
+        }
     }
 
     /// Follows from what is told: where commits fall it must not show.

@@ -198,6 +198,7 @@ final class PartitionTask {
     }
 
     private func finish(_ record: borrowing RecordView) {
+        turn.isUnderWay = false
         next[record.topic] = NextOffset(after: record.offset)
         isTouched = true
         counts.records += 1

@@ -23,6 +23,8 @@ public final class Turn {
     public private(set) var offset: Int64 = 0
     /// The partition's clock after that record: of a timer when it was found to be due.
     public private(set) var recordClock: Int64 = 0
+    /// The record is not done with: a commit comes between its timers.
+    public internal(set) var isUnderWay = false
     /// Outputs that this record has caused so far, those of its timers included.
     public private(set) var emitted: UInt32 = 0
 
@@ -127,6 +129,7 @@ public final class Turn {
     /// The record that causes what follows, the clock after it, and how many outputs it has caused before.
     func begin(input: InputTopic, isTable: Bool, offset: Int64, clock: Int64, emitted: UInt32) {
         self.offset = offset
+        isUnderWay = true
         recordClock = max(clock, 0)
         source.removeAll(keepingCapacity: true)
         source.append(contentsOf: input.topic.utf8)

@@ -32,6 +32,18 @@ import Testing
         try expect(adopted, "7", original: earlier)
     }
 
+    @Test func `adopted, not started, and mrrAdopted when it continues another subscription`() throws {
+        var story = WrittenStory()
+        // All that makes a first row started speaks for it: its date, its id and INITIAL_BUY.
+        story.begins(
+            row(
+                "1", instant(1, 1), instant(2, 1),
+                ["originalPurchaseDate": instant(1, 1), "previousOriginalTransactionId": "5"]))
+        try story.expect(
+            at: instant(1, 10),
+            ["2026-01-01": [.adopted: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000, .mrrAdopted: 10_000]])
+    }
+
     @Test func `renewed by each period that follows the last one`() throws {
         var story = WrittenStory()
         story.begins(january)

@@ -85,6 +85,7 @@ extension Word {
             let start = origin + 28 * row * day + chance.of(0, 0, 0, 0, hour, -day, 5 * day)
             json.member("purchaseDate", start)
             if chance.yes(50) { json.member("originalPurchaseDate", origin + 28 * day) }
+            if chance.yes(10) { json.member("previousOriginalTransactionId", "5") }
             let isOneTime = chance.yes(6)
             json.member("type", isOneTime ? "Consumable" : "Auto-Renewable Subscription")
             if !isOneTime { json.member("expiresDate", start + chance.of(28, 28, 28, 28, 30, 365, 7, 0) * day) }

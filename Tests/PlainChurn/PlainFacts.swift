@@ -23,6 +23,8 @@ struct PlainTransaction {
     let version: PlainVersion
     let purchase: Int64
     let originalPurchase: Int64?
+    /// The chain that this one continues.
+    let previous: String?
     let expires: Int64?
     let isRenewing: Bool
     let isPurchased: Bool
@@ -53,6 +55,7 @@ struct PlainTransaction {
         self.expires = expires
         version = PlainVersion(payload, notificationSigned: notificationSigned)
         originalPurchase = object.integer("originalPurchaseDate")
+        previous = object.text("previousOriginalTransactionId")
         let oneTime = ["Non-Consumable", "Consumable", "Non-Renewing Subscription"]
         isRenewing = !oneTime.contains(type ?? "") && expires != nil
         isPurchased = (object.text("inAppOwnershipType") ?? "PURCHASED") == "PURCHASED"

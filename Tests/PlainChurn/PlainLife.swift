@@ -195,13 +195,13 @@ extension PlainLife {
     /// "The failure of the row before is decided recovered."
     func isRecovered(_ row: Int) -> Bool { row > 0 && failures[row - 1]?.decision?.outcome == .recovered }
 
-    /// "Adopted: first row" that is not "started if `purchaseDate` = `originalPurchaseDate`, or it has the chain's id, or
-    /// `INITIAL_BUY`".
+    /// "A chain that continues another one is adopted"; and a "first row" that is not "started if `purchaseDate` =
+    /// `originalPurchaseDate`, or it has the chain's id, or `INITIAL_BUY`".
     func isAdopted(_ place: Int) -> Bool {
         let row = rows[place]
         let isStarted =
             row.newest.purchase == row.newest.originalPurchase || row.id == chain
             || row.isCarried { $0.says("SUBSCRIBED", "INITIAL_BUY") }
-        return place == 0 && !isStarted
+        return place == 0 && (!isStarted || row.newest.previous != nil)
     }
 }

@@ -18,12 +18,13 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
 @Suite struct `The version command` {
     @Test func `shows the program, the compiler and each library`() {
         let lines = version(librdkafka("2.12.0", headers: "2.0.2")).data.split(separator: "\n")
-        #expect(lines.count == 5)
+        #expect(lines.count == 6)
         #expect(lines[0] == "Perennial 0.1.0")
         #expect(lines[1].hasPrefix("Swift 6."))
         #expect(lines[2] == "librdkafka 2.12.0 (built with 2.0.2)")
         #expect(lines[3].hasPrefix("OpenSSL 3."))
         #expect(lines[4].hasPrefix("RocksDB "))
+        #expect(lines[5].hasPrefix("time zones 20"))
     }
 
     @Test func `tells programs the same as JSON`() throws {
