@@ -29,10 +29,14 @@ public struct ChainState: Sendable {
     ) -> Settlement {
         let timeline = Timeline(facts, at: clock)
         let now = Contribution(timeline, originalTransactionId: originalTransactionId, zone)
-        let changes = now.changes(since: contribution)
+        let changes = now.changes(since: contribution).map { (facts.cellParts($0.parts), $0.day, $0.sums) }
         contribution = now
-        return Settlement(
-            changes: changes.map { (facts.cellParts($0.parts), $0.day, $0.sums) }, nextChange: timeline.nextChange)
+        // Now nothing is left to be taken out again under parts that are gone.
+        if facts.isWasteful {
+            var smaller = facts
+            if let moved = now.moved(to: smaller.compact()) { (facts, contribution) = (smaller, moved) }
+        }
+        return Settlement(changes: changes, nextChange: timeline.nextChange)
     }
 
     public var bytes: [UInt8] {

@@ -37,6 +37,16 @@ public struct Contribution: Sendable, Equatable {
         self.postings = postings
     }
 
+    /// The same with parts at other places; nil when one of them has none.
+    func moved(to places: [Int: Int]) -> Contribution? {
+        var moved: [Posting] = []
+        for posting in postings {
+            guard let parts = places[posting.parts], let counter = posting.counter else { return nil }
+            moved.append(Posting(parts: parts, day: posting.day, counter: counter, value: posting.value))
+        }
+        return Contribution(summing: moved)
+    }
+
     init(summing loose: [Posting]) {
         postings.reserveCapacity(loose.count)
         for posting in loose.sorted(by: { $0.place < $1.place }) {

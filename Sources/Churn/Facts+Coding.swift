@@ -1,6 +1,6 @@
 // Facts as bytes.
 //
-//     texts, parts, notices
+//     what was forgotten, texts, parts, notices
 //
 // Each list begins with its count. A notice: what it is, date, id, flags, then what the flags announce. Dates are told as
 // differences. A notification of Apple's takes about 60 bytes, whatever its names are.
@@ -43,6 +43,12 @@ private struct Flags: OptionSet {
 
 extension Facts {
     func write(to writer: inout ByteWriter) {
+        writer.byte(forgotten == nil ? 0 : 1)
+        if let forgotten {
+            writer.signed(forgotten.signedDate)
+            writer.fixed(forgotten.id.high)
+            writer.fixed(forgotten.id.low)
+        }
         writer.unsigned(UInt64(texts.count))
         for text in texts { writer.text(text) }
         writer.unsigned(UInt64(parts.count))
@@ -56,6 +62,12 @@ extension Facts {
     }
 
     init?(_ reader: inout ByteReader) {
+        guard let hasForgotten = reader.byte(), hasForgotten <= 1 else { return nil }
+        var forgotten: Notice.Key?
+        if hasForgotten == 1 {
+            guard let date = reader.signed(), let high = reader.fixed(), let low = reader.fixed() else { return nil }
+            forgotten = Notice.Key(signedDate: date, id: NoticeId(high: high, low: low))
+        }
         guard let textCount = reader.count() else { return nil }
         var texts: [Text] = []
         for _ in 0..<textCount {
@@ -77,7 +89,7 @@ extension Facts {
             notices.append(notice)
             date = notice.signedDate
         }
-        self.init(texts: texts, parts: parts, notices: notices)
+        self.init(texts: texts, parts: parts, notices: notices, forgotten: forgotten)
     }
 }
 

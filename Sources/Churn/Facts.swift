@@ -11,6 +11,9 @@ public struct Facts: Sendable {
     private(set) var parts: [PartNumbers] = []
     /// By date and id.
     private(set) var notices: [Notice] = []
+    /// The newest that was forgotten for its weight. What is not newer is not taken any more: else it would depend on the order
+    /// whether a light old one stays where a heavy newer one had to go.
+    private(set) var forgotten: Notice.Key?
     /// Of what one notification says: it has a transaction that nothing can be concluded from. To be counted: Apple does not send
     /// such.
     public private(set) var hasUnusableTransaction = false
@@ -22,12 +25,13 @@ public struct Facts: Sendable {
     public var count: Int { notices.count }
 
     /// nil when they are no facts: out of order, too many, or of texts that are not there.
-    init?(texts: [Text], parts: [PartNumbers], notices: [Notice]) {
+    init?(texts: [Text], parts: [PartNumbers], notices: [Notice], forgotten: Notice.Key?) {
         guard notices.count <= Self.limit else { return nil }
         for place in notices.indices.dropFirst() where !(notices[place - 1].key < notices[place].key) { return nil }
         self.texts = texts
         self.parts = parts
         self.notices = notices
+        self.forgotten = forgotten
     }
 
     /// What one notification says.
@@ -43,6 +47,7 @@ public struct Facts: Sendable {
     public mutating func merge(_ other: Facts) -> Bool {
         var isNew = false
         for notice in other.notices {
+            if let forgotten, !(forgotten < notice.key) { continue }
             let place = place(of: notice.key)
             if place < notices.count, notices[place].key == notice.key {
                 // Told twice, and not the same: rare, and any choice will do that does not depend on the order.
@@ -57,7 +62,59 @@ public struct Facts: Sendable {
             if notices.count > Self.limit { notices.removeFirst() }
             isNew = true
         }
+        if isNew { forgetHeavy() }
         return isNew
+    }
+
+    // MARK: Limits
+
+    /// In bytes, of texts that differ and of ids that are no numbers: of a subscription of Apple's they have some hundred. What is
+    /// kept of one stays below what a log takes in one record, whatever texts it is told with.
+    static let limitWeight = 200_000
+
+    /// The newest stay that are within the limit together. More news only make them heavier, so none that goes would ever have come
+    /// back.
+    private mutating func forgetHeavy() {
+        // A text has 256 bytes at most: so few cannot be too heavy.
+        guard texts.count >= 256 || notices.count >= 512 else { return }
+        var seen: Set<TextNumber> = []
+        var weight = 0
+        for place in notices.indices.reversed() {
+            weight += self.weight(of: notices[place], beside: &seen)
+            guard weight > Self.limitWeight else { continue }
+            forgotten = notices[place].key
+            notices.removeFirst(place + 1)
+            return
+        }
+    }
+
+    private func weight(of notice: Notice, beside seen: inout Set<TextNumber>) -> Int {
+        var weight = 0
+        var numbers: [TextNumber] = []
+        if let transaction = notice.transaction {
+            let parts = parts[transaction.parts]
+            numbers += [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency]
+            if case .text(let id) = transaction.id.form { weight += id.bytes.count }
+        }
+        if let info = notice.info { numbers += [info.product, info.plan, info.commitmentProduct, info.commitmentPlan] }
+        for number in numbers where seen.insert(number).inserted { weight += text(number)?.bytes.count ?? 0 }
+        return weight
+    }
+
+    /// Most of what the tables have is of notifications that are gone.
+    var isWasteful: Bool { texts.reduce(0) { $0 + $1.bytes.count } > 2 * Self.limitWeight }
+
+    /// Leaves in the tables what the notifications say.
+    /// - Returns: the new places of parts, by the old ones.
+    mutating func compact() -> [Int: Int] {
+        let old = self
+        (texts, parts) = ([], [])
+        var places: [Int: Int] = [:]
+        for place in notices.indices {
+            notices[place] = adopted(old.notices[place], of: old)
+            if let before = old.notices[place].transaction?.parts { places[before] = notices[place].transaction?.parts }
+        }
+        return places
     }
 
     private func place(of key: Notice.Key) -> Int {

@@ -1,4 +1,8 @@
+import Foundation
+import JSON
+import KafkaTestKit
 import PlainChurn
+import Platform
 import Testing
 
 extension RealBroker {
@@ -29,12 +33,36 @@ extension RealBroker {
             #expect(try await scene.read("churn.dead-letters").isEmpty)
             let ids = events.compactMap { $0.header("id") }
             #expect(Set(ids).count == events.count)
+            try await compare(judge, withInspectOf: installation)
             // A judge without cases would be content with anything.
             #expect(judge.chainCount >= Scene.subscribers(ordinarily: 1_000) * 9 / 10)
             #expect(judge.cells.count > 500)
             print(
                 "churn: \(judge.chainCount) chains, \(judge.cells.count) cells, \(events.count) events, "
                     + "\(scene.blows) kills")
+        }
+
+        /// The stocks that finance sees are the subscriptions that there are.
+        private func compare(_ judge: PlainJudge, withInspectOf installation: Installation) async throws {
+            func day(_ distance: Int64) -> String {
+                let seconds = Double(WallClock.milliseconds() / 1_000 + distance * 86_400)
+                return String(Date(timeIntervalSince1970: seconds).ISO8601Format().prefix(10))
+            }
+            let shown = try await run(
+                productPath("perennial"),
+                [
+                    "inspect", "metrics", "--from", day(-200), "--to", day(2), "--format", "json", "--churn.zone",
+                    Self.zone,
+                ] + installation.settings, environment: .only([:]), workingDirectory: "/")
+            #expect(shown.code == 0, "\(shown.words)")
+            let group = try #require(try JSONValue.read(Array(shown.standardOutput.utf8))["groups"]?.array?.first)
+            let standings = judge.standings
+            for (name, state) in [("active", "PAID"), ("trials", "FREE"), ("inGrace", "GRACE"), ("inRetry", "RETRY")] {
+                let expected = Int64(standings.count { $0.state == state })
+                #expect(group["stocks"]?[name]?["end"]?.integer == expected, "\(name)")
+            }
+            let revenue = try #require(group["money"]?.array).compactMap { $0["stocks"]?["mrr"]?["end"]?.integer }
+            #expect(revenue.reduce(0, +) == standings.reduce(0) { $0 + $1.mrr })
         }
     }
 }

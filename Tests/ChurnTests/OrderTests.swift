@@ -132,6 +132,37 @@ extension Contribution {
         #expect(totals(straight, at: instant(1, 1) + 40 * 60 * second)[.refundDeclined] == 1)
     }
 
+    /// Nobody at Apple does that: 3,000 products with names of 250 letters.
+    @Test func `what is kept of a subscription stays small, and is the same in any order`() throws {
+        let start = instant(1, 1)
+        let news = try told(3_000) { number in
+            let from = start + Int64(number) * hour
+            var story = WrittenStory()
+            let name = String(repeating: "n", count: 245) + "\(10_000 + number)"
+            story.renews(row("\(number)", from, from + hour, ["productId": name]))
+            return story.records[0].replacing("n0", "n\(number)")
+        }
+        let clock = start + 3_000 * hour - 1
+        let straight = totals(merged(news), at: clock)
+        // 200,000 bytes are 799 names beside the few short texts, less what those take.
+        #expect((790...800).contains(straight[.charged]))
+        var chance = Chance(seed: 13)
+        #expect(totals(merged(news.reversed()), at: clock) == straight)
+        #expect(totals(merged(news.shuffled(using: &chance)), at: clock) == straight)
+        // As a worker does, one after the other.
+        var state = ChainState()
+        var sums = Sums()
+        for (number, one) in news.enumerated() {
+            state.facts.merge(one)
+            guard number % 100 == 99 else { continue }
+            let settled = state.settle(at: clock, originalTransactionId: "1", .utc)
+            for change in settled.changes { sums.add(change.sums) }
+        }
+        #expect(sums == straight)
+        #expect(state.bytes.count < 600_000)
+        #expect(ChainState(state.bytes)?.bytes == state.bytes)
+    }
+
     @Test func `adopted and renewed count the 1,000 newest rows, in any order`() throws {
         let count = Row.limit + 20
         let news = try told(count) { number in
