@@ -77,6 +77,8 @@ public struct Sums: Sendable, Equatable {
 
     public init() {}
 
+    init(capacity: Int) { all.reserveCapacity(capacity) }
+
     public var isEmpty: Bool { all.isEmpty }
 
     public subscript(_ counter: Counter) -> Int64 {
@@ -136,7 +138,7 @@ extension ByteWriter {
 extension ByteReader {
     mutating func sums() -> Sums? {
         guard let count = count() else { return nil }
-        var sums = Sums()
+        var sums = Sums(capacity: min(count, Counter.allCases.count))
         var last: Counter?
         for _ in 0..<count {
             guard let counter = byte().flatMap(Counter.init(rawValue:)), let value = signed(), value != 0,

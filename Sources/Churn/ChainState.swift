@@ -67,6 +67,8 @@ public struct ChainState: Sendable {
         var reader = ByteReader(bytes)
         guard let facts = Facts(&reader) else { return nil }
         var postings: [Contribution.Posting] = []
+        // A posting takes two bytes at least, and mostly three.
+        postings.reserveCapacity(reader.rest / 3)
         var last: Int64 = 0
         while !reader.isAtEnd {
             guard let parts = reader.unsigned(), parts < UInt64(facts.parts.count), let day = reader.signed(from: last),

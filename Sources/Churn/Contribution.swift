@@ -71,6 +71,7 @@ public struct Contribution: Sendable, Equatable {
     /// By cell, what makes this contribution of the one before.
     func changes(since before: Contribution) -> [Change] {
         var loose: [Posting] = []
+        loose.reserveCapacity(16)
         var (left, right) = (0, 0)
         while left < before.postings.count || right < postings.count {
             let old = left < before.postings.count ? before.postings[left].place : .max
@@ -94,8 +95,10 @@ public struct Contribution: Sendable, Equatable {
         var place = 0
         while place < loose.count {
             let first = loose[place]
-            var sums = Sums()
-            while place < loose.count, loose[place].cell == first.cell {
+            var end = place
+            while end < loose.count, loose[end].cell == first.cell { end += 1 }
+            var sums = Sums(capacity: end - place)
+            while place < end {
                 if let counter = loose[place].counter { sums.add(loose[place].value, to: counter) }
                 place += 1
             }

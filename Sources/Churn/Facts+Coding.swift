@@ -55,9 +55,9 @@ extension Facts {
         for numbers in parts { numbers.write(to: &writer) }
         writer.unsigned(UInt64(notices.count))
         var date: Int64 = 0
-        for notice in notices {
-            notice.write(to: &writer, after: date)
-            date = notice.signedDate
+        for place in notices.indices {
+            notices[place].write(to: &writer, after: date)
+            date = notices[place].signedDate
         }
     }
 
@@ -70,6 +70,7 @@ extension Facts {
         }
         guard let textCount = reader.count() else { return nil }
         var texts: [Text] = []
+        texts.reserveCapacity(min(textCount, 64))
         for _ in 0..<textCount {
             guard let text = reader.text() else { return nil }
             texts.append(text)
@@ -82,7 +83,8 @@ extension Facts {
         }
         guard let count = reader.count() else { return nil }
         var notices: [Notice] = []
-        notices.reserveCapacity(min(count, Facts.limit))
+        // One more is to come.
+        notices.reserveCapacity(min(count, Facts.limit) + 1)
         var date: Int64 = 0
         for _ in 0..<count {
             guard let notice = Notice(&reader, after: date, texts: texts.count, parts: parts.count) else { return nil }
@@ -95,7 +97,11 @@ extension Facts {
 
 extension PartNumbers {
     fileprivate func write(to writer: inout ByteWriter) {
-        for number in [bundle, product, plan, storefront, currency] { writer.unsigned(UInt64(number)) }
+        writer.unsigned(UInt64(bundle))
+        writer.unsigned(UInt64(product))
+        writer.unsigned(UInt64(plan))
+        writer.unsigned(UInt64(storefront))
+        writer.unsigned(UInt64(currency))
         writer.byte(isCommitment ? 1 : 0)
     }
 
@@ -114,6 +120,11 @@ extension ByteReader {
     fileprivate mutating func number(_ limit: Int) -> TextNumber? {
         unsigned().flatMap { $0 <= UInt64(limit) ? TextNumber($0) : nil }
     }
+
+    fileprivate mutating func id(isNumber: Bool, texts: Int) -> RowId? {
+        guard isNumber else { return number(texts).flatMap { $0 > 0 ? .text($0) : nil } }
+        return unsigned().flatMap { $0 < TransactionId.limitNumber ? .number($0) : nil }
+    }
 }
 
 extension Notice {
@@ -121,7 +132,7 @@ extension Notice {
         var flags: Flags = []
         if let transaction {
             flags.insert(.transaction)
-            if case .number = transaction.id.form { flags.insert(.numericId) }
+            if case .number = transaction.id { flags.insert(.numericId) }
             flags.insert(.original, if: transaction.originalPurchaseDate != nil)
             flags.insert(.expires, if: transaction.expiresDate != nil)
             flags.insert(.revocation, if: transaction.revocationDate != nil)
@@ -155,9 +166,10 @@ extension Notice {
         writer.signed(signedDate, from: date)
         writer.fixed(id.high)
         writer.fixed(id.low)
+        let flags = flags
         writer.unsigned(flags.rawValue)
         if let transaction { transaction.write(to: &writer, signedDate) }
-        if let info { info.write(to: &writer, signedDate, flags.contains(.wanted), flags.contains(.wantedCommitment)) }
+        if let info { info.write(to: &writer, signedDate, flags) }
     }
 
     fileprivate init?(_ reader: inout ByteReader, after date: Int64, texts: Int, parts: Int) {
@@ -169,7 +181,9 @@ extension Notice {
         else { return nil }
         self.init(signedDate: signedDate, id: NoticeId(high: high, low: low), type: type, subtype: subtype)
         if flags.contains(.transaction) {
-            guard let transaction = Transaction(&reader, flags, signedDate, parts: parts) else { return nil }
+            guard let transaction = Transaction(&reader, flags, signedDate, texts: texts, parts: parts) else {
+                return nil
+            }
             self.transaction = transaction
         }
         if flags.contains(.info) {
@@ -181,7 +195,10 @@ extension Notice {
 
 extension Transaction {
     fileprivate func write(to writer: inout ByteWriter, _ date: Int64) {
-        id.write(to: &writer)
+        switch id {
+        case .number(let number): writer.unsigned(number)
+        case .text(let number): writer.unsigned(UInt64(number))
+        }
         writer.signed(version.signedDate, from: date)
         writer.fixed(version.hash)
         writer.signed(purchaseDate, from: date)
@@ -195,8 +212,9 @@ extension Transaction {
         if let periods { writer.signed(periods) }
     }
 
-    fileprivate init?(_ reader: inout ByteReader, _ flags: Flags, _ date: Int64, parts: Int) {
-        guard let id = reader.id(isNumber: flags.contains(.numericId)), let signed = reader.signed(from: date),
+    fileprivate init?(_ reader: inout ByteReader, _ flags: Flags, _ date: Int64, texts: Int, parts: Int) {
+        guard let id = reader.id(isNumber: flags.contains(.numericId), texts: texts),
+            let signed = reader.signed(from: date),
             let hash = reader.fixed(), let purchaseDate = reader.signed(from: date), let place = reader.unsigned(),
             place < UInt64(parts)
         else { return nil }
@@ -222,7 +240,7 @@ extension Transaction {
 }
 
 extension Info {
-    fileprivate func write(to writer: inout ByteWriter, _ date: Int64, _ wanted: Bool, _ wantedCommitment: Bool) {
+    fileprivate func write(to writer: inout ByteWriter, _ date: Int64, _ flags: Flags) {
         writer.signed(version.signedDate, from: date)
         writer.fixed(version.hash)
         if let autoRenewStatus { writer.signed(autoRenewStatus) }
@@ -230,8 +248,13 @@ extension Info {
         if let gracePeriodExpiresDate { writer.signed(gracePeriodExpiresDate, from: date) }
         if let priceIncreaseStatus { writer.signed(priceIncreaseStatus) }
         if let commitmentAutoRenewStatus { writer.signed(commitmentAutoRenewStatus) }
-        for number in (wanted ? [product, plan] : []) + (wantedCommitment ? [commitmentProduct, commitmentPlan] : []) {
-            writer.unsigned(UInt64(number))
+        if flags.contains(.wanted) {
+            writer.unsigned(UInt64(product))
+            writer.unsigned(UInt64(plan))
+        }
+        if flags.contains(.wantedCommitment) {
+            writer.unsigned(UInt64(commitmentProduct))
+            writer.unsigned(UInt64(commitmentPlan))
         }
     }
 

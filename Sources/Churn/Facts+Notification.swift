@@ -46,7 +46,7 @@ extension Facts {
             storefront: number(text(record, "storefront", object)), currency: number(text(record, "currency", object)),
             isCommitment: isRenewing && plan == .monthly)
         let transaction = Transaction(
-            id: TransactionId(id), version: version, purchaseDate: purchaseDate,
+            id: rowId(id), version: version, purchaseDate: purchaseDate,
             originalPurchaseDate: record.integer("originalPurchaseDate", of: object), expiresDate: expiresDate,
             revocationDate: record.integer("revocationDate", of: object),
             revocationPercentage: record.integer("revocationPercentage", of: object).map { min(max($0, 0), 100_000) },
@@ -63,6 +63,13 @@ extension Facts {
         committed.period = record.integer("billingPeriodNumber", of: commitment)
         committed.periods = record.integer("totalBillingPeriods", of: commitment)
         return committed
+    }
+
+    private mutating func rowId(_ text: Text) -> RowId {
+        switch TransactionId(text).form {
+        case .number(let number): .number(number)
+        case .text(let text): .text(number(text))
+        }
     }
 
     private mutating func info(

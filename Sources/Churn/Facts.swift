@@ -68,8 +68,8 @@ public struct Facts: Sendable {
 
     // MARK: Limits
 
-    /// In bytes, of texts that differ and of ids that are no numbers: of a subscription of Apple's they have some hundred. What is
-    /// kept of one stays below what a log takes in one record, whatever texts it is told with.
+    /// In bytes, of texts that differ: of a subscription of Apple's they have some hundred. What is kept of one stays below what a
+    /// log takes in one record, whatever texts it is told with.
     static let limitWeight = 200_000
 
     /// The newest stay that are within the limit together. More news only make them heavier, so none that goes would ever have come
@@ -94,7 +94,7 @@ public struct Facts: Sendable {
         if let transaction = notice.transaction {
             let parts = parts[transaction.parts]
             numbers += [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency]
-            if case .text(let id) = transaction.id.form { weight += id.bytes.count }
+            if case .text(let id) = transaction.id { numbers.append(id) }
         }
         if let info = notice.info { numbers += [info.product, info.plan, info.commitmentProduct, info.commitmentPlan] }
         for number in numbers where seen.insert(number).inserted { weight += text(number)?.bytes.count ?? 0 }
@@ -133,6 +133,13 @@ public struct Facts: Sendable {
 
     func text(_ number: TextNumber) -> Text? { number == 0 ? nil : texts[Int(number) - 1] }
 
+    func transactionId(_ id: RowId) -> TransactionId {
+        switch id {
+        case .number(let number): TransactionId(number: number)
+        case .text(let number): TransactionId(text(number) ?? "")
+        }
+    }
+
     func cellParts(_ place: Int) -> CellParts {
         let numbers = parts[place]
         return CellParts(
@@ -156,6 +163,7 @@ public struct Facts: Sendable {
                 parts.append(ours)
                 notice.transaction?.parts = parts.count - 1
             }
+            if case .text(let id) = transaction.id { notice.transaction?.id = .text(number(other.text(id))) }
         }
         if let info = notice.info {
             notice.info?.product = number(other.text(info.product))

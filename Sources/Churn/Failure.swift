@@ -32,24 +32,22 @@ extension Failure {
     private static let window: Int64 = 60 * millisecondsPerDay
     private static let windowOfCommitment: Int64 = 90 * millisecondsPerDay
 
-    private static func window(of row: Row, isCommitment: Bool) -> Int64 {
-        adding(row.expires, isCommitment ? windowOfCommitment : window)
+    private static func window(of row: Row) -> Int64 {
+        adding(row.expires, row.isCommitment ? windowOfCommitment : window)
     }
 
     /// Whether a failure of the row at a place is known; the next row may be the only proof.
-    static func exists(_ place: Int, of rows: [Row], _ facts: Facts) -> Bool {
+    static func exists(_ place: Int, of rows: [Row]) -> Bool {
         if rows[place].hasFailed { return true }
         guard place + 1 < rows.count, rows[place + 1].isFlagged else { return false }
-        let isCommitment = facts.parts[rows[place].transaction.parts].isCommitment
-        return rows[place + 1].transaction.purchaseDate < window(of: rows[place], isCommitment: isCommitment)
+        return rows[place + 1].transaction.purchaseDate < window(of: rows[place])
     }
 
     /// nil: none is known.
     init?(_ place: Int, of rows: [Row], _ facts: Facts, at clock: Int64) {
-        guard Self.exists(place, of: rows, facts) else { return nil }
+        guard Self.exists(place, of: rows) else { return nil }
         let row = rows[place]
         let next = place + 1 < rows.count ? rows[place + 1] : nil
-        let isCommitment = facts.parts[row.transaction.parts].isCommitment
         let due = row.expires
         let notices = row.notices.lazy.map { facts.notices[$0] }
         let first =
@@ -57,25 +55,25 @@ extension Failure {
             ?? notices.first(where: \.provesFailure)?.signedDate
         self.due = due
         failedAt = max(min(first ?? due, due, next?.start ?? .max), row.start)
-        window = Self.window(of: row, isCommitment: isCommitment)
-        cut = isCommitment ? failedAt : due
-        if !isCommitment {
+        window = Self.window(of: row)
+        cut = row.isCommitment ? failedAt : due
+        if !row.isCommitment {
             let newest = notices.filter(\.provesFailure).compactMap(\.info)
                 .filter { $0.gracePeriodExpiresDate.map { $0 > due } ?? false }.max { $0.version < $1.version }
             grace = newest?.gracePeriodExpiresDate
         }
-        decision = decide(row, next: next, facts, isCommitment: isCommitment, at: clock)
+        decision = decide(row, next: next, facts, at: clock)
     }
 
     /// By the earliest since it failed; of those at one instant the first of the list.
-    private func decide(_ row: Row, next: Row?, _ facts: Facts, isCommitment: Bool, at clock: Int64) -> Decision? {
+    private func decide(_ row: Row, next: Row?, _ facts: Facts, at clock: Int64) -> Decision? {
         if let next, next.isFlagged { return Decision(outcome: .recovered, at: next.start) }
         let notices = row.notices.lazy.map { facts.notices[$0] }
         var candidates: [Decision] = []
         if let next { candidates.append(Decision(outcome: next.isRenewal ? .recovered : .other, at: next.start)) }
         // Apple has said that it was the payment: then who turned renewal off as well had no part in it.
         if !notices.contains(where: { $0.type == .expired && $0.subtype == .billingRetry }) {
-            for date in cancellations(row, facts, isCommitment: isCommitment) {
+            for date in cancellations(row, facts) {
                 candidates.append(Decision(outcome: .cancelled, at: date))
             }
         }
@@ -95,11 +93,11 @@ extension Failure {
     }
 
     /// When the customer turned renewal off, and did not turn it on again before the payment was due.
-    private func cancellations(_ row: Row, _ facts: Facts, isCommitment: Bool) -> [Int64] {
+    private func cancellations(_ row: Row, _ facts: Facts) -> [Int64] {
         var dates: [Int64] = []
         for place in row.notices where facts.notices[place].type == .didChangeRenewalStatus {
             let notice = facts.notices[place]
-            switch notice.nextRenewal(isCommitment: isCommitment) {
+            switch notice.nextRenewal(isCommitment: row.isCommitment) {
             case false?: dates.append(notice.signedDate)
             case true? where notice.signedDate <= due: dates.removeAll()
             default: break

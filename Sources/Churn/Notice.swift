@@ -34,13 +34,20 @@ struct NoticeId: Hashable, Comparable {
 /// A number of a text in the facts' table; 0: absent.
 typealias TextNumber = UInt32
 
+/// The id of a transaction with its text, if it is one, in the facts' table: a notice owns no memory, so that many are read,
+/// moved and dropped at once.
+enum RowId: Hashable {
+    case number(UInt64)
+    case text(TextNumber)
+}
+
 /// A transaction as one notification tells it.
 struct Transaction: Equatable {
     enum Reason: UInt8 {
         case unknown = 0, purchase, renewal
     }
 
-    var id: TransactionId
+    var id: RowId
     var version: Version
     var purchaseDate: Int64
     var originalPurchaseDate: Int64?

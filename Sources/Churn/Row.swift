@@ -20,7 +20,9 @@ struct Row {
     /// The newest version.
     var transaction: Transaction
     /// Places of the notifications that carry it, the oldest first.
-    var notices: [Int]
+    var notices: Places
+    /// By the plan of the newest version.
+    var isCommitment: Bool
     var refunds: [Refund] = []
     /// The first instant after the clock at which one of its refunds begins or ends.
     var nextRefundChange: Int64?
@@ -43,14 +45,17 @@ struct Row {
     var expires: Int64 { transaction.expiresDate ?? transaction.purchaseDate }
     var isFree: Bool { transaction.isFree }
 
-    init(_ places: [Int], of facts: Facts, at clock: Int64) {
+    /// nil when no notification carries it.
+    init?(_ places: Places, of facts: Facts, at clock: Int64) {
+        guard let first = places.first, let transaction = facts.notices[first].transaction else { return nil }
         notices = places
-        transaction = facts.notices[places[0]].transaction!
+        self.transaction = transaction
+        isCommitment = false
         smallestExpiresDate = transaction.expiresDate ?? .max
         // Each by its place: a notice is too large to be copied for a look at it.
         for place in places {
-            if places.count > 1, let version = facts.notices[place].transaction {
-                if transaction.version < version.version { transaction = version }
+            if place != first, let version = facts.notices[place].transaction {
+                if self.transaction.version < version.version { self.transaction = version }
                 smallestExpiresDate = min(smallestExpiresDate, version.expiresDate ?? .max)
             }
             let (type, subtype) = (facts.notices[place].type, facts.notices[place].subtype)
@@ -66,6 +71,7 @@ struct Row {
                 isInitialBuy = isInitialBuy || subtype == .initialBuy
             }
         }
+        isCommitment = facts.parts[self.transaction.parts].isCommitment
         if hasRevocation(facts) { setRefunds(facts, clock) }
     }
 
@@ -103,32 +109,36 @@ extension Row {
     }
 
     /// E.16 2.
-    func precedes(_ other: Row) -> Bool {
-        let (left, right) = (transaction, other.transaction)
-        if left.purchaseDate != right.purchaseDate { return left.purchaseDate < right.purchaseDate }
-        if left.isUpgraded != right.isUpgraded { return left.isUpgraded }
-        let (end, otherEnd) = (left.expiresDate ?? 0, right.expiresDate ?? 0)
+    func precedes(_ other: Row, _ facts: Facts) -> Bool {
+        if transaction.purchaseDate != other.transaction.purchaseDate {
+            return transaction.purchaseDate < other.transaction.purchaseDate
+        }
+        if transaction.isUpgraded != other.transaction.isUpgraded { return transaction.isUpgraded }
+        let (end, otherEnd) = (transaction.expiresDate ?? 0, other.transaction.expiresDate ?? 0)
         if end != otherEnd { return end < otherEnd }
-        return left.id < right.id
+        return facts.transactionId(transaction.id) < facts.transactionId(other.transaction.id)
     }
 
     /// By transaction, of the notifications that exist, in no order.
     static func all(of facts: Facts, existing: Int, at clock: Int64) -> [Row] {
-        var places: [(id: TransactionId, notices: [Int])] = []
+        var places: [(id: RowId, notices: Places)] = []
+        places.reserveCapacity(existing)
         // Of all ids so far, made when it is needed first: ids mostly grow, and one above all others is new.
-        var numbers: [TransactionId: Int]?
-        var greatest: TransactionId?
+        var numbers: [RowId: Int]?
+        var greatest: UInt64?
         let least = leastKey(of: facts, existing: existing)
         for place in 0..<existing {
             guard let id = facts.notices[place].transaction?.id else { continue }
-            if let least, let transaction = facts.notices[place].transaction, RowKey(transaction) < least { continue }
+            if let least, let transaction = facts.notices[place].transaction, RowKey(transaction, facts) < least {
+                continue
+            }
             // Notifications about one purchase mostly follow each other.
             if !places.isEmpty, places[places.count - 1].id == id {
                 places[places.count - 1].notices.append(place)
                 continue
             }
-            if greatest.map({ $0 < id }) ?? true {
-                greatest = id
+            if case .number(let number) = id, greatest.map({ $0 < number }) ?? true {
+                greatest = number
             } else {
                 if numbers == nil {
                     numbers = Dictionary(uniqueKeysWithValues: places.indices.map { (places[$0].id, $0) })
@@ -139,18 +149,23 @@ extension Row {
                 }
             }
             numbers?[id] = places.count
-            places.append((id, [place]))
+            places.append((id, Places(place)))
         }
-        return places.map { Row($0.notices, of: facts, at: clock) }
+        var rows: [Row] = []
+        rows.reserveCapacity(places.count)
+        for (_, notices) in places {
+            if let row = Row(notices, of: facts, at: clock) { rows.append(row) }
+        }
+        return rows
     }
 
     private struct RowKey: Hashable, Comparable {
         let purchaseDate: Int64
         let id: TransactionId
 
-        init(_ transaction: Transaction) {
+        init(_ transaction: Transaction, _ facts: Facts) {
             purchaseDate = transaction.purchaseDate
-            id = transaction.id
+            id = facts.transactionId(transaction.id)
         }
 
         static func < (left: RowKey, right: RowKey) -> Bool {
@@ -161,7 +176,7 @@ extension Row {
     /// Of the greatest `limit` that count; nil: all do.
     private static func leastKey(of facts: Facts, existing: Int) -> RowKey? {
         guard existing > limit else { return nil }
-        let keys = Set(facts.notices[..<existing].compactMap { $0.transaction.map(RowKey.init) })
+        let keys = Set(facts.notices[..<existing].compactMap { $0.transaction.map { RowKey($0, facts) } })
         guard keys.count > limit else { return nil }
         return keys.sorted()[keys.count - limit]
     }

@@ -27,7 +27,7 @@ extension Timeline {
     func postCommitments(to ledger: inout Ledger) {
         var first = 0
         while first < rows.count {
-            guard isCommitment(rows[first]), rows[first].transaction.period == 1 else {
+            guard rows[first].isCommitment, rows[first].transaction.period == 1 else {
                 first += 1
                 continue
             }
@@ -40,7 +40,7 @@ extension Timeline {
     }
 
     private func continues(_ row: Row, after before: Row) -> Bool {
-        guard isCommitment(row), let period = row.transaction.period, let last = before.transaction.period else {
+        guard row.isCommitment, let period = row.transaction.period, let last = before.transaction.period else {
             return false
         }
         return period > last

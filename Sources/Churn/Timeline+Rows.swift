@@ -56,7 +56,8 @@ extension Timeline {
         guard place > 0 else {
             let transaction = row.transaction
             let isNew =
-                transaction.purchaseDate == transaction.originalPurchaseDate || transaction.id == originalTransactionId
+                transaction.purchaseDate == transaction.originalPurchaseDate
+                || facts.transactionId(transaction.id) == originalTransactionId
                 || row.isInitialBuy
             return isNew && !transaction.continuesAnother ? .started : .adopted
         }
@@ -71,7 +72,7 @@ extension Timeline {
     private func mrr(_ place: Int, _ kind: Entry.Kind, hadAccess: Bool) -> Int64 {
         let row = rows[place]
         guard !row.isFree, let price = row.transaction.price else { return 0 }
-        if isCommitment(row) { return min(price, limitMRR) }
+        if row.isCommitment { return min(price, limitMRR) }
         var from = row.transaction.purchaseDate
         // Paid late, for a period that had begun.
         if case .recovered = kind, hadAccess, let due = failures[place - 1]?.due { from = min(from, due) }
@@ -82,39 +83,39 @@ extension Timeline {
 
     func postRows(_ entries: [Entry], to ledger: inout Ledger) {
         for (place, entry) in entries.enumerated() {
-            let row = rows[place]
+            let start = rows[place].start
             // All that is about a failure is told under the row that failed.
-            ledger.post(entry.kind.counter, at: row.start, under: entry.isRecovery ? place - 1 : place)
-            if !row.isFree { postPayment(row, entry, to: &ledger) }
+            ledger.post(entry.kind.counter, at: start, under: entry.isRecovery ? place - 1 : place)
+            if !rows[place].isFree { postPayment(place, entry, at: start, to: &ledger) }
             if place > 0, entry.kind != .resubscribed, let change = change(ofPlan: place, entries) {
-                ledger.post(change, at: row.start, under: place)
+                ledger.post(change, at: start, under: place)
             }
         }
     }
 
-    private func postPayment(_ row: Row, _ entry: Entry, to ledger: inout Ledger) {
-        ledger.post(.charged, at: row.start, under: row)
-        if let price = row.transaction.price {
-            ledger.post(.revenue, price, at: row.start, under: row)
-            if entry.isRecovery { ledger.post(.recoveredRevenue, price, at: row.start, under: row) }
+    private func postPayment(_ place: Int, _ entry: Entry, at start: Int64, to ledger: inout Ledger) {
+        ledger.post(.charged, at: start, under: place)
+        if let price = rows[place].transaction.price {
+            ledger.post(.revenue, price, at: start, under: place)
+            if entry.isRecovery { ledger.post(.recoveredRevenue, price, at: start, under: place) }
         } else {
-            ledger.post(.unpriced, at: row.start, under: row)
+            ledger.post(.unpriced, at: start, under: place)
         }
     }
 
     /// nil: product and plan are those of the row before.
     private func change(ofPlan place: Int, _ entries: [Entry]) -> Counter? {
+        guard !isSamePlan(place, place - 1) else { return nil }
         let (row, before) = (rows[place], rows[place - 1])
-        guard !isSamePlan(row, before) else { return nil }
         if row.cameByUpgrade { return .upgraded }
         if isDowngradeAskedFor(before, to: row) { return .downgraded }
         let (old, new) = (entries[place - 1].mrr, entries[place].mrr)
-        guard old != 0, new != 0, old != new, isSameCurrency(row, before) else { return .crossgraded }
+        guard old != 0, new != 0, old != new, isSameCurrency(place, place - 1) else { return .crossgraded }
         return new > old ? .upgraded : .downgraded
     }
 
-    func isSameCurrency(_ left: Row, _ right: Row) -> Bool {
-        facts.parts[left.transaction.parts].currency == facts.parts[right.transaction.parts].currency
+    func isSameCurrency(_ left: Int, _ right: Int) -> Bool {
+        facts.parts[rows[left].transaction.parts].currency == facts.parts[rows[right].transaction.parts].currency
     }
 
     /// By the customer's last word on the row before.
@@ -125,9 +126,8 @@ extension Timeline {
             last.subtype == .downgrade, let info = last.info
         else { return false }
         let wanted = facts.parts[row.transaction.parts]
-        let isCommitment = isCommitment(before)
-        let product = isCommitment && info.commitmentProduct != 0 ? info.commitmentProduct : info.product
-        let plan = isCommitment && info.commitmentPlan != 0 ? info.commitmentPlan : info.plan
+        let product = before.isCommitment && info.commitmentProduct != 0 ? info.commitmentProduct : info.product
+        let plan = before.isCommitment && info.commitmentPlan != 0 ? info.commitmentPlan : info.plan
         return product == wanted.product && (plan == 0 || plan == wanted.plan)
     }
 
@@ -190,7 +190,7 @@ extension Timeline {
     /// nil: not said. Of a commitment its renewal as a whole is meant: its months are billed whatever the customer says.
     private func turnsRenewal(_ notice: Notice, _ row: Row) -> Bool? {
         func meaning(_ status: Int64?) -> Bool? { status == 1 ? true : status == 0 ? false : nil }
-        if isCommitment(row) { return meaning(notice.info?.commitmentAutoRenewStatus) }
+        if row.isCommitment { return meaning(notice.info?.commitmentAutoRenewStatus) }
         switch notice.subtype {
         case .autoRenewEnabled: return true
         case .autoRenewDisabled: return false

@@ -103,17 +103,16 @@ extension Timeline {
     }
 
     private func postMove(from before: Standing, to now: Standing, at instant: Int64, _ ledger: inout Ledger) {
-        let (left, entered) = (rows[before.row], rows[now.row])
-        if left.transaction.parts != entered.transaction.parts {
-            ledger.post(.mrrMoved, -before.mrr, at: instant, under: left)
-            guard isSameCurrency(left, entered) else {
-                ledger.post(.mrrMoved, now.mrr, at: instant, under: entered)
+        if rows[before.row].transaction.parts != rows[now.row].transaction.parts {
+            ledger.post(.mrrMoved, -before.mrr, at: instant, under: before.row)
+            guard isSameCurrency(before.row, now.row) else {
+                ledger.post(.mrrMoved, now.mrr, at: instant, under: now.row)
                 return
             }
-            ledger.post(.mrrMoved, before.mrr, at: instant, under: entered)
+            ledger.post(.mrrMoved, before.mrr, at: instant, under: now.row)
         }
         let difference = now.mrr - before.mrr
-        ledger.post(difference > 0 ? .mrrExpansion : .mrrContraction, difference, at: instant, under: entered)
+        ledger.post(difference > 0 ? .mrrExpansion : .mrrContraction, difference, at: instant, under: now.row)
     }
 
     /// The first that holds.

@@ -47,20 +47,20 @@ struct Timeline {
         var existing = facts.notices.count
         while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
         if existing < facts.notices.count { changes(at: facts.notices[existing].signedDate) }
-        var all = Row.all(of: facts, existing: existing, at: clock)
-        all.removeAll { !$0.transaction.isPurchased }
-        for place in all.indices { changes(at: all[place].nextRefundChange) }
-        if all.contains(where: { !$0.transaction.isRenewing }) {
-            oneTime = all.filter { !$0.transaction.isRenewing }
+        rows = Row.all(of: facts, existing: existing, at: clock)
+        rows.removeAll { !$0.transaction.isPurchased }
+        for place in rows.indices { changes(at: rows[place].nextRefundChange) }
+        if rows.contains(where: { !$0.transaction.isRenewing }) {
+            oneTime = rows.filter { !$0.transaction.isRenewing }
             for row in oneTime { changes(at: row.transaction.purchaseDate) }
             oneTime.removeAll { $0.transaction.purchaseDate > clock }
-            all.removeAll { !$0.transaction.isRenewing }
+            rows.removeAll { !$0.transaction.isRenewing }
         }
-        all.sort { $0.precedes($1) }
-        setRows(all)
-        for place in rows.indices {
-            failures.append(Failure(place, of: rows, facts, at: clock))
-        }
+        rows.sort { $0.precedes($1, facts) }
+        setNeighbours()
+        failures.reserveCapacity(rows.count)
+        for place in rows.indices { failures.append(Failure(place, of: rows, facts, at: clock)) }
+        visits.reserveCapacity(rows.count + 4)
         for place in rows.indices { visit(place) }
     }
 
@@ -73,8 +73,7 @@ struct Timeline {
     // MARK: Rows
 
     /// What follows for each from the one before it, which is done then.
-    private mutating func setRows(_ sorted: [Row]) {
-        rows = sorted
+    private mutating func setNeighbours() {
         for place in rows.indices {
             rows[place].isRenewal = isRenewal(place)
             let start = start(of: place)
@@ -95,7 +94,7 @@ struct Timeline {
         case .purchase: return false
         case .unknown:
             guard place > 0 else { return false }
-            return isSamePlan(rows[place], rows[place - 1])
+            return isSamePlan(place, place - 1)
                 || rows[place].transaction.purchaseDate >= rows[place - 1].expires
         }
     }
@@ -105,19 +104,19 @@ struct Timeline {
         guard place > 0 else { return start }
         // The cycle is kept: the day it is counted from says nothing of when it was paid.
         if rows[place].isRenewal, start <= rows[place - 1].expires, let told = rows[place].firstRenewal,
-            Failure.exists(place - 1, of: rows, facts)
+            Failure.exists(place - 1, of: rows)
         {
             start = told
         }
         return max(start, rows[place - 1].start)
     }
 
-    func isSamePlan(_ left: Row, _ right: Row) -> Bool {
-        let (left, right) = (facts.parts[left.transaction.parts], facts.parts[right.transaction.parts])
-        return left.product == right.product && left.plan == right.plan
+    func isSamePlan(_ left: Int, _ right: Int) -> Bool {
+        let (left, right) = (rows[left].transaction.parts, rows[right].transaction.parts)
+        return left == right
+            || facts.parts[left].product == facts.parts[right].product
+                && facts.parts[left].plan == facts.parts[right].plan
     }
-
-    func isCommitment(_ row: Row) -> Bool { facts.parts[row.transaction.parts].isCommitment }
 
     // MARK: States
 
@@ -208,7 +207,7 @@ extension Timeline {
 
     /// Of a commitment.
     func isLastPeriod(_ row: Row) -> Bool {
-        guard isCommitment(row), let period = row.transaction.period else { return false }
+        guard row.isCommitment, let period = row.transaction.period else { return false }
         return period >= row.transaction.periods ?? 12
     }
 }

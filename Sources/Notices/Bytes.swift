@@ -1,23 +1,44 @@
 // Numbers and texts as few bytes.
 
-public struct ByteWriter: Sendable {
-    public private(set) var bytes: [UInt8] = []
+/// In memory of its own: an array asks of each byte whether somebody else has a share in it.
+public struct ByteWriter: ~Copyable {
+    private var memory: UnsafeMutableBufferPointer<UInt8>
+    private var count = 0
 
-    public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+    public init(capacity: Int = 64) { memory = .allocate(capacity: max(capacity, 16)) }
 
-    public mutating func byte(_ value: UInt8) { bytes.append(value) }
+    deinit { memory.deallocate() }
+
+    public var bytes: [UInt8] { Array(memory[..<count]) }
+
+    private mutating func makeRoom(for more: Int) {
+        if memory.count - count < more { grow(by: more) }
+    }
+
+    private mutating func grow(by more: Int) {
+        let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(memory.count * 2, count + more))
+        _ = larger.update(fromContentsOf: memory[..<count])
+        memory.deallocate()
+        memory = larger
+    }
+
+    public mutating func byte(_ value: UInt8) {
+        makeRoom(for: 1)
+        memory[count] = value
+        count += 1
+    }
 
     /// Seven bits a byte, the lowest first; the highest bit says that more follow.
     public mutating func unsigned(_ value: UInt64) {
-        // Room is made once for all of them.
-        bytes.append(addingCapacity: 10) { bytes in
-            var rest = value
-            while rest >= 0x80 {
-                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-                rest >>= 7
-            }
-            bytes.append(UInt8(rest))
+        makeRoom(for: 10)
+        var rest = value
+        while rest >= 0x80 {
+            memory[count] = UInt8(truncatingIfNeeded: rest) | 0x80
+            count += 1
+            rest >>= 7
         }
+        memory[count] = UInt8(rest)
+        count += 1
     }
 
     /// Numbers near zero are short, also those below it.
@@ -27,15 +48,24 @@ public struct ByteWriter: Sendable {
     public mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
 
     public mutating func fixed(_ value: UInt64) {
-        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+        makeRoom(for: 8)
+        UnsafeMutableRawBufferPointer(memory).storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt64.self)
+        count += 8
     }
 
     public mutating func text(_ text: Text) {
         unsigned(UInt64(text.bytes.count))
-        bytes += text.bytes
+        text.bytes.withUnsafeBufferPointer { append($0) }
     }
 
-    public mutating func append(_ other: ByteWriter) { bytes += other.bytes }
+    public mutating func append(_ other: borrowing ByteWriter) {
+        append(UnsafeBufferPointer(rebasing: other.memory[..<other.count]))
+    }
+
+    private mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
+        makeRoom(for: more.count)
+        count = memory[count...].update(fromContentsOf: more)
+    }
 }
 
 /// Reads what `ByteWriter` wrote. Whatever the bytes are it answers nil rather than trap, and never takes more memory than
@@ -47,6 +77,8 @@ public struct ByteReader: ~Copyable {
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public var isAtEnd: Bool { place == bytes.count }
+    /// How many bytes are not read yet.
+    public var rest: Int { bytes.count - place }
 
     public mutating func byte() -> UInt8? {
         guard place < bytes.count else { return nil }
@@ -56,6 +88,15 @@ public struct ByteReader: ~Copyable {
 
     /// Each number has one form: a longer one of the same is none.
     public mutating func unsigned() -> UInt64? {
+        guard place < bytes.count else { return nil }
+        if bytes[place] < 0x80 {
+            place += 1
+            return UInt64(bytes[place - 1])
+        }
+        return longUnsigned()
+    }
+
+    private mutating func longUnsigned() -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while shift < 64, let next = byte() {
@@ -76,10 +117,8 @@ public struct ByteReader: ~Copyable {
 
     public mutating func fixed() -> UInt64? {
         guard bytes.count - place >= 8 else { return nil }
-        var value: UInt64 = 0
-        for index in place..<place + 8 { value = value << 8 | UInt64(bytes[index]) }
         place += 8
-        return value
+        return bytes.withUnsafeBytes { UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: place - 8, as: UInt64.self)) }
     }
 
     public mutating func text() -> Text? {
