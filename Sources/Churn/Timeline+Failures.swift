@@ -23,7 +23,7 @@ extension Timeline {
                 }
             case .lost:
                 ledger.post(
-                    .retryLost, at: max(failure.failedAt, accessEnd(place, before: decision.at)), under: place)
+                    .retryLost, at: max(failure.failedAt, lastAccess(place, before: decision.at)), under: place)
             case .cancelled: ledger.post(.retryCancelled, at: decision.at, under: place)
             case .other: ledger.post(.retryOther, at: decision.at, under: place)
             }
@@ -31,7 +31,7 @@ extension Timeline {
     }
 
     /// When the row gave access last; one that never did: when it began.
-    private func accessEnd(_ place: Int, before decided: Int64) -> Int64 {
+    private func lastAccess(_ place: Int, before decided: Int64) -> Int64 {
         let last = visits.last { $0.row == place && $0.state.hasAccess && $0.from <= decided }
         return last.map { $0.to ?? clock } ?? rows[place].start
     }

@@ -24,6 +24,27 @@ import Testing
         }
     }
 
+    /// Apple's ids are numbers: of others the text is kept.
+    @Test func `agrees on 300 lives of nonsense whose transactions have names`() throws {
+        for seed in UInt64(2_000)..<2_300 {
+            var chance = Chance(seed: seed)
+            let words = Word.nonsense(2 + Int(chance.below(12)), &chance).map(named)
+            let facts = words.compactMap { PlainFact(record: $0.record) }
+            var chain = Chain("no. 1")
+            for (place, word) in words.enumerated() {
+                try chain.hear(word.record, at: word.at)
+                try #require(judge(chain, facts[...place]) == nil, "seed \(seed), after \(place + 1) words")
+            }
+            #expect(chain.state.facts.texts.contains { "\($0)".hasPrefix("no. ") })
+        }
+    }
+
+    private func named(_ word: Word) -> Word {
+        let record = String(decoding: word.record, as: UTF8.self)
+        let named = record.replacing("\"transactionId\":\"", with: "\"transactionId\":\"no. ")
+        return Word(at: word.at, record: Array(named.utf8))
+    }
+
     /// Every story as often as every other, some cut short, some in sandbox.
     @Test(arguments: 0..<parts)
     func `agrees on 10,000 lives of the simulator, on the way and at the end, and adds up`(_ part: Int) throws {
