@@ -75,6 +75,39 @@ private func extended(to end: Int64) -> Told {
         #expect(try shop.wrong() == [])
     }
 
+    @Test func `stays when a record fills a cell again that its timers have emptied, wherever commits fall`() throws {
+        let whole = try toldOfAnEnd(committingBefore: true)
+        let parted = try toldOfAnEnd(committingBefore: false)
+        // Gone and back, by two commits of one record; without a commit between, only written again.
+        #expect(whole.map { $0.value == nil } == [false, false])
+        #expect(parted.map { $0.value == nil } == [false, true, false])
+        #expect(try JSONValue.read(parted.last?.value ?? []).mark == [d(31), 2])
+        #expect(parted.last == parted.first && parted.last == whole.last)
+    }
+
+    /// All that is told of the last day of a month that ends in time. A renewal was told ahead that begins another month later: then
+    /// nobody has left. Years later comes the word that somebody had, and with that record all timers from the renewal on.
+    private func toldOfAnEnd(committingBefore commits: Bool) throws -> [WorkerSimulation.Seen] {
+        let shop = try Shop()
+        try shop.tell(start())
+        let ahead = bought("2", from: d(61), to: d(91), signed: d(29), ["storefront": "\"USA\""])
+        try shop.tell(Told("DID_RENEW", at: d(29), ahead))
+        try shop.tick(d(31))
+        try shop.work()
+        // Just fewer midnights than a commit waits for are due with the last record, and with these before it just more.
+        try shop.tick(d(60))
+        if commits { try shop.work() }
+        let over = bought("1", from: d(0), to: d(30), signed: d(30), ["storefront": "\"USA\""])
+        try shop.tell(Told("EXPIRED", at: d(30), over), received: d(60 + 4_980))
+        #expect(try shop.wrong() == [])
+        return try shop.seen(.churnCells).filter { $0.keyText == ended }.map { seen in
+            var seen = seen
+            // Transactions have markers of their own, and the offsets gaps there.
+            seen.offset = 0
+            return seen
+        }
+    }
+
     @Test func `goes on where it was after the process was killed`() throws {
         for losesDisk in [false, true] {
             let shop = try Shop()
