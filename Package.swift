@@ -157,12 +157,14 @@ let tests: [Target] = [
     .testTarget(
         name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
     .testTarget(
-        name: "EntitlementsTests", dependencies: ["Contract", "Entitlements", "JSON", "Notices", "Simulation"],
+        name: "EntitlementsTests",
+        dependencies: ["Contract", "Entitlements", "JSON", "MakeBelieve", "Notices", "Simulation"],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "ChurnTests",
         dependencies: [
-            "Churn", "Configuration", "Contract", "Crypto", "JSON", "Notices", "PlainChurn", "Simulation", "Zone",
+            "Churn", "Configuration", "Contract", "Crypto", "JSON", "MakeBelieve", "Notices", "PlainChurn",
+            "Simulation", "Zone",
         ]),
     .testTarget(
         name: "EntitlementsWorkerTests",

@@ -6,6 +6,8 @@ import PlainChurn
 import Testing
 import Zone
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 @Suite struct `Hostile numbers` {

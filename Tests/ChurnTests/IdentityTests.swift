@@ -5,6 +5,8 @@ import PlainChurn
 import Simulation
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 extension Chain {

@@ -6,6 +6,8 @@ import Simulation
 import Testing
 import Zone
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 @Suite struct `Order and repetition` {

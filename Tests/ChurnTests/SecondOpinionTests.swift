@@ -2,6 +2,8 @@ import PlainChurn
 import Simulation
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 /// `PlainChurn` shares no code with the product, and looks at a life instant by instant.

@@ -5,6 +5,8 @@ import Notices
 import Testing
 import Zone
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 @Suite struct `Bytes of a state` {

@@ -5,6 +5,8 @@ import Simulation
 import Testing
 import Zone
 
+import struct MakeBelieve.Chance
+
 @testable import Churn
 
 @Suite struct `The next change` {

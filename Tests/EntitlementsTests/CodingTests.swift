@@ -1,6 +1,8 @@
 import Notices
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Entitlements
 
 @Suite struct `Facts as bytes` {

@@ -2,6 +2,8 @@ import Contract
 import Notices
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Entitlements
 
 /// What Apple would never send, and somebody else might.

@@ -1,6 +1,8 @@
 import Contract
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Entitlements
 
 @Suite struct `Merged facts` {

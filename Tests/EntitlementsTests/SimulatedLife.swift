@@ -6,6 +6,8 @@ import Notices
 import Simulation
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Entitlements
 
 private let second: Int64 = 1000

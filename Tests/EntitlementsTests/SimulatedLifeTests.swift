@@ -2,6 +2,8 @@ import Contract
 import Simulation
 import Testing
 
+import struct MakeBelieve.Chance
+
 @testable import Entitlements
 
 @Suite struct `Ten thousand lives of the simulator` {

@@ -1,22 +1,6 @@
 // Lives that nobody planned.
 
-/// SplitMix64: one seed is one run, on every machine.
-struct Chance: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func yes(_ perCent: UInt64) -> Bool { next() % 100 < perCent }
-    mutating func of<T>(_ choices: T...) -> T { choices[Int(next() % UInt64(choices.count))] }
-    mutating func below(_ bound: Int64) -> Int64 { Int64(next() % UInt64(bound)) }
-}
+import struct MakeBelieve.Chance
 
 /// What Apple might send, and what it would not: few ids and dates, so that everything collides with everything.
 func notifications(_ count: Int, _ chance: inout Chance) -> [String] {
