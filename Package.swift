@@ -67,12 +67,18 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
+    .target(name: "NotificationWorker", dependencies: ["Contract", "Runtime"]),
     .target(
         name: "EntitlementsWorker",
-        dependencies: ["Contract", "Entitlements", "JSON", "Log", "Notices", "Runtime", "Telemetry"]),
+        dependencies: [
+            "Contract", "Entitlements", "JSON", "Log", "Notices", "NotificationWorker", "Runtime", "Telemetry",
+        ]),
     .target(
         name: "ChurnWorker",
-        dependencies: ["Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "Runtime", "Telemetry", "Zone"]),
+        dependencies: [
+            "Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "NotificationWorker", "Runtime", "Telemetry",
+            "Zone",
+        ]),
     .target(
         name: "ReadAPI",
         dependencies: [

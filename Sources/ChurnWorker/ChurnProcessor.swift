@@ -6,6 +6,7 @@ internal import Crypto
 internal import JSON
 public import Log
 internal import Notices
+internal import NotificationWorker
 public import Runtime
 internal import Telemetry
 public import Zone
@@ -36,17 +37,9 @@ public final class ChurnProcessor: Processor {
     public init(_ names: Names, zone: Zone, partitions: Int32, app: String, metrics: ChurnMetrics) {
         self.zone = zone
         self.metrics = metrics
-        func output(_ id: TopicID, _ type: RecordType) -> OutputTopic {
-            OutputTopic(names.topic(id), type: type.rawValue, schema: type.schema)
-        }
-        let notification = RecordType.notification
         var definition = WorkerDefinition(
-            name: Worker.churn.rawValue, group: names.group(.churn),
-            events: InputTopic(
-                names.topic(.notifications), kinds: [.init(notification.rawValue, version: notification.version)]),
-            outputs: [output(.churnCells, .churnCell), output(.churnEvents, .churnEvent)],
-            changelog: names.topic(.changelog(.churn)), deadLetters: names.topic(.deadLetters(.churn)),
-            partitions: partitions, app: app)
+            .churn, names, outputs: [(.churnCells, .churnCell), (.churnEvents, .churnEvent)], partitions: partitions,
+            app: app)
         definition.stateFormat = ChainState.format
         definition.settledPrefix = Self.cellPrefix
         definition.rules = hexadecimal(Array(SHA256.digest(Array(zone.fingerprint.utf8).span).prefix(8)))

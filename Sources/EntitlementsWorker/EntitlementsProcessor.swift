@@ -5,6 +5,7 @@ public import Entitlements
 import JSON
 public import Log
 internal import Notices
+internal import NotificationWorker
 public import Runtime
 import Telemetry
 
@@ -33,19 +34,11 @@ public final class EntitlementsProcessor: Processor {
         environment = names.environment
         self.rules = rules
         self.metrics = metrics
-        func output(_ id: TopicID, _ type: RecordType) -> OutputTopic {
-            OutputTopic(names.topic(id), type: type.rawValue, schema: type.schema)
-        }
-        let notification = RecordType.notification
         var definition = WorkerDefinition(
-            name: Worker.entitlements.rawValue, group: names.group(.entitlements),
-            events: InputTopic(
-                names.topic(.notifications), kinds: [.init(notification.rawValue, version: notification.version)]),
+            .entitlements, names,
             outputs: [
-                output(.entitlements, .entitlement), output(.entitlementEvents, .entitlementEvent),
-                output(.accounts, .account),
+                (.entitlements, .entitlement), (.entitlementEvents, .entitlementEvent), (.accounts, .account),
             ],
-            changelog: names.topic(.changelog(.entitlements)), deadLetters: names.topic(.deadLetters(.entitlements)),
             partitions: partitions, app: app)
         definition.stateFormat = SubscriptionState.format
         definition.rules = rules.fingerprint
