@@ -21,10 +21,25 @@ extension Zone {
         do throws(FileFault) {
             file = try readFile("\(directory)/\(name)", limitBytes: Self.limitFileBytes)
         } catch {
-            throw .unreadable(name: name, reason: error.description)
+            throw .unreadable(name: name, reason: error.description, nearest: Self.nearest(to: name, in: directory))
         }
         try self.init(
             name: name, file: file, dataVersion: Self.dataVersion(in: directory) ?? Self.version(of: file))
+    }
+
+    /// UTC, or a zone of the machine's list.
+    private static func nearest(to name: String, in directory: String) -> String? {
+        let list = (try? readFile("\(directory)/tzdata.zi", limitBytes: limitListBytes)) ?? []
+        // `Z NAME ...` is a zone, `L OTHER NAME` another name of one.
+        let names = list.split(separator: UInt8(ascii: "\n")).compactMap { line -> String? in
+            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 3)
+            switch (words.first?.first, words.count) {
+            case (UInt8(ascii: "Z"), 2...): return String(decoding: words[1], as: UTF8.self)
+            case (UInt8(ascii: "L"), 3...): return String(decoding: words[2], as: UTF8.self)
+            default: return nil
+            }
+        }
+        return nearestName(to: name, among: [utc.name] + names.filter { $0 != name })
     }
 
     /// nil when neither of the two files that may tell it is there and does. Waits for the disk.

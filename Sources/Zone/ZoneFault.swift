@@ -3,7 +3,7 @@
 public enum ZoneFault: Error, Sendable, Equatable, CustomStringConvertible {
     case notAName(String)
     /// The reason names the file.
-    case unreadable(name: String, reason: String)
+    case unreadable(name: String, reason: String, nearest: String?)
     case unusable(name: String, TZifFault)
 
     public var description: String {
@@ -12,7 +12,9 @@ public enum ZoneFault: Error, Sendable, Equatable, CustomStringConvertible {
             // Escaped and cut: whoever set it may have set anything.
             "\(String(text.unicodeScalars.prefix(80)).debugDescription) is not the name of a time zone; "
                 + "write it like Europe/Berlin, or take UTC"
-        case .unreadable(let name, let reason):
+        case .unreadable(let name, let reason, .some(let nearest)):
+            "no time zone is called \(name.debugDescription): \(reason); did you mean \(nearest)?"
+        case .unreadable(let name, let reason, nil):
             "no time zone is called \(name.debugDescription): \(reason); write it like Europe/Berlin, "
                 + "and install the package tzdata if it is missing"
         case .unusable(let name, .countsLeapSeconds):

@@ -82,6 +82,24 @@ private let berlin = (try? Data(contentsOf: URL(fileURLWithPath: "\(Zone.directo
         }
     }
 
+    @Test(arguments: [
+        ("utc", "UTC"), ("europe/berlin", "Europe/Berlin"), ("Asia/Calcuta", "Asia/Calcutta"), ("CET", nil),
+    ])
+    func `that are written otherwise are found by their names`(_ name: String, _ meant: String?) throws {
+        let list = """
+            # version 2031c
+            R d 1916 o - Jun 14 23s 1 S
+            Z Europe/Berlin 0:53:28 - LMT 1893 Ap
+            1 c CE%sT 1980
+            Z CET 1 c CE%sT
+            L Asia/Kolkata Asia/Calcutta
+            """
+        let folder = try ZoneFolder(["tzdata.zi": Array(list.utf8)])
+        let fault = #expect(throws: ZoneFault.self) { try Zone(name: name, directory: folder.path) }
+        let end = meant.map { "No such file or directory; did you mean \($0)?" } ?? "if it is missing"
+        #expect(fault?.description.hasSuffix(end) == true, "\(fault?.description ?? "")")
+    }
+
     @Test func `that count leap seconds are not taken`() throws {
         var leaping = try #require(berlin)
         let second = try #require((5..<leaping.count).first { leaping[$0...].starts(with: "TZif".utf8) })

@@ -13,7 +13,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("verzion", "version"), ("nmae", "name"), ("listen.prot", "listen.port"), ("kafka.bootstrap.server", nil),
+        ("verzion", "version"), ("nmae", "name"), ("NAME", "name"), ("APPS", "apps"), ("listen.prot", "listen.port"),
+        ("kafka.bootstrap.server", nil),
         ("yes", nil), ("dry-run", nil), ("nope", nil),
     ])
     func `is only one that is near`(_ name: String, _ nearest: String?) {
