@@ -134,11 +134,13 @@ import Testing
         let group = try #require(try cells.report().groups.first)
         func doubts(_ name: String) -> [Rate.Doubt]? { group.rate(name)?.doubts }
         #expect(doubts("grossChurn") == [] && doubts("netChurn") == [] && doubts("refundRate") == [])
-        #expect(doubts("involuntaryChurnProvisional") == [.beforeRetryEnds])
+        #expect(doubts("involuntaryChurnProvisional") == [.retryOpen])
         #expect(doubts("involuntaryChurnFinal") == [.retryOpen])
         #expect(doubts("trialConversion") == [.trialsOpen])
         #expect(doubts("commitmentDefaultRate") == [.commitmentsOpen])
-        #expect(group.rate("involuntaryChurnFinal")?.beside == .retryOpen)
+        for name in ["involuntaryChurnProvisional", "involuntaryChurnFinal"] {
+            #expect(group.rate(name)?.beside == .retryOpen && group.rate(name)?.besideValue == 1)
+        }
         #expect(group.rate("trialConversion")?.besideValue == 1)
         #expect(group.rate("commitmentDefaultRate")?.besideValue == 2)
         // The 15th of December is not over.
@@ -147,6 +149,16 @@ import Testing
         #expect(later.rate("grossChurn")?.doubts == [.daysNotOver])
         #expect(later.money.first?.rate("quickRatio")?.doubts == [.daysNotOver])
         #expect(later.rate("trialConversion")?.doubts == [.daysNotOver, .trialsOpen])
+    }
+
+    @Test func `of involuntary churn is final once Apple has stopped billing`() throws {
+        var cells = cells
+        cells.write("2026-11-10", [.retryLost: 1, .retryOpen: -1], partition: 1)
+        let group = try #require(try cells.report().groups.first)
+        #expect(group.rate("involuntaryChurnProvisional")?.isProvisional == false)
+        #expect(group.rate("involuntaryChurnProvisional")?.ratio == Ratio(4, of: 120))
+        #expect(group.rate("involuntaryChurnFinal")?.isProvisional == false)
+        #expect(group.rate("involuntaryChurnFinal")?.ratio == Ratio(3, of: 120))
     }
 
     /// The clock stands at noon of the 15th of December: what failed on the 15th of November may be younger than 30 times 24 hours.

@@ -16,8 +16,7 @@ public struct Rate: Sendable, Equatable {
     public enum Doubt: String, Sendable, CaseIterable {
         /// The last days of the time asked for are not over.
         case daysNotOver
-        /// By what it is: billing goes on, and some of these are recovered.
-        case beforeRetryEnds
+        /// Apple still tries to bill some of those who lapsed.
         case retryOpen
         case trialsOpen
         case commitmentsOpen

@@ -55,10 +55,11 @@ extension Rate {
         }
         func open(_ counter: Counter, _ doubt: Doubt) -> [Doubt] { within[counter] == 0 ? [] : [doubt] }
 
-        var lost = churn(
-            "involuntaryChurnFinal", "involuntary churn, final", "retryLost", within[.retryLost],
-            open(.retryOpen, .retryOpen))
-        lost.show(.retryOpen, within)
+        func involuntary(_ name: String, _ title: String, _ counter: Counter) -> Rate {
+            var rate = churn(name, title, counter.name, within[counter], open(.retryOpen, .retryOpen))
+            rate.show(.retryOpen, within)
+            return rate
+        }
         var trials = Rate(
             name: "trialConversion", title: "trial conversion",
             formula: "trialsConverted / (trialsConverted + trialsEnded)",
@@ -75,10 +76,8 @@ extension Rate {
         return [
             churn("grossChurn", "gross churn", "sum of lapsed*", lapsed),
             churn("voluntaryChurn", "voluntary churn", "lapsedVoluntary", within[.lapsedVoluntary]),
-            churn(
-                "involuntaryChurnProvisional", "involuntary churn, provisional", "lapsedBilling",
-                within[.lapsedBilling], [.beforeRetryEnds]),
-            lost,
+            involuntary("involuntaryChurnProvisional", "involuntary churn, provisional", .lapsedBilling),
+            involuntary("involuntaryChurnFinal", "involuntary churn, final", .retryLost),
             churn("netChurn", "net churn", "(sum of lapsed* - regained)", lapsed &- within[.regained]),
             Rate(
                 name: "billingFailureRate", title: "billing failures", formula: "failed / (failed + renewed)",

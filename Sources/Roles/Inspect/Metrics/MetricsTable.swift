@@ -181,8 +181,7 @@ struct MetricsTable {
         switch doubt {
         case .daysNotOver:
             report.horizon.day.map { "days from \($0) on are not over" } ?? "no day is over: nothing was counted"
-        case .beforeRetryEnds: "lapsedBilling: Apple goes on billing, and some of these are recovered later"
-        case .retryOpen: "retryOpen: so many retries have no end yet"
+        case .retryOpen: "retryOpen: Apple still tries to bill so many of those who lost access"
         case .trialsOpen: "trialsOpen: so many trials go on"
         case .commitmentsOpen: "commitmentsOpen: so many commitments go on"
         }
