@@ -150,6 +150,9 @@ import Testing
         #expect(flaw("2026-11-01", "2026-12-01", "product,country") == .dimension("country"))
         #expect(flaw("2026-11-01", "2026-12-01", "product,") == .dimension(""))
         #expect(flaw("2026-11-01", "2026-12-01", "currency,product,product") == nil)
+        #expect(flaw("2026-11-01", "2026-12-01", " product, plan ") == nil)
+        #expect(flaw("2026-11-01", "2026-12-01", "product plan") == .dimension("product plan"))
+        #expect(flaw("2026-11-01", "2026-12-01", "product, ") == .dimension(" "))
     }
 
     // MARK: The table

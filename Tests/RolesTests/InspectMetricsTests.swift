@@ -78,6 +78,43 @@ import Testing
         #expect(!over.contains { $0.contains("not over,") || $0.contains("days from") })
     }
 
+    @Test func `have no star at involuntary churn once nothing is billed any more`() throws {
+        let (open, over) = (
+            try lines(["--from", "2026-11-12", "--to", "2026-11-13"]),
+            try lines(["--from", "2026-11-13", "--to", "2026-11-27"])
+        )
+        func churn(_ lines: [String]) -> [String] { lines.filter { $0.hasPrefix("  involuntary churn") } }
+        #expect(churn(open).count == 2 && churn(open).allSatisfy { $0.hasSuffix("%*  retryOpen 3") })
+        #expect(churn(over).count == 2 && churn(over).allSatisfy { $0.hasSuffix("%") })
+        #expect(open[0].contains("until 2026-11-13 (1 day), production"))
+        #expect(open.contains { $0.contains("retryOpen: Apple still tries to bill") })
+        #expect(!over.contains { $0.contains("retryOpen: ") })
+    }
+
+    /// Those who were won meanwhile weigh in them.
+    @Test func `say of more than a month that rates are of all of it`() throws {
+        func says(_ from: String, _ to: String) throws -> Bool {
+            let lines = try lines(["--from", from, "--to", to])
+            for line in lines { #expect(line.count <= 80 && !line.hasSuffix(" "), "\(line)") }
+            return lines.contains { $0.hasPrefix("rates    are of all ") }
+        }
+        #expect(try !says("2026-10-01", "2026-11-01"))
+        #expect(try says("2026-10-01", "2026-11-02"))
+    }
+
+    @Test func `have two digits behind the point, and a third where it is not 0`() throws {
+        try desk.cell("2026-11-14", "'unpaidGrace':1500", "'mrrNew':2499,'revenue':29990", partition: 1)
+        let lines = try lines(MetricsDesk.month)
+        func line(_ title: String) -> String? { lines.last { $0.split(separator: " ").first == title[...] } }
+        #expect(line("mrrNew") == "    mrrNew                              541.959")
+        #expect(line("mrrAdopted") == "    mrrAdopted                            0.00")
+        #expect(line("MRR") == "  MRR                                11,200.00      11,269.459")
+        #expect(lines.contains("  revenue                              7,022.99"))
+        #expect(lines.contains("    = 39.96 / 7,022.99 = chargedRefundedAmount / revenue"))
+        #expect(line("unpaidGrace,") == "  unpaidGrace, days                        1.50")
+        for line in lines { #expect(!line.hasSuffix(" "), "\(line)") }
+    }
+
     @Test func `are told apart as asked`() throws {
         try desk.cell("2026-11-05", "'started':3", product: "pro.yearly")
         let lines = try lines(MetricsDesk.month + ["--by", "product,currency"])
@@ -141,6 +178,15 @@ import Testing
         #expect(try shown(answer, "mrrNew") == "519.48")
     }
 
+    @Test func `of days before anything was counted are nothing, and no failure`() throws {
+        let past = ["--from", "2020-01-01", "--to", "2020-01-03"]
+        #expect(try lines(past).contains("nothing was counted up to then"))
+        #expect(try lines(past + ["--format", "json"]).joined().contains("\"groups\":[]"))
+        let rows = try lines(past + ["--format", "csv"]).filter { !$0.isEmpty }.dropFirst()
+        #expect(rows.count == 4)
+        #expect(rows.allSatisfy { $0.split(separator: ",").dropFirst(3).allSatisfy { $0 == "0" } }, "\(rows)")
+    }
+
     @Test func `say who counts where nothing was counted`() throws {
         let empty = try MetricsDesk()
         for format in ["table", "json", "csv"] {
@@ -167,6 +213,15 @@ import Testing
             ])
     }
 
+    @Test(arguments: [("MRR", "mrr"), ("Active", "active"), ("atriskmrr", "atRiskMRR"), ("lapse", "lapsed")])
+    func `are not drawn of a series that is none, and the nearest is named`(name: String, nearest: String) throws {
+        let answer = try desk.inspect(MetricsDesk.month + ["--chart", name])
+        #expect(answer.code == .wrongUsage)
+        #expect(
+            answer.messages.first?.hasSuffix("not \"\(name)\"; the nearest is \(nearest)") == true, "\(answer.messages)"
+        )
+    }
+
     @Test func `are drawn by currency when they are money`() throws {
         let lines = try lines(MetricsDesk.month + ["--chart", "mrr"])
         #expect(lines.contains("mrr, EUR") && lines.contains("mrr, USD"))
@@ -183,10 +238,10 @@ import Testing
 
     @Test(
         arguments: [
-            (0, 2, "0.00"), (1_234_560, 2, "1,234.56"), (-9_990, 2, "-9.99"), (3_332, 3, "3.332"), (5, 2, "0.00"),
-            (15, 2, "0.02"), (-4, 2, "0.00"), (999_995, 2, "1,000.00"),
-        ] as [(Int64, Int, String)])
-    func `have the digits of money`(milliunits: Int64, digits: Int, text: String) {
-        #expect(groupedMoney(milliunits, digits: digits) == text)
+            (0, "0.00"), (1_234_560, "1,234.56"), (-9_990, "-9.99"), (3_332, "3.332"), (5, "0.005"), (-4, "-0.004"),
+            (999_995, "999.995"), (.min, "-9,223,372,036,854,775.808"),
+        ] as [(Int64, String)])
+    func `have thousandths where there are some`(value: Int64, text: String) {
+        #expect(groupedThousandths(value) == text)
     }
 }

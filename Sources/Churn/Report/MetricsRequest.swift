@@ -33,13 +33,16 @@ public struct MetricsRequest: Sendable, Equatable {
         self.by = Dimension.allCases.filter(by.contains)
     }
 
-    /// - Parameter by: names with commas between them; nothing is no name.
+    /// - Parameter by: names with commas between them, and spaces around them or not; nothing is no name.
     public init(from: String, to: String, by: String) throws(Flaw) {
         guard let first = CivilDay(from) else { throw .day(parameter: "from") }
         guard let end = CivilDay(to) else { throw .day(parameter: "to") }
         var dimensions: [Dimension] = []
         for name in by.isEmpty ? [] : by.split(separator: ",", omittingEmptySubsequences: false) {
-            guard let dimension = Dimension(rawValue: String(name)) else { throw .dimension(String(name)) }
+            let words = name.split(separator: " ")
+            guard words.count == 1, let dimension = Dimension(rawValue: String(words[0])) else {
+                throw .dimension(String(name))
+            }
             dimensions.append(dimension)
         }
         try self.init(from: first, to: end, by: dimensions)

@@ -14,9 +14,10 @@ extension Command {
         operands: "subscription|account ID, or metrics", operandCount: 1...2,
         options: [
             CommandOption(
-                "format", value: "text|json|table|csv",
+                "format", value: "FORMAT",
                 effect:
-                    "text: a card for people. json: one object. Of metrics: table, json, or csv, a line for each day."),
+                    "subscription, account: text (default), a card for people, or json. metrics: table (default), json or csv."
+            ),
             CommandOption("all", effect: "Every purchase and notification, not only the newest; json always has all."),
             CommandOption(
                 "at", value: "TIME",
@@ -33,7 +34,8 @@ extension Command {
             ),
             CommandOption(
                 "chart", value: "SERIES",
-                effect: "metrics: bars of one series: `mrr`, `active`, `paying`, `lapsed`, `failed`, any counter."),
+                effect: "metrics: bars of one series below the table: "
+                    + (ChartSeries.stocks + ["lapsed"]).map { "`\($0)`" }.joined(separator: ", ") + ", any counter."),
         ],
         details: """
             subscription: ID is an original transaction id. Reads its partition of notifications, which has everything, computes
@@ -43,12 +45,13 @@ extension Command {
             gives, and what a screen of support should advise. --at takes no time before its newest record: what was so then
             only its subscriptions tell.
             metrics: reads all of churn-cells, which perennial churn writes, and tells rates of churn, billing, trials and
-            refunds, each with its formula; what is not final has a star. Money is told apart by currency. churn.zone
-            should be that of the worker: it tells which days are over.
+            refunds, each with its formula; what is not final has a star. Money is told apart by currency. csv has a line for
+            each day, group and currency. Rates are of all days asked for together: ask month by month. churn.zone should be
+            that of the worker: it tells which days are over.
             A subscription is told as of its partition's clock, the latest timestamp in it; an account as of now. In json
             position.asOf is that clock, and at the instant that is told of.
             Only topics of one environment are looked at: production, unless --environment sandbox is given.
-            Exit code 1: it is not there. 3: Kafka did not answer.
+            Exit code 1: it is not there; of metrics, churn-cells holds nothing at all. 3: Kafka did not answer.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

@@ -57,7 +57,7 @@ struct MetricsChart {
 
     func drawing(isMoney: Bool, isStock: Bool) -> [String] {
         let (low, high) = (min(values.min() ?? 0, 0), max(values.max() ?? 0, 0))
-        func shown(_ value: Int64) -> String { isMoney ? groupedMoney(value, digits: 2) : grouped(value) }
+        func shown(_ value: Int64) -> String { isMoney ? groupedThousandths(value) : grouped(value) }
         let width = max(shown(low).count, shown(high).count)
         var lines = (0..<Self.rows).reversed().map { row in
             let label = row == Self.rows - 1 ? shown(high) : row == 0 ? shown(low) : ""
@@ -116,17 +116,10 @@ private func grouped(_ magnitude: UInt64) -> String {
     return text
 }
 
-/// `1,234.56`, of milliunits: with three digits exactly, with two as near as it can be.
-func groupedMoney(_ milliunits: Int64, digits: Int) -> String {
-    let magnitude = milliunits.magnitude
-    let shown: UInt64
-    if digits == 3 {
-        shown = magnitude
-    } else {
-        let (tenth, rest) = magnitude.quotientAndRemainder(dividingBy: 10)
-        shown = tenth + (rest > 5 || rest == 5 && tenth % 2 != 0 ? 1 : 0)
-    }
-    let unit: UInt64 = digits == 3 ? 1000 : 100
-    let (whole, rest) = shown.quotientAndRemainder(dividingBy: unit)
-    return (milliunits < 0 && shown != 0 ? "-" : "") + grouped(whole) + "." + String(unit + rest).dropFirst()
+/// `1,234.56`, of milliunits; `1,234.567` where thousandths are left. Nothing is rounded: what is added up below each other has
+/// to add up for its reader.
+func groupedThousandths(_ value: Int64) -> String {
+    let (whole, rest) = value.magnitude.quotientAndRemainder(dividingBy: 1000)
+    let digits = rest % 10 == 0 ? String(100 + rest / 10) : String(1000 + rest)
+    return (value < 0 ? "-" : "") + grouped(whole) + "." + digits.dropFirst()
 }

@@ -31,8 +31,8 @@ struct MetricsQuery: Sendable, Equatable {
                 let nearest = nearestName(to: name, among: ChartSeries.names).map { "; the nearest is \($0)" } ?? ""
                 throw ToolFault(
                     .wrongUsage,
-                    "--chart takes \(ChartSeries.stocks.joined(separator: ", ")), lapsed, or any counter, as failed or "
-                        + "revenue, not \(quoted(name))\(nearest)")
+                    "--chart takes \((ChartSeries.stocks + ["lapsed"]).joined(separator: ", ")), or any counter, as failed "
+                        + "or revenue, not \(quoted(name))\(nearest)")
             }
             return series
         }

@@ -9,6 +9,8 @@ struct MetricsTable {
     static let valueWidth = 15
     /// Newest first; json has all.
     static let limitOpenDays = 10
+    /// Of more days, the customers that were won meanwhile weigh in a rate of those who were there before.
+    static let limitDaysOfRates = 31
 
     private(set) var lines: [String] = []
     private let report: MetricsReport
@@ -16,11 +18,18 @@ struct MetricsTable {
     init(_ report: MetricsReport, _ environment: Contract.Environment) {
         self.report = report
         let (from, to) = (report.request.from, report.request.to)
-        lines.append("metrics  \(from) until \(to) (\(to.number - from.number) days), \(environment.rawValue)")
+        let days = to.number - from.number
+        lines.append(
+            "metrics  \(from) until \(to) (\(days) day\(days == 1 ? "" : "s")), \(environment.rawValue)")
         if let asOf = report.horizon.asOf, let day = report.horizon.day {
             lines.append("as of    \(shownTime(asOf)) UTC; \(day) is not over")
         }
         lines.append("a, b     the beginnings of these two days; sums are over the days between")
+        if days > Self.limitDaysOfRates {
+            lines += CardLines.wrapped(
+                "rates    are of all \(days) days: who was won after a is in the losses too, so that churn may be "
+                    + "more than 100 %; ask month by month", width: 80, hanging: 9)
+        }
         if report.groups.isEmpty { lines += ["", "nothing was counted up to then"] }
         for group in report.groups { add(group) }
     }
@@ -44,7 +53,13 @@ struct MetricsTable {
         let rates = Dictionary(uniqueKeysWithValues: group.rates.map { ($0.name, $0) })
         func section(_ title: String, _ counters: [Counter], _ names: [String]) {
             heading(title)
-            for counter in counters { number(counter.name, grouped(group.counts[counter])) }
+            for counter in counters {
+                if counter == .unpaidGrace {
+                    number("unpaidGrace, days", groupedThousandths(group.counts[counter]))
+                } else {
+                    number(counter.name, grouped(group.counts[counter]))
+                }
+            }
             for name in names { if let rate = rates[name] { add(rate) } }
         }
         section(
@@ -59,7 +74,7 @@ struct MetricsTable {
             "BILLING",
             [
                 .failed, .failedOpen, .graceEntered, .earlyRecovered, .graceRecovered, .retryRecovered, .retryEntered,
-                .retryLost, .retryCancelled, .retryOther, .retryOpen,
+                .retryLost, .retryCancelled, .retryOther, .retryOpen, .unpaidGrace,
             ], ["billingFailureRate", "graceRecovery"] + group.rates.map(\.name).filter { $0.hasPrefix("recovery") })
         section("TRIALS", [.trials, .trialsConverted, .trialsEnded, .trialsOpen], ["trialConversion"])
         section(
@@ -81,8 +96,7 @@ struct MetricsTable {
     // MARK: Money
 
     private mutating func addBridge(_ money: MetricsReport.Money) {
-        let digits = Self.digits(Counter.bridge.map { money.sums[$0] } + money.stocks.flatMap { [$0.start, $0.end] })
-        func shown(_ amount: Int64) -> String { groupedMoney(amount, digits: digits) }
+        let shown = Self.amounts(Counter.bridge.map { money.sums[$0] } + money.stocks.flatMap { [$0.start, $0.end] })
         heading("MRR, \(Self.currency(money))")
         guard let mrr = money.stocks.first else { return }
         number("MRR(a)", shown(mrr.start))
@@ -99,14 +113,17 @@ struct MetricsTable {
             .revenue, .recoveredRevenue, .chargedRefundedAmount, .refundedAmount, .refundReversedAmount,
             .upgradeRefundedAmount, .oneTimeRefundedAmount,
         ]
-        let digits = Self.digits(counters.map { money.sums[$0] })
+        let shown = Self.amounts(counters.map { money.sums[$0] })
         heading("REVENUE, \(Self.currency(money))")
-        for counter in counters { number(counter.name, groupedMoney(money.sums[counter], digits: digits)) }
+        for counter in counters { number(counter.name, shown(money.sums[counter])) }
         for rate in money.rates where rate.name == "refundRateByAmount" { add(rate) }
     }
 
-    /// So many that nothing is rounded: what is added up in the table has to add up for its reader.
-    private static func digits(_ amounts: [Int64]) -> Int { amounts.allSatisfy { $0 % 10 == 0 } ? 2 : 3 }
+    /// Of amounts below each other: the point stands below the point, whether or not thousandths follow.
+    private static func amounts(_ amounts: [Int64]) -> (Int64) -> String {
+        let hasThousandths = amounts.contains { $0 % 10 != 0 }
+        return { groupedThousandths($0) + (hasThousandths && $0 % 10 == 0 ? " " : "") }
+    }
 
     private static func currency(_ money: MetricsReport.Money) -> String {
         money.currency.bytes.isEmpty ? "no currency" : shownText("\(money.currency)")
@@ -121,12 +138,12 @@ struct MetricsTable {
     }
 
     private mutating func number(_ title: String, _ value: String) {
-        lines.append(padded("  \(title)", to: Self.titleWidth) + aligned(value, to: Self.valueWidth))
+        lines.append(trimmed(padded("  \(title)", to: Self.titleWidth) + aligned(value, to: Self.valueWidth)))
     }
 
     private mutating func row(_ stock: Stock, _ shown: (Int64) -> String) {
         let values = [stock.start, stock.end].map { aligned(shown($0), to: Self.valueWidth) }.joined()
-        lines.append(padded("  \(stock.title)", to: Self.titleWidth) + values)
+        lines.append(trimmed(padded("  \(stock.title)", to: Self.titleWidth) + values))
         lines.append("    = \(stock.formula)")
     }
 
@@ -151,8 +168,7 @@ struct MetricsTable {
     }
 
     private func shown(_ value: Int64, _ rate: Rate) -> String {
-        rate.isMoney
-            ? groupedMoney(value, digits: Self.digits([rate.ratio.numerator, rate.ratio.denominator])) : grouped(value)
+        rate.isMoney ? groupedThousandths(value) : grouped(value)
     }
 
     // MARK: What is not final
