@@ -38,8 +38,11 @@ public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
 
 /// Reads, processes and commits. Everything happens in `step`, on the thread that calls it, so that a test can drive it.
 package final class Worker {
-    /// Records of one look; what a processor does with them is appended before the next.
+    /// Records of one look.
     static let recordsPerPoll = 250
+    /// What is told in a cycle is mostly appended with its changelog: the sooner a transaction hears of a partition the more often
+    /// it asks the broker for some.
+    private static let bytesPerAppend = 1 << 20
     private static let rewindLimit = 20
     private static let idleWait: Duration = .milliseconds(100)
     private static let answerLimit: Duration = .seconds(60)
@@ -156,12 +159,13 @@ package final class Worker {
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
-            try append(session)
             if batch.count < Self.recordsPerPoll {
                 skipMarkers(session)
                 try commit(session)
             } else if isFull {
                 try commit(session)
+            } else if outputs.byteCount >= Self.bytesPerAppend {
+                try append(session)
             }
         case .assigned(let given): try assigned(given, session)
         case .revoked: try revoked(session)
@@ -216,7 +220,7 @@ package final class Worker {
         if cycleRecords >= options.recordsPerCycle || environment.elapsed() - cycleStart >= options.commitInterval {
             return true
         }
-        let changed = partitions.tasks.reduce(appendedBytes) { $0 + $1.uncommittedBytes }
+        let changed = partitions.tasks.reduce(appendedBytes + outputs.byteCount) { $0 + $1.uncommittedBytes }
         return changed >= options.bytesPerCycle
     }
 
