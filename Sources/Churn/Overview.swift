@@ -1,8 +1,9 @@
 // How one partition stands now: for alerts, which cannot wait for somebody to add up cells.
 
 public import Notices
+internal import Zone
 
-/// The stocks over all cells, and what the day under way has brought.
+/// The stocks over all cells, what the day under way has brought, and whose days they are.
 public struct Overview: Sendable, Equatable {
     /// A currency beyond these is counted among the others.
     private static let limitCurrencies = 64
@@ -14,8 +15,13 @@ public struct Overview: Sendable, Equatable {
     public private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
     public private(set) var day: Int64
     public private(set) var today = Sums()
+    /// The name of the time zone by whose days everything is counted. Of its data there may be other versions.
+    public let zone: String
 
-    public init(day: Int64) { self.day = day }
+    public init(day: Int64, zone: String) {
+        self.day = day
+        self.zone = zone
+    }
 
     public static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
 
@@ -56,6 +62,7 @@ public struct Overview: Sendable, Equatable {
             writer.text(currency)
             writer.signed(amount)
         }
+        writer.text(Text(zone))
         return writer.bytes
     }
 
@@ -72,7 +79,8 @@ public struct Overview: Sendable, Equatable {
             guard let currency = reader.text(), let amount = reader.signed() else { return nil }
             monthlyRevenue.append((currency, amount))
         }
-        guard reader.isAtEnd else { return nil }
+        guard let zone = reader.text()?.description, Zone.isName(zone), reader.isAtEnd else { return nil }
+        self.zone = zone
     }
 }
 

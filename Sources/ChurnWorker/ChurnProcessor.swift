@@ -42,7 +42,7 @@ public final class ChurnProcessor: Processor {
             app: app)
         definition.stateFormat = ChainState.format
         definition.settledPrefix = Self.cellPrefix
-        definition.rules = hexadecimal(Array(SHA256.digest(Array(zone.fingerprint.utf8).span).prefix(8)))
+        definition.rules = CellRules(zone).header
         self.definition = definition
     }
 
@@ -180,15 +180,24 @@ public final class ChurnProcessor: Processor {
 
     private static let dayEnds: UInt8 = 1
 
-    public func opened(_ turn: Turn) {
-        guard let place = try? turn.state(Self.overviewKey.span) else { return }
-        metrics.show(place.value.flatMap { Overview($0) }, of: turn.partition)
+    /// Days of two zones in one count would say nothing, and nobody would see it: what was counted stays.
+    public func opened(_ turn: Turn) throws(ProcessFailure) {
+        let overview = try turn.state(Self.overviewKey.span).value.flatMap { Overview($0) }
+        if let overview, overview.zone != zone.name {
+            throw ProcessFailure(
+                "zone",
+                "what partition \(turn.partition) has counted is by days of \(overview.zone), and churn.zone says "
+                    + "\(zone.name): set it back, or count anew under another topic.prefix")
+        }
+        metrics.show(overview, of: turn.partition)
     }
 
     public func closed(_ partition: Int32) { metrics.show(nil, of: partition) }
 
     private func overview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) -> Overview {
-        guard let bytes = place.value else { return Overview(day: Int64(zone.dayNumber(of: turn.clock))) }
+        guard let bytes = place.value else {
+            return Overview(day: Int64(zone.dayNumber(of: turn.clock)), zone: zone.name)
+        }
         guard let overview = Overview(bytes) else {
             throw ProcessFailure("state", "the \(bytes.count) bytes kept of this partition are damaged")
         }

@@ -29,6 +29,8 @@ final class PartitionTask {
         case newerSchema(String)
         case tooManyLetters(String)
         case unreadableState(String)
+        /// By the processor, when the partition was opened.
+        case refused(String)
     }
 
     /// Fired before a commit comes in between, so that a mass of them does not hold it up.
@@ -100,13 +102,15 @@ final class PartitionTask {
             definition, partition: partition, outputs: outputs, cache: cache, timers: TimerQueue(store: store))
     }
 
-    /// Before the first record.
-    func open() throws(StoreFault) {
+    /// Before the first record. Why there may be none; nil when there may.
+    func open() throws(StoreFault) -> PauseReason? {
         do throws(StoreFault) {
-            try turn.look(clock: clock) { processor.opened(turn) }
+            let failure = try turn.look(clock: clock) { () throws(ProcessFailure) in try processor.opened(turn) }
+            return failure.map { .refused($0.detail.isEmpty ? $0.reason : $0.detail) }
         } catch {
             // The first record that needs what a later build wrote stops at it, and says so.
             guard error.cause == .format else { throw error }
+            return nil
         }
     }
 

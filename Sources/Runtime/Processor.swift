@@ -23,8 +23,9 @@ public protocol Processor {
     func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure)
 
     /// The partition is restored, and its records follow: for what shows how it stands, as a gauge. The turn's clock is that of
-    /// the last commit; state may be read, nothing may be changed or emitted.
-    func opened(_ turn: Turn)
+    /// the last commit; state may be read, nothing may be changed or emitted. What it throws says why nothing of the partition
+    /// may be dealt with: none of its records is read, and the worker says so, until it is opened again.
+    func opened(_ turn: Turn) throws(ProcessFailure)
 
     /// The partition was given up or lost, or the worker stops. Also when its opening has failed.
     func closed(_ partition: Int32)
@@ -33,7 +34,7 @@ public protocol Processor {
 extension Processor {
     public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {}
 
-    public func opened(_ turn: Turn) {}
+    public func opened(_ turn: Turn) throws(ProcessFailure) {}
 
     public func closed(_ partition: Int32) {}
 

@@ -194,12 +194,14 @@ public final class Turn {
     }
 
     /// Lets somebody see the state, and change nothing.
-    func look(clock: Int64, _ body: () -> Void) throws(StoreFault) {
+    func look(clock: Int64, _ body: () throws(ProcessFailure) -> Void) throws(StoreFault) -> ProcessFailure? {
         step = .looking
         defer { step = .turn }
         self.clock = max(clock, 0)
-        body()
+        var failure: ProcessFailure?
+        do throws(ProcessFailure) { try body() } catch { failure = error }
         if let fault = storeFault.take() { throw fault }
+        return failure
     }
 
     private func takeBack() {

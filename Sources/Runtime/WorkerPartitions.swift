@@ -131,7 +131,8 @@ final class WorkerPartitions {
     func pause(_ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession) throws {
         guard let slot = slots[number] else { return }
         switch reason {
-        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words): slot.trouble = words
+        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words), .refused(let words):
+            slot.trouble = words
         }
         try tell(slot, number, .pause, session)
     }
@@ -328,14 +329,15 @@ final class WorkerPartitions {
                 crashes: options.crashNotes?.notes(number))
         }
         slot.task = task
-        try task.open()
+        let refusal = try task.open()
         // All partitions share what the setting gives.
         for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)
         let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
         try session.seek(to: task.positions)
-        try session.resume(partitions)
         metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
+        if let refusal { return try pause(number, refusal, session) }
+        try session.resume(partitions)
         say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
     }
 

@@ -60,7 +60,7 @@ import struct MakeBelieve.Chance
 
     @Test func `of a cell and of the overview are read as they were written, and cut short are none`() throws {
         var cell = CellState(at: .init(asOf: 5, offset: 3))
-        var overview = Overview(day: 20_000)
+        var overview = Overview(day: 20_000, zone: "America/New_York")
         var offset: Int64 = 4
         for seed in UInt64(53_000)..<53_020 {
             let state = try state(seed, words: 12)
@@ -73,6 +73,14 @@ import struct MakeBelieve.Chance
         #expect(!cell.sums.isEmpty)
         #expect(CellState(cell.bytes) == cell)
         #expect(Overview(overview.bytes) == overview)
+        #expect(Overview(overview.bytes)?.zone == "America/New_York")
+        // What no zone is called: a path.
+        let slash = overview.bytes.lastIndex(of: UInt8(ascii: "/"))!
+        for byte in [UInt8(ascii: "."), 0, 0xff] {
+            var damaged = overview.bytes
+            damaged[slash] = byte
+            #expect(Overview(damaged) == nil)
+        }
         for end in 0..<cell.bytes.count { #expect(CellState(Array(cell.bytes[..<end])) == nil) }
         for end in 0..<overview.bytes.count { #expect(Overview(Array(overview.bytes[..<end])) == nil) }
     }

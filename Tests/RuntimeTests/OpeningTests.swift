@@ -49,6 +49,26 @@ private final class Intruder: Processor {
     }
 }
 
+/// Does not work on what was begun with another word than its own.
+private final class Stickler: Processor {
+    let definition = Script(partitions: 2).definition
+    let word: String
+
+    init(_ word: String) { self.word = word }
+
+    private static let key = Array("word".utf8)
+
+    func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        try turn.state(Self.key.span).put(Array(word.utf8).span)
+        turn.emit(0, key: Self.key.span, value: Array(word.utf8).span)
+    }
+
+    func opened(_ turn: Turn) throws(ProcessFailure) {
+        guard let begun = try turn.state(Self.key.span).value, begun != Array(word.utf8) else { return }
+        throw ProcessFailure("word", "it was begun with \(String(decoding: begun, as: UTF8.self))")
+    }
+}
+
 /// One fault, at the next time that a step is reached.
 private final class Blow: LogFaults {
     private let next = Mutex<(step: LogStep, kind: InjectedFault.Kind)?>(nil)
@@ -160,6 +180,45 @@ private final class Blow: LogFaults {
         }
         simulation.start(first)
         #expect(hear(4) == ["opened 0 @500: nothing", "closed 0"] + openedAgain)
+    }
+
+    @Test(arguments: [false, true])
+    func `refused by the processor lets no record through, and the others run`(losesDisk: Bool) throws {
+        let simulation = try WorkerSimulation(Stickler("one"), processes: 1)
+        let process = simulation.processes[0]
+        func feed(_ partition: Int32) throws {
+            try simulation.feed(
+                partition: partition, key: Array("k".utf8), value: [], headers: [RecordHeader("type", "word")])
+        }
+        func steps(_ count: Int = 400) {
+            for _ in 0..<count {
+                simulation.step(process)
+                simulation.clock.advance(by: .milliseconds(5))
+            }
+        }
+        let topic = simulation.processor.definition.outputs[0].topic
+        func written() throws -> [String] { try simulation.read(topic).map { "\($0.partition) \($0.valueText)" } }
+        simulation.start(process)
+        try feed(0)
+        #expect(try simulation.runToEnd())
+        simulation.stop(process)
+        if losesDisk { simulation.loseDisk(of: process) }
+
+        simulation.processor = Stickler("two")
+        simulation.start(process)
+        try feed(0)
+        try feed(1)
+        steps()
+        #expect(process.troubles == ["partition 0: it was begun with one"])
+        #expect(try written() == ["0 one", "1 two"])
+        #expect(process.isRunning && simulation.stop(process))
+
+        // What was refused is as it was.
+        simulation.processor = Stickler("one")
+        simulation.start(process)
+        steps()
+        #expect(process.troubles == ["partition 1: it was begun with two"])
+        #expect(try written() == ["0 one", "0 one", "1 two"])
     }
 
     @Test func `lets a processor change nothing, and emit nothing`() async {

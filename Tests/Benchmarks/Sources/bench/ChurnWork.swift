@@ -41,7 +41,7 @@ struct ChurnWork: ~Copyable {
     private var offset: Int64 = 100_000
     /// Of the one cell that changes.
     private var kept: (key: CellKey, state: [UInt8])?
-    private var overview = Overview(day: Zone.utc.day(of: Notifications.usualEnd).number).bytes
+    private var overview = Overview(day: Zone.utc.day(of: Notifications.usualEnd).number, zone: "UTC").bytes
 
     /// Reads a renewal and what is known, and writes everything that follows but the cell.
     mutating func renewal() throws -> Made {

@@ -1,0 +1,76 @@
+import Configuration
+import Contract
+import Foundation
+import MakeBelieve
+import MemoryLog
+import Telemetry
+import Testing
+import WorkerTestKit
+import Zone
+
+@Suite struct `A count by days of one zone` {
+    private let shop: Shop
+    private var process: WorkerSimulation.Process { shop.simulation.processes[0] }
+
+    init() throws {
+        shop = try Shop()
+        try shop.tell(start(), of: "1000")
+        try shop.work()
+    }
+
+    /// Another life, for long enough to read whatever may be read.
+    private func restart(in zone: Zone, metrics: Metrics = Metrics()) {
+        if process.isRunning { shop.simulation.stop(process) }
+        shop.simulation.processor = makeProcessor(zone: zone, metrics: metrics)
+        shop.simulation.start(process)
+        for _ in 0..<400 {
+            shop.simulation.step(process)
+            shop.simulation.clock.advance(by: .milliseconds(5))
+        }
+    }
+
+    private func written() throws -> Int {
+        try shop.simulation.read(Shop.names.topic(.churnCells)).count
+    }
+
+    @Test(arguments: [false, true])
+    func `is not gone on with in another one, and is when the setting is set back`(losesDisk: Bool) throws {
+        let before = try written()
+        shop.simulation.stop(process)
+        if losesDisk { shop.simulation.loseDisk(of: process) }
+        try shop.tell(start("2", at: d(1)), of: "1000")
+        let metrics = Metrics()
+        restart(in: try Zone(name: "Asia/Tokyo"), metrics: metrics)
+        let partition = Shop.partition(of: "1000")
+        #expect(
+            process.troubles == [
+                "partition \(partition): what partition \(partition) has counted is by days of UTC, and churn.zone says "
+                    + "Asia/Tokyo: set it back, or count anew under another topic.prefix"
+            ])
+        #expect(try written() == before)
+        #expect(readings(metrics)["perennial_churn_subscriptions{state=\"active\"}"] == 0)
+        restart(in: .utc)
+        #expect(process.troubles == [])
+        #expect(try written() > before)
+        #expect(try shop.wrong() == [])
+    }
+
+    @Test func `is begun in another one where nothing was counted yet`() throws {
+        let free = Shop.partition(of: "1000") == 0 ? Int32(1) : 0
+        let other = (2000...).lazy.map(String.init).first { Shop.partition(of: $0) == free } ?? ""
+        try shop.tell(start(at: d(1)), of: other)
+        restart(in: try Zone(name: "Asia/Tokyo"))
+        #expect(process.troubles.count == 1)
+        #expect(try shop.simulation.read(Shop.names.topic(.churnCells)).contains { $0.partition == free })
+    }
+
+    @Test func `is gone on with by another version of the zone's data`() throws {
+        let before = try written()
+        try shop.tell(start("2", at: d(1)), of: "1000")
+        // The same days as UTC, and its name.
+        let file = try Array(Data(contentsOf: URL(filePath: "/usr/share/zoneinfo/Etc/UTC")))
+        restart(in: try Zone(name: "UTC", file: file, dataVersion: "another"))
+        #expect(process.troubles == [])
+        #expect(try written() > before)
+    }
+}
