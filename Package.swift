@@ -206,7 +206,7 @@ let tests: [Target] = [
         name: "ReadAPITests",
         dependencies: [
             "Churn", "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog",
-            "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits",
+            "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits", "Zone",
         ]),
     .testTarget(
         name: "ClockTests",
@@ -235,7 +235,7 @@ let tests: [Target] = [
         dependencies: [
             "AppStore", "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
             "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime",
-            "Settings", "Simulation", "Telemetry", "WorkerTestKit", "perennial",
+            "Settings", "Simulation", "Telemetry", "WorkerTestKit", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

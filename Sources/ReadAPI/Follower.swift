@@ -1,5 +1,6 @@
 // Keeps the local copies at the end of their topics.
 
+internal import Churn
 internal import Contract
 internal import Log
 internal import Platform
@@ -11,6 +12,8 @@ internal import Telemetry
 final class Follower: ServicePart {
     struct Configuration: Sendable {
         var names: Names
+        /// Of whoever reads the cells; nil: theirs are not looked at.
+        var rules: CellRules?
         /// How often the ends are asked for: so old is what an answer says of its time, at most, while all is well.
         var lookInterval: Duration = .seconds(1)
         /// Between two tries of what has failed.
@@ -71,6 +74,7 @@ final class Following {
     private var nextProgress: Duration = .zero
     private var wasComplete = false
     private var faultTold: String?
+    private var hasToldRules = false
     /// In milliseconds, by the number of the topic: see `checkTopics`.
     var greatestAges = FollowedTopic.allCases.map { _ in Following.greatestAge }
 
@@ -179,6 +183,9 @@ final class Following {
             return "\(partition(topic, state)) at \(record.offset): \(words)"
         }
         metrics.records[topic.rawValue].add()
+        if topic == .cells, let rules = configuration.rules {
+            state.hasOtherRules = rules.differ(from: record.header("rules"))
+        }
         state.note[topic].clock = max(record.timestamp, state.note[topic].clock ?? record.timestamp)
         let key = record.copyOfKey()
         switch verdict {
@@ -320,6 +327,16 @@ final class Following {
                 "caught up", ["records_read": .integer(metrics.records.reduce(0) { $0 + $1.value })])
         }
         wasComplete = completeAt != nil
+        warnOfRules()
+    }
+
+    /// Once. Not while there is more to read: the rules of what is old may be those of data that the worker has left behind.
+    private func warnOfRules() {
+        guard !hasToldRules, let rules = configuration.rules,
+            states.contains(where: { $0.hasOtherRules && $0.completeAt[FollowedTopic.cells.rawValue] != nil })
+        else { return }
+        hasToldRules = true
+        logger.warning("\(rules.warning)")
     }
 
     // MARK: The end

@@ -22,12 +22,15 @@ public struct ReadAPIService: Sendable {
         public var token: String?
         /// The day of an instant, where those of `churn-cells` begin.
         public var dayOf: @Sendable (Int64) -> CivilDay
+        /// Where `dayOf` is from, to warn when those of `churn-cells` are others; nil: nobody is warned.
+        public var rules: CellRules?
 
         public init(
             _ names: Names, partitions: Int, listen: ListenAddress, token: String?,
-            dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
+            dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) }, rules: CellRules? = nil
         ) {
             self.dayOf = dayOf
+            self.rules = rules
             self.names = names
             self.partitions = partitions
             self.listen = listen
@@ -53,9 +56,8 @@ public struct ReadAPIService: Sendable {
         let counts = ReadAPIMetrics(metrics)
         health.condition("api") { readiness.trouble(at: time.elapsed()) }
         let follower = Follower(
-            Follower.Configuration(names: configuration.names), log: log, stores: stores, copies: copies,
-            totals: totals,
-            time: time, readiness: readiness, metrics: counts, logger: logger)
+            Follower.Configuration(names: configuration.names, rules: configuration.rules), log: log, stores: stores,
+            copies: copies, totals: totals, time: time, readiness: readiness, metrics: counts, logger: logger)
         let endpoint = Endpoint(
             configuration.names, copies: copies, totals: totals, token: configuration.token, time: time,
             readiness: readiness, metrics: counts, dayOf: configuration.dayOf)

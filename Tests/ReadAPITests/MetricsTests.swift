@@ -7,6 +7,7 @@ import MemoryLog
 import Platform
 import Store
 import Testing
+import Zone
 
 @testable import ReadAPI
 

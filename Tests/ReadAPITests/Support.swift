@@ -124,7 +124,8 @@ final class Rig {
 
     init(
         memory: MemoryLog = MemoryLog(clock: .manual()), log: (any RecordLog)? = nil, disk: MemoryDisk = MemoryDisk(),
-        time: TestTime = TestTime(), partitions: Int32 = 3, token: String? = nil, makesTopics: Bool = true
+        time: TestTime = TestTime(), partitions: Int32 = 3, token: String? = nil, makesTopics: Bool = true,
+        rules: CellRules? = nil
     ) throws {
         self.memory = memory
         self.log = log ?? memory
@@ -144,7 +145,7 @@ final class Rig {
         let lines = Lines()
         self.loggedLines = lines
         following = Following(
-            .init(names: Self.names), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
+            .init(names: Self.names, rules: rules), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
             totals: totals, time: time.asItIs, readiness: readiness, metrics: counts,
             logger: Logger { lines.append($0) })
         endpoint = Endpoint(
@@ -192,8 +193,10 @@ final class Rig {
         static func binding(_ token: String, _ record: Record) -> Write {
             Write(topic: .accounts, key: "\(token)|\(record.id)", value: record.json)
         }
-        static func cell(_ cell: Cell) -> Write {
-            Write(topic: .cells, key: cell.key, value: cell.json, partition: cell.partition)
+        static func cell(_ cell: Cell, rules: String? = nil) -> Write {
+            Write(
+                topic: .cells, key: cell.key, value: cell.json,
+                headers: rules.map { Rig.headers(.cells) + [RecordHeader("rules", $0)] }, partition: cell.partition)
         }
     }
 

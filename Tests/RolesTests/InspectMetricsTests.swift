@@ -1,7 +1,9 @@
+import Churn
 import Foundation
 import JSON
 import Platform
 import Testing
+import Zone
 
 @testable import Roles
 
@@ -185,6 +187,25 @@ import Testing
         let rows = try lines(past + ["--format", "csv"]).filter { !$0.isEmpty }.dropFirst()
         #expect(rows.count == 4)
         #expect(rows.allSatisfy { $0.split(separator: ",").dropFirst(3).allSatisfy { $0 == "0" } }, "\(rows)")
+    }
+
+    @Test func `warn when the last of a partition's cells were counted by other days`() throws {
+        let utc = CellRules(.utc)
+        func messages() throws -> [String] { try desk.inspect(MetricsDesk.month) { $0.cellRules = utc }.messages }
+        // Cells without the header say nothing.
+        #expect(try messages() == [])
+        desk.rules = "0123456789abcdef"
+        try desk.cell("2026-11-28", "'started':3", partition: 1)
+        #expect(
+            try messages() == [
+                "perennial inspect: cells were counted by days of another zone, or of another version of its data, than "
+                    + "churn.zone=UTC here: set churn.zone as perennial churn has it"
+            ])
+        #expect(try desk.inspect(MetricsDesk.month).messages == [])
+        // The worker has other data by now, as this host has.
+        desk.rules = utc.header
+        try desk.cell("2026-11-28", "'started':4", partition: 1)
+        #expect(try messages() == [])
     }
 
     @Test func `say who counts where nothing was counted`() throws {

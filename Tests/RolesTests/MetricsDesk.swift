@@ -20,6 +20,8 @@ final class MetricsDesk {
     private let writer: any LogWriter
     /// The clock of what is written next.
     var asOf = at("2026-11-28T10:00")
+    /// Header of what is written next.
+    var rules: String?
 
     init() throws {
         let soon = Deadline(after: .seconds(60))
@@ -48,7 +50,8 @@ final class MetricsDesk {
         let batch = OutputBatch()
         batch.append(
             topic: 0, partition: partition, timestamp: asOf, key: Array(key.utf8), value: value.map { Array($0.utf8) },
-            headers: [RecordHeader("type", "churn-cell"), RecordHeader("schema", "churn-cell/1")])
+            headers: [RecordHeader("type", "churn-cell"), RecordHeader("schema", "churn-cell/1")]
+                + (rules.map { [RecordHeader("rules", $0)] } ?? []))
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }
 

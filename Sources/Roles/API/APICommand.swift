@@ -1,5 +1,6 @@
 // `perennial api`: wiring.
 
+import Churn
 import Configuration
 import Contract
 import Kafka
@@ -73,7 +74,7 @@ extension Command {
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 configuration.names, partitions: partitions, listen: configuration.api.listen,
-                token: configuration.api.token, dayOf: { zone.day(of: $0) }),
+                token: configuration.api.token, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
             log: KafkaLog(configuration.kafka), stores: stores, health: health, metrics: metrics, logger: logger)
         let code = Service([admin] + api.parts, health: health, logger: logger).run()
         lock.release()

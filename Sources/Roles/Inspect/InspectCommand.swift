@@ -1,5 +1,6 @@
 // `perennial inspect`: one subscription or account, or what is counted of all, from the topics.
 
+import Churn
 import Configuration
 import Contract
 import Entitlements
@@ -81,6 +82,7 @@ extension Command {
         do throws(ZoneFault) {
             let zone = try Zone(name: configuration.churnZone)
             run.dayOf = { zone.day(of: $0) }
+            run.cellRules = CellRules(zone)
         } catch {
             throw ToolFault(.wrongUsage, "churn.zone: \(error)")
         }

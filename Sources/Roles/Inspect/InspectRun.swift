@@ -21,6 +21,8 @@ struct InspectRun {
     var hasApps = true
     /// Of cells.
     var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
+    /// Of this host's `churn.zone`; nil: those of the cells are not looked at.
+    var cellRules: CellRules?
 
     func run() throws(ToolFault) -> ExitCode {
         switch query.subject {

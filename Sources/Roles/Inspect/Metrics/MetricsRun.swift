@@ -13,8 +13,15 @@ final class CellFold {
     private(set) var clock: Int64?
     /// Records that this version cannot read.
     private(set) var unreadable = 0
+    private let rules: CellRules?
+    /// Of the last record: older ones may be of a version of the data that the worker has left behind.
+    private(set) var hasOtherRules = false
+
+    /// - Parameter rules: of whoever reads.
+    init(_ rules: CellRules?) { self.rules = rules }
 
     func add(_ record: borrowing RecordView) {
+        if let rules { hasOtherRules = rules.differ(from: record.header("rules")) }
         clock = max(clock ?? record.timestamp, record.timestamp)
         guard let key = record.copyOfKey() else { return unreadable += 1 }
         cells[key] = nil
@@ -41,17 +48,19 @@ extension InspectRun {
         defer { reader.close(by: Deadline(after: .seconds(5))) }
         var table = CellTable()
         var unreadable = 0
+        var hasOtherRules = false
         var progress = ProgressBar.standardError()
         var places: [(end: NextOffset, clock: Int64?)] = []
         for number in 0..<partitions {
             // A partition at a time: which cells it has is forgotten before the next.
-            let fold = CellFold()
+            let fold = CellFold(cellRules)
             let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, number))
             let end = try scan.run(progress: { fraction in
                 progress.update((Double(number) + fraction) / Double(partitions)) { "\(scan.partition)" }
             }) { fold.add($0) }
             fold.add(to: &table)
             unreadable += fold.unreadable
+            if fold.hasOtherRules { hasOtherRules = true }
             places.append((end, fold.clock))
         }
         progress.end()
@@ -59,6 +68,7 @@ extension InspectRun {
             output.message(
                 "perennial inspect: \(unreadable) records of \(topic) cannot be read by this version and are left out")
         }
+        if hasOtherRules, let cellRules { output.message("perennial inspect: \(cellRules.warning)") }
         tell(table, query, position: position(of: topic, places))
         guard table.count == 0 else { return .done }
         output.message(
