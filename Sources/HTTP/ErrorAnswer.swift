@@ -8,23 +8,7 @@ extension HTTPResponse {
     public static func error(
         _ status: Int, _ code: String, retryAfterSeconds: Int = usualRetrySeconds
     ) -> HTTPResponse {
-        error(status, json: #"{"error":"\#(code)"}"#, retryAfterSeconds: retryAfterSeconds)
-    }
-
-    /// The same with the name of what the client has to mend.
-    public static func error(_ status: Int, _ code: String, parameter: String) -> HTTPResponse {
-        error(status, json: #"{"error":"\#(code)","parameter":"\#(parameter)"}"#)
-    }
-
-    /// Of a parameter that is there too often.
-    public static func error(_ status: Int, _ code: String, parameter: String, limit: Int) -> HTTPResponse {
-        error(status, json: #"{"error":"\#(code)","parameter":"\#(parameter)","limit":\#(limit)}"#)
-    }
-
-    private static func error(
-        _ status: Int, json: String, retryAfterSeconds: Int = usualRetrySeconds
-    ) -> HTTPResponse {
-        var response = HTTPResponse.json(status, Array(json.utf8))
+        var response = HTTPResponse.json(status, Array(#"{"error":"\#(code)"}"#.utf8))
         if status == 503 { response.headers.add("Retry-After", String(retryAfterSeconds)) }
         return response
     }

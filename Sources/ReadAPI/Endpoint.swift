@@ -84,12 +84,7 @@ final class Endpoint: HTTPHandler {
         do throws(Question.Flaw) {
             question = try Question(route, subject, query: query)
         } catch {
-            switch error {
-            case .invalid(let parameter): return .error(400, "invalid_parameter", parameter: parameter)
-            case .missing(let parameter): return .error(400, "missing_parameter", parameter: parameter)
-            case .tooMany(let parameter):
-                return .error(400, "too_many_values", parameter: parameter, limit: Question.limitDates)
-            }
+            return Self.refusal(error)
         }
         guard readiness.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
         switch question {
@@ -98,6 +93,27 @@ final class Endpoint: HTTPHandler {
         case .account(let token): return account(token)
         case .metrics(let request): return metrics(request)
         }
+    }
+
+    /// The name of what the client has to mend may be its own, with anything in it.
+    private static func refusal(_ flaw: Question.Flaw) -> HTTPResponse {
+        var writer = JSONWriter()
+        writer.object { json in
+            switch flaw {
+            case .invalid(let parameter, let reason):
+                json.member("error", "invalid_parameter")
+                json.member("parameter", parameter)
+                if let reason { json.member("reason", reason) }
+            case .missing(let parameter):
+                json.member("error", "missing_parameter")
+                json.member("parameter", parameter)
+            case .tooMany(let parameter, let limit):
+                json.member("error", "too_many_values")
+                json.member("parameter", parameter)
+                json.member("limit", limit)
+            }
+        }
+        return .json(400, writer.bytes)
     }
 
     private static let unavailable = HTTPResponse.error(503, "unavailable", retryAfterSeconds: retryAfterSeconds)

@@ -3,13 +3,19 @@
 internal import Churn
 
 extension Question {
-    /// Once each. `by` may be empty: a form that has it and asks for nothing means nothing.
+    private static let names = ["from", "to", "by"]
+
+    /// Once each, and nothing else: who has misspelt `by` would take totals for groups. `by` may be empty: a form that has it and
+    /// asks for nothing means nothing.
     static func metrics(_ query: String) throws(Flaw) -> MetricsRequest {
         var texts: [String: String] = [:]
         for (name, value) in parameters(query) {
             let name = String(decoding: name, as: UTF8.self)
-            guard ["from", "to", "by"].contains(name) else { continue }
-            guard texts[name] == nil, let value else { throw .invalid(parameter: name) }
+            guard names.contains(name) else {
+                throw .invalid(parameter: name, reason: "there are from, to and by, and no other")
+            }
+            guard texts[name] == nil else { throw .tooMany(parameter: name, limit: 1) }
+            guard let value else { throw .invalid(parameter: name, reason: "it has an escape that is none") }
             texts[name] = String(decoding: value, as: UTF8.self)
         }
         guard let from = texts["from"] else { throw .missing(parameter: "from") }
@@ -18,9 +24,16 @@ extension Question {
             return try MetricsRequest(from: from, to: to, by: texts["by"] ?? "")
         } catch {
             switch error {
-            case .day(let parameter): throw .invalid(parameter: parameter)
-            case .order, .tooLong: throw .invalid(parameter: "to")
-            case .dimension: throw .invalid(parameter: "by")
+            case .day(let parameter): throw .invalid(parameter: parameter, reason: "it takes a day, as 2026-11-01")
+            case .order:
+                throw .invalid(
+                    parameter: "to", reason: "it must be after from, and is not in it: of one day it is the next")
+            case .tooLong:
+                throw .invalid(
+                    parameter: "to", reason: "it lies more than \(MetricsRequest.limitDays) days behind from")
+            case .dimension:
+                let all = Dimension.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .invalid(parameter: "by", reason: "it takes one or more of \(all), separated by commas")
             }
         }
     }

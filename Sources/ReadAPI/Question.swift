@@ -30,9 +30,10 @@ enum Question: Equatable {
 
     /// What the client has to mend.
     enum Flaw: Error, Equatable {
-        case invalid(parameter: String)
+        /// - Parameter reason: for people, where the name does not tell it.
+        case invalid(parameter: String, reason: String? = nil)
         case missing(parameter: String)
-        case tooMany(parameter: String)
+        case tooMany(parameter: String, limit: Int)
     }
 
     /// Of Apple's some twenty digits; texts that somebody takes for an id are not longer than a line either.
@@ -93,15 +94,15 @@ enum Question: Equatable {
 
     // MARK: The query
 
-    /// Parameters that are not known mean nothing, as everywhere. The value is nil when it has an escape that is none.
+    /// A name with an escape that is none is as it was written, and no known one. Such a value is nil.
     static func parameters(_ query: String) -> [(name: [UInt8], value: [UInt8]?)] {
-        query.utf8.split(separator: UInt8(ascii: "&")).compactMap { pair in
+        query.utf8.split(separator: UInt8(ascii: "&")).map { pair in
             let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = percentDecoded(sides[0]) else { return nil }
-            return (name, sides.count == 2 ? percentDecoded(sides[1]) : [])
+            return (percentDecoded(sides[0]) ?? Array(sides[0]), sides.count == 2 ? percentDecoded(sides[1]) : [])
         }
     }
 
+    /// Other parameters mean nothing here.
     private static func dates(_ query: String) throws(Flaw) -> ([Int64], ContentScope) {
         var dates: [Int64] = []
         var scope: ContentScope?
@@ -109,11 +110,12 @@ enum Question: Equatable {
             if name.elementsEqual(published.utf8) {
                 for text in (value ?? []).split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
                     guard let date = milliseconds(text) else { throw .invalid(parameter: published) }
-                    guard dates.count < limitDates else { throw .tooMany(parameter: published) }
+                    guard dates.count < limitDates else { throw .tooMany(parameter: published, limit: limitDates) }
                     dates.append(date)
                 }
             } else if name.elementsEqual(Self.scope.utf8) {
-                guard scope == nil, let value, let known = contentScope(value) else {
+                guard scope == nil else { throw .tooMany(parameter: Self.scope, limit: 1) }
+                guard let value, let known = contentScope(value) else {
                     throw .invalid(parameter: Self.scope)
                 }
                 scope = known

@@ -111,23 +111,64 @@ import Zone
         #expect(rig.metric(#"perennial_api_records_kept_out_total{topic="churn-cells",cause="key"}"#) == 3)
     }
 
+    private static let day = "it takes a day, as 2026-11-01"
+    private static let dimensions = "it takes one or more of product, plan, storefront, currency, separated by commas"
+    private static let order = "it must be after from, and is not in it: of one day it is the next"
+    private static let names = "there are from, to and by, and no other"
+    private static let escape = "it has an escape that is none"
+
     @Test(arguments: [
-        ("", "missing", "from"), ("from=2026-02-01", "missing", "to"), ("from=&to=2026-02-01", "invalid", "from"),
-        ("from=2026-2-1&to=2026-02-01", "invalid", "from"), ("from=2026-02-01&to=2026-02-01", "invalid", "to"),
-        ("from=2026-02-01&to=2026-01-01", "invalid", "to"), ("from=2006-02-01&to=2026-02-01", "invalid", "to"),
-        ("from=2026-01-01&to=2026-02-01&by=country", "invalid", "by"),
-        ("from=2026-01-01&to=2026-02-01&by=product,", "invalid", "by"),
-        ("from=2026-01-01&to=2026-02-01&by=%zz", "invalid", "by"),
-        ("from=2026-01-01&from=2026-01-02&to=2026-02-01", "invalid", "from"),
+        ("from=&to=2026-02-01", "from", day), ("from=2026-2-1&to=2026-02-01", "from", day),
+        ("from=2026-02-01&to=2026-02-30", "to", day), ("from=2026-02-01&to=2026-02-01", "to", order),
+        ("from=2026-02-01&to=2026-01-01", "to", order),
+        ("from=2006-02-01&to=2026-02-01", "to", "it lies more than 3660 days behind from"),
+        ("from=2026-01-01&to=2026-02-01&by=country", "by", dimensions),
+        ("from=2026-01-01&to=2026-02-01&by=product,", "by", dimensions),
+        ("from=2026-01-01&to=2026-02-01&by=%zz", "by", escape),
+        // Totals would be taken for what was asked.
+        ("from=2026-01-01&to=2026-02-01&By=product", "By", names), ("to=2026-02-01&From=2026-01-01", "From", names),
+        ("from=2026-01-01&to=2026-02-01&=1", "", names), ("from=2026-01-01&to=2026-02-01&%zz=1", "%zz", names),
+        (#"from=2026-01-01&to=2026-02-01&"},\%0a%ff=1"#, "\"},\\\n\u{fffd}", names),
     ])
-    func `say which parameter is wrong`(query: String, kind: String, parameter: String) throws {
+    func `say which parameter is wrong, and why`(query: String, parameter: String, reason: String) throws {
+        let answer = try refusal(query)
+        #expect(answer.object?.members.map(\.name) == ["error", "parameter", "reason"])
+        #expect(answer["error"]?.string == "invalid_parameter")
+        #expect(answer["parameter"]?.string == parameter && answer["reason"]?.string == reason, "\(answer)")
+    }
+
+    @Test(arguments: [
+        ("", #"{"error":"missing_parameter","parameter":"from"}"#),
+        ("from=2026-02-01", #"{"error":"missing_parameter","parameter":"to"}"#),
+        ("from=2026-01-01&from=&to=2026-02-01", #"{"error":"too_many_values","parameter":"from","limit":1}"#),
+        ("by=&by=plan", #"{"error":"too_many_values","parameter":"by","limit":1}"#),
+    ])
+    func `say which parameter is missing, and which is there too often`(query: String, json: String) throws {
+        #expect(try refusal(query) == (try JSONValue.read(Array(json.utf8))))
+    }
+
+    private func refusal(_ query: String) throws -> JSONValue {
         let rig = try Rig()
         rig.settle()
         let answer = rig.endpoint.answer(.metrics, ""[...].utf8, query: query)
         #expect(answer.status == 400)
-        #expect(
-            String(decoding: answer.body, as: UTF8.self)
-                == #"{"error":"\#(kind)_parameter","parameter":"\#(parameter)"}"#)
+        return try JSONValue.read(answer.body)
+    }
+
+    @Test func `warn once when the last cells were counted by other days than they are asked by`() throws {
+        let rules = CellRules(.utc)
+        let rig = try Rig(rules: rules)
+        // Of an older version of the data, which the worker has left behind.
+        try rig.write(
+            .cell(Cell(), rules: "0123456789abcdef"), .cell(Cell(), rules: rules.header), .cell(Cell(partition: 1)))
+        rig.settle()
+        #expect(rig.trouble == nil && !rig.logged.contains("churn.zone"))
+        for _ in 0..<2 {
+            try rig.write(.cell(Cell(partition: 2), rules: "0123456789abcdef"))
+            rig.settle(steps: 3)
+        }
+        #expect(rig.logged.ranges(of: rules.warning).count == 1 && rules.warning.contains("churn.zone=UTC here"))
+        #expect(try active(rig) == 3)
     }
 
     @Test func `take names with escapes, and an empty list of them`() throws {
@@ -135,7 +176,7 @@ import Zone
         try rig.write(.cell(Cell()))
         rig.settle()
         #expect(try groups(rig, query + "&by=").count == 1)
-        let group = try #require(try groups(rig, query + "&by=currency%2Cproduct&other=1").first)
+        let group = try #require(try groups(rig, query + "&%62y=currency%2Cproduct").first)
         #expect(group["group"]?.object?.members.map(\.name) == ["bundleId", "productId", "currency"])
     }
 
