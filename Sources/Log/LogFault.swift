@@ -22,6 +22,8 @@ public struct LogFault: Error, Equatable, CustomStringConvertible {
         /// There is no record at a position any more, or there never was one.
         case positionGone
         case unknownTopic
+        /// A partition's leader moves, or is not known yet: an everyday thing while brokers or topics start, and over in seconds.
+        case leaderMoves
         case timedOut
         /// The record's timestamp is further in the future than the topic takes.
         case timestampAhead

@@ -55,6 +55,8 @@ final class Following {
     private static let patience: Duration = .seconds(10)
     /// Of positions that have moved alone. They tell how old a copy is.
     private static let noteInterval: Duration = .seconds(60)
+    /// For so long leaders may move, which is told without alarm.
+    private static let leaderPatience: Duration = .seconds(10)
     private static let progressInterval: Duration = .seconds(5)
 
     let configuration: Follower.Configuration
@@ -74,6 +76,7 @@ final class Following {
     private var nextProgress: Duration = .zero
     private var wasComplete = false
     private var faultTold: String?
+    private var faultSince: Duration?
     private var hasToldRules = false
     /// In milliseconds, by the number of the topic: see `checkTopics`.
     var greatestAges = FollowedTopic.allCases.map { _ in Following.greatestAge }
@@ -125,7 +128,7 @@ final class Following {
             batch.removeAll()
             if error.remedy != .retrySameCall { dropReader() }
             report()
-            return tell(error.words)
+            return tell(error)
         }
     }
 
@@ -137,15 +140,21 @@ final class Following {
     }
 
     /// Each trouble is told once. - Returns: whether there is none.
-    private func tell(_ fault: String?) -> Bool {
-        readiness.update { $0.fault = fault }
-        if let fault, fault != faultTold {
-            logger.error("the topics cannot be followed", ["reason": .string(fault)])
-        } else if fault == nil, faultTold != nil {
-            logger.info("the topics are followed again")
+    private func tell(_ fault: LogFault?) -> Bool {
+        readiness.update { $0.fault = fault?.words }
+        guard let fault else {
+            if faultTold != nil { logger.info("the topics are followed again") }
+            (faultTold, faultSince) = (nil, nil)
+            return true
         }
-        faultTold = fault
-        return fault == nil
+        let since = faultSince ?? time.elapsed()
+        faultSince = since
+        let isPassing = fault.cause == .leaderMoves && time.elapsed() - since < Self.leaderPatience
+        if !isPassing, fault.words != faultTold {
+            logger.error("the topics cannot be followed", ["reason": .string(fault.words)])
+            faultTold = fault.words
+        }
+        return false
     }
 
     /// - Returns: whether a partition was paused.

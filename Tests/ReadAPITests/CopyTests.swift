@@ -396,6 +396,24 @@ import Testing
         #expect(rig.logged.contains("the topics are followed again"))
     }
 
+    @Test func `is told of without alarm while leaders move, and with it when that lasts`() throws {
+        let broken = BrokenLog(MemoryLog(clock: .manual()))
+        let rig = try Rig(memory: broken.memory, log: broken)
+        let words = "the topics cannot be followed"
+        broken.fault = LogFault(.retrySameCall, .leaderMoves, "not the leader")
+        rig.settle(steps: 5)
+        #expect(rig.trouble?.contains("not the leader") == true)
+        broken.fault = nil
+        rig.settle(steps: 5)
+        #expect(rig.trouble == nil && !rig.logged.contains(words) && !rig.logged.contains("followed again"))
+        broken.fault = LogFault(.retrySameCall, .leaderMoves, "not the leader")
+        rig.settle(steps: 20)
+        #expect(rig.logged.ranges(of: words).count == 1)
+        broken.fault = nil
+        rig.settle(steps: 5)
+        #expect(rig.logged.contains("the topics are followed again"))
+    }
+
     @Test func `opens its store again after a fault, and builds a broken one anew`() throws {
         for (cause, wipes) in [(StoreFault.Cause.system, 0.0), (.corrupt, 1.0)] {
             let rig = try Rig(partitions: 1)

@@ -126,7 +126,7 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         scene.events = (0..<30).map {
             DemoOutputs.Event(at: 1_771_000_000_000, kind: "renewed", state: "active", originalTransactionId: "\($0)")
         }
-        scene.questions = ["curl -s one", "curl -s two"]
+        scene.questions = ["curl -s one", "curl -s two", "curl -s three"]
         scene.figures = DemoFigures(
             cells: 1234, active: 3488, trials: 12, inGrace: 120, inRetry: 340, recovered: 412, failed: 1210,
             undecided: 460,
@@ -147,23 +147,23 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
                 "  ingest         0 taken, 0 forgeries refused; https://127.0.0.1:40001/in",
                 "  entitlements   nothing written yet",
                 "  churn          2 behind; 1,234 cells",
-                "",
                 "412 subscriptions and purchases, 377 with access",
                 "  3,500 active, 120 grace, 340 billing_retry, 3,500 expired, 800 superseded,",
                 "  99 revoked, 230 owned",
-                "",
                 "Churn: 3,488 active, 12 on trial, 120 in grace, 340 in billing retry",
                 "  recovery rate  54.9 % = 412 recovered / (1,210 failed - 460 undecided)",
                 "  MRR        now   midnight      new won back expansion contraction    churn",
                 "  EUR  23,571.66  23,456.78  +119.88    +7.99      0.00        0.00   -12.99",
                 "  KRW 14,970,000 14,982,000        0        0   +11,900     -23,900        0",
-                "",
                 "Last events",
+                "  2026-02-13 16:26  renewed                 active         26",
+                "  2026-02-13 16:26  renewed                 active         27",
+                "  2026-02-13 16:26  renewed                 active         28",
                 "  2026-02-13 16:26  renewed                 active         29",
-                "",
                 "Ask it, in another terminal:",
                 "curl -s one",
                 "curl -s two",
+                "curl -s three",
             ])
     }
 
@@ -171,9 +171,9 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         let tall = DemoScreen(width: 80, height: 40).lines(scene).map(\.text)
         #expect(tall.contains { $0.hasPrefix("  billing_retry  340     ####") })
         #expect(tall.contains("  recovery rate  54.9 % = 412 recovered / (1,210 failed - 460 undecided)"))
-        let low = DemoScreen(width: 80, height: 19).lines(scene).map(\.text)
-        #expect(low.count == 19 && !low.contains(""))
-        #expect(low.suffix(5).first == "Last events" && low.last == "curl -s two")
+        let low = DemoScreen(width: 80, height: 20).lines(scene).map(\.text)
+        #expect(low.count == 20 && !low.contains(""))
+        #expect(low.contains("Last events") && low.last == "curl -s three")
     }
 
     @Test func `show a step that has no name only when there is one`() {

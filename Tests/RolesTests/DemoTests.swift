@@ -82,6 +82,9 @@ private final class DemoProcess: Sendable {
         let account = try await demo.question(about: "/v1/accounts/")
         let owned = try await run("/bin/sh", ["-c", account], environment: environment).standardOutput
         #expect(owned.contains(#""\#(id)""#), "\(owned)")
+        let metrics = try await demo.question(about: "/v1/metrics?")
+        let counted = try await run("/bin/sh", ["-c", metrics], environment: environment).standardOutput
+        #expect(counted.contains(#""groups":["#), "\(counted)")
 
         demo.process.kill(SIGINT)
         #expect(try await demo.process.wait() == .exited(code: 0))

@@ -80,6 +80,20 @@ private var busy: DemoScene {
         #expect(screen.contains("trouble 4") && !screen.contains("trouble 1"), "the newest count")
     }
 
+    @Test func `shows what is wrong for as long as it is news`() {
+        let troubles = DemoTroubles()
+        let start = ContinuousClock.now
+        troubles.add(Array("first\n".utf8), at: start)
+        troubles.add(Array("second".utf8), at: start + .seconds(4))
+        #expect(troubles.lines(at: start + .seconds(5)) == ["first", "second"])
+        #expect(troubles.lines(at: start + .seconds(10)) == ["second"])
+        troubles.add(Array("first".utf8), at: start + .seconds(12))
+        #expect(troubles.lines(at: start + .seconds(14)) == ["first"])
+        #expect(troubles.lines(at: start + .seconds(60)) == [])
+        // For who asks why it has ended.
+        #expect(troubles.lines == ["first", "second", "first"])
+    }
+
     @Test(arguments: [1, 2, 20, 40, 80, 81, 200], [0, 1, 5, 20, 24, 60])
     func `never leaves the screen`(width: Int, height: Int) {
         var scene = busy

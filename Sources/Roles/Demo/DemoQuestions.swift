@@ -1,5 +1,6 @@
 // What a user may ask the demo.
 
+import Contract
 import HTTPClient
 import Platform
 import Synchronization
@@ -26,7 +27,9 @@ final class DemoQuestions: Sendable {
     var answered: [String] { state.withLock { $0.answered } }
 
     /// Returns at once.
-    func ask(_ api: String, _ example: (originalTransactionId: String, appAccountToken: String)) {
+    func ask(
+        _ api: String, _ example: (originalTransactionId: String, appAccountToken: String), today: CivilDay
+    ) {
         let mayAsk = state.withLock { state in
             guard !state.isAsking, state.answered.isEmpty else { return false }
             state.isAsking = true
@@ -35,12 +38,19 @@ final class DemoQuestions: Sendable {
         guard mayAsk else { return }
         let subscription = "\(api)/v1/subscriptions/\(example.originalTransactionId)"
         let account = "\(api)/v1/accounts/\(example.appAccountToken)"
-        client.send(HTTPClient.Request("GET", subscription)) { [self] first in
-            guard case .success(let response) = first, response.status == 200 else { return ended([]) }
-            client.send(HTTPClient.Request("GET", account)) { [self] second in
-                guard case .success(let response) = second, response.status == 200 else { return ended([]) }
-                ended(["curl -s \(subscription)", "curl -s \(account)"])
-            }
+        let month = (from: CivilDay(number: today.number - 30), to: CivilDay(number: today.number + 1))
+        let metrics = "\(api)/v1/metrics?from=\(month.from)&to=\(month.to)"
+        // A shell would take the & for the end of the command.
+        let shown = [subscription, account, "'\(metrics)'"].map { "curl -s \($0)" }
+        ask([subscription, account, metrics][...]) { [self] isAnswered in ended(isAnswered ? shown : []) }
+    }
+
+    /// One after the other.
+    private func ask(_ urls: ArraySlice<String>, _ ended: @escaping @Sendable (Bool) -> Void) {
+        guard let url = urls.first else { return ended(true) }
+        client.send(HTTPClient.Request("GET", url)) { [self] answer in
+            guard case .success(let response) = answer, response.status == 200 else { return ended(false) }
+            ask(urls.dropFirst(), ended)
         }
     }
 

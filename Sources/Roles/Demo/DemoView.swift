@@ -92,7 +92,7 @@ struct DemoView: ~Copyable {
             let now = ContinuousClock.now
             if now >= nextQuestion, let example = outputs.example, let api = subject.api() {
                 nextQuestion = now + Self.questionInterval
-                questions.ask(api, example)
+                questions.ask(api, example, today: DemoRun.zone.day(of: subject.world.clock.now))
             }
             guard now >= nextShow else { continue }
             nextShow = now + Self.frameInterval
@@ -173,7 +173,7 @@ struct DemoView: ~Copyable {
         scene.figures = counts.figures(today: DemoRun.zone.day(of: scene.storeTime))
         scene.unreadable = outputs.unreadable + counts.unreadable
         scene.questions = questions.answered
-        scene.troubles = subject.troubles.lines
+        scene.troubles = subject.troubles.lines(at: now)
         return scene
     }
 }
@@ -181,14 +181,21 @@ struct DemoView: ~Copyable {
 /// Log lines for a screen that they would spoil.
 final class DemoTroubles: Sendable {
     private static let limit = 20
-    private let state = Mutex<[String]>([])
+    /// What is told once and heals is not to stand there for the whole run.
+    static let shownFor: Duration = .seconds(10)
+    private let state = Mutex<[(line: String, at: ContinuousClock.Instant)]>([])
 
-    var lines: [String] { state.withLock { $0 } }
+    var lines: [String] { state.withLock { $0.map(\.line) } }
 
-    func add(_ line: [UInt8]) {
+    /// Those that were told lately.
+    func lines(at now: ContinuousClock.Instant) -> [String] {
+        state.withLock { $0.filter { $0.at + Self.shownFor > now }.map(\.line) }
+    }
+
+    func add(_ line: [UInt8], at now: ContinuousClock.Instant = .now) {
         let text = String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self)
         state.withLock { lines in
-            lines.append(text)
+            lines.append((text, now))
             if lines.count > Self.limit { lines.removeFirst() }
         }
     }
