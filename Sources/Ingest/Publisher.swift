@@ -332,7 +332,8 @@ extension Publisher.Configuration {
         if !different.isEmpty {
             words.append(
                 "the setting partitions says \(partitions), and \(different.joined(separator: ", ")): keys would "
-                    + "be in other places; correct the setting, or use another topic.prefix")
+                    + "be in other places; set partitions to the number that the topics have, or use another topic.prefix"
+            )
         }
         return words.isEmpty ? nil : words.joined(separator: "; ")
     }

@@ -106,7 +106,8 @@ extension Following {
                 throw LogFault(
                     .stop, .misuse,
                     "the topic \(name) has \(shape.partitions) partitions, and the setting partitions says "
-                        + "\(states.count): set it to the number of the topics")
+                        + "\(states.count): set partitions to \(shape.partitions), or topic.prefix to that of topics with "
+                        + "\(states.count)")
             }
             guard shape.isCompacted else {
                 throw LogFault(

@@ -107,7 +107,8 @@ struct InspectRun {
         guard count == partitions else {
             throw ToolFault(
                 .wrongUsage,
-                "the topic \(topic) has \(count) partitions and the setting partitions says \(partitions): correct it")
+                "the topic \(topic) has \(count) partitions and the setting partitions says \(partitions): set partitions to "
+                    + "\(count), or topic.prefix to that of topics with \(partitions)")
         }
     }
 
