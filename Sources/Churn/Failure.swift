@@ -32,15 +32,14 @@ extension Failure {
     private static let window: Int64 = 60 * millisecondsPerDay
     private static let windowOfCommitment: Int64 = 90 * millisecondsPerDay
 
-    private static func window(of row: Row) -> Int64 {
+    fileprivate static func window(of row: Row) -> Int64 {
         adding(row.expires, row.isCommitment ? windowOfCommitment : window)
     }
 
     /// Whether a failure of the row at a place is known; the next row may be the only proof.
     static func exists(_ place: Int, of rows: [Row]) -> Bool {
         if rows[place].hasFailed { return true }
-        guard place + 1 < rows.count, rows[place + 1].isFlagged else { return false }
-        return rows[place + 1].transaction.purchaseDate < window(of: rows[place])
+        return place + 1 < rows.count && rows[place + 1].provesFailure(of: rows[place])
     }
 
     /// nil: none is known.
@@ -58,8 +57,12 @@ extension Failure {
         window = Self.window(of: row)
         cut = row.isCommitment ? failedAt : due
         if !row.isCommitment {
-            let newest = notices.filter(\.provesFailure).compactMap(\.info)
-                .filter { $0.gracePeriodExpiresDate.map { $0 > due } ?? false }.max { $0.version < $1.version }
+            var infos = Array(notices.filter(\.provesFailure).compactMap(\.info))
+            if let next, next.provesFailure(of: row) {
+                infos += next.notices.lazy.map { facts.notices[$0] }.filter(\.isRecovery).compactMap(\.info)
+            }
+            let newest = infos.filter { $0.gracePeriodExpiresDate.map { $0 > due } ?? false }
+                .max { $0.version < $1.version }
             grace = newest?.gracePeriodExpiresDate
         }
         decision = decide(row, next: next, facts, at: clock)
@@ -108,6 +111,11 @@ extension Failure {
 }
 
 extension Row {
+    /// Paid at last, and in time: then the payment had failed, whether or not that was told.
+    fileprivate func provesFailure(of before: Row) -> Bool {
+        isFlagged && transaction.purchaseDate < Failure.window(of: before)
+    }
+
     /// By an upgrade: what is refunded of it then was not used, and nobody has left.
     func cameToBeReplaced(by next: Row?) -> Bool { transaction.isUpgraded || next?.cameByUpgrade ?? false }
 }

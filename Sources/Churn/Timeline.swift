@@ -95,7 +95,7 @@ struct Timeline {
         case .unknown:
             guard place > 0 else { return false }
             return isSamePlan(place, place - 1)
-                || rows[place].transaction.purchaseDate >= rows[place - 1].expires
+                || max(rows[place].transaction.purchaseDate, rows[place - 1].start) >= rows[place - 1].expires
         }
     }
 

@@ -51,10 +51,12 @@ import Testing
             ])
     }
 
-    @Test func `failed and retryRecovered are proved by BILLING_RECOVERY alone`() throws {
+    /// A grace that ended when this payment was due is of one before it.
+    @Test(arguments: [nil, instant(2, 1)])
+    func `failed and retryRecovered are proved by BILLING_RECOVERY alone`(grace: Int64?) throws {
         var story = WrittenStory()
         story.begins(january)
-        story.recovers(february, at: instant(2, 5))
+        story.recovers(february, at: instant(2, 5), grace: grace)
         try story.expect(
             at: instant(2, 10),
             [
@@ -68,6 +70,49 @@ import Testing
                 "2026-02-05": [
                     .retryRecovered: 1, .regained: 1, .charged: 1, .retryDelta: -1, .activeDelta: 1,
                     .revenue: 10_000, .recoveredRevenue: 10_000, .mrrRecovery: 10_000, .atRiskDelta: -10_000,
+                ],
+            ])
+    }
+
+    @Test func `graceEntered and graceRecovered are told by BILLING_RECOVERY that names the grace`() throws {
+        var story = WrittenStory()
+        story.begins(january)
+        story.recovers(february, at: instant(2, 5), grace: instant(2, 17))
+        try story.expect(
+            at: instant(2, 20),
+            [
+                "2026-01-01": bought,
+                "2026-02-01": [
+                    .failed: 1, .graceEntered: 1, .activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000,
+                    .recoveredWithin7: 1, .recoveredWithin16: 1, .recoveredWithin28: 1, .recoveredWithin60: 1,
+                    .recoveredWithin90: 1,
+                ],
+                "2026-02-05": [
+                    .graceRecovered: 1, .charged: 1, .graceDelta: -1, .activeDelta: 1, .revenue: 10_000,
+                    .recoveredRevenue: 10_000, .atRiskDelta: -10_000,
+                ],
+            ])
+    }
+
+    /// The cycle of February was paid when it was over, and what was bought in it begins then, too: after its end, that is.
+    @Test func `renewed is what begins after the end of a row that was paid late`() throws {
+        var story = WrittenStory()
+        story.begins(january)
+        story.recovers(february, at: instant(3, 5))
+        story.tell(
+            "PRICE_INCREASE", "ACCEPTED", at: instant(3, 6),
+            row("3", instant(2, 20), instant(3, 20), product: "pro.plus"))
+        try story.expect(
+            at: instant(3, 10),
+            [
+                "2026-01-01": bought,
+                "2026-02-01": intoRetry + [.recoveredWithin60: 1, .recoveredWithin90: 1],
+                "2026-03-05": [
+                    .retryRecovered: 1, .regained: 1, .charged: 1, .retryDelta: -1, .revenue: 10_000,
+                    .recoveredRevenue: 10_000, .mrrRecovery: 10_000, .atRiskDelta: -10_000, .mrrMoved: -10_000,
+                ],
+                "2026-03-05 pro.plus": [
+                    .renewed: 1, .crossgraded: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000, .mrrMoved: 10_000,
                 ],
             ])
     }

@@ -100,8 +100,10 @@ extension WrittenStory {
         tell("DID_FAIL_TO_RENEW", grace == nil ? nil : "GRACE_PERIOD", at: signed, row, info: info)
     }
 
-    mutating func recovers(_ row: [String: Any], at signed: Int64? = nil) {
-        tell("DID_RENEW", "BILLING_RECOVERY", at: signed ?? Self.purchaseDate(row), row, info: ["autoRenewStatus": 1])
+    mutating func recovers(_ row: [String: Any], at signed: Int64? = nil, grace: Int64? = nil) {
+        var info: [String: Any] = ["autoRenewStatus": 1]
+        info["gracePeriodExpiresDate"] = grace
+        tell("DID_RENEW", "BILLING_RECOVERY", at: signed ?? Self.purchaseDate(row), row, info: info)
     }
 
     mutating func turnsOff(_ row: [String: Any], at signed: Int64) {

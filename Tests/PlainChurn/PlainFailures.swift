@@ -25,6 +25,10 @@ extension PlainRow {
     /// or a flagged next row with `purchaseDate` inside the window."
     func hasFailure(next: PlainRow?) -> Bool {
         if isCarried(by: { $0.isFailure || $0.isProof }) { return true }
+        return isProved(by: next)
+    }
+
+    private func isProved(by next: PlainRow?) -> Bool {
         guard let next else { return false }
         return next.isFlagged && next.newest.purchase < windowEnd
     }
@@ -33,7 +37,7 @@ extension PlainRow {
         guard hasFailure(next: next) else { return nil }
         let failedAt = failedAt(next: next)
         var failure = PlainFailure(
-            failedAt: failedAt, graceEnd: graceEnd, cut: isMonthly ? failedAt : due, decision: nil)
+            failedAt: failedAt, graceEnd: graceEnd(next: next), cut: isMonthly ? failedAt : due, decision: nil)
         failure.decision = decision(of: failure, next: next, clock: clock)
         return failure
     }
@@ -48,9 +52,11 @@ extension PlainRow {
     }
 
     /// "Grace (upfront only) = newest `gracePeriodExpiresDate` after due in these."
-    private var graceEnd: Int64? {
+    private func graceEnd(next: PlainRow?) -> Int64? {
         guard !isMonthly else { return nil }
-        let infos = carriers.filter { $0.isFailure || $0.isProof }.compactMap(\.info)
+        var these = carriers.filter { $0.isFailure || $0.isProof }
+        if let next, isProved(by: next) { these += next.carriers.filter { $0.says("DID_RENEW", "BILLING_RECOVERY") } }
+        let infos = these.compactMap(\.info)
         let granting = infos.filter { $0.graceEnd.map { $0 > due } ?? false }
         return granting.max { $0.version < $1.version }?.graceEnd
     }

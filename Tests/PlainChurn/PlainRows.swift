@@ -120,7 +120,7 @@ struct PlainRow {
         if newest.reason == "RENEWAL" { return true }
         if newest.reason == "PURCHASE" { return false }
         guard let before else { return false }
-        return !isOtherOffer(than: before) || newest.purchase >= before.due
+        return !isOtherOffer(than: before) || max(newest.purchase, before.start) >= before.due
     }
 
     /// "With another product or plan."
