@@ -183,7 +183,7 @@ let tests: [Target] = [
         name: "ChurnWorkerTests",
         dependencies: [
             "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog",
-            "PlainChurn", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit", "Zone",
+            "PlainChurn", "Runtime", "Schemas", "Simulation", "Store", "Telemetry", "WorkerTestKit", "Zone",
         ]),
     .testTarget(
         name: "HTTPClientTests",

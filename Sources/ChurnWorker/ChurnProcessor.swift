@@ -182,12 +182,14 @@ public final class ChurnProcessor: Processor {
 
     /// Days of two zones in one count would say nothing, and nobody would see it: what was counted stays.
     public func opened(_ turn: Turn) throws(ProcessFailure) {
-        let overview = try turn.state(Self.overviewKey.span).value.flatMap { Overview($0) }
-        if let overview, overview.zone != zone.name {
+        let place = try turn.state(Self.overviewKey.span)
+        guard place.value != nil else { return metrics.show(nil, of: turn.partition) }
+        let overview = try overview(place, turn)
+        if overview.zone != zone.name {
             throw ProcessFailure(
                 "zone",
                 "what partition \(turn.partition) has counted is by days of \(overview.zone), and churn.zone says "
-                    + "\(zone.name): set it back, or count anew under another topic.prefix")
+                    + "\(zone.name): set it back to \(overview.zone)")
         }
         metrics.show(overview, of: turn.partition)
     }
@@ -199,7 +201,10 @@ public final class ChurnProcessor: Processor {
             return Overview(day: Int64(zone.dayNumber(of: turn.clock)), zone: zone.name)
         }
         guard let overview = Overview(bytes) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this partition are damaged")
+            throw ProcessFailure(
+                "state",
+                "the \(bytes.count) bytes kept of partition \(turn.partition) are damaged, or of a build that this one "
+                    + "does not know: start the build that wrote them")
         }
         return overview
     }

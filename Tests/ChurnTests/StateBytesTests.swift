@@ -1,6 +1,7 @@
 // What workers keep, as bytes: read as it was written; damaged it is refused or is something else, and stops nothing.
 
 import Contract
+import Crypto
 import Notices
 import Testing
 import Zone
@@ -49,6 +50,34 @@ import struct MakeBelieve.Chance
                 try settle(ChainState(damaged))
             }
         }
+    }
+
+    /// What one build has kept another goes on with: bytes in another order need another `ChainState.format`.
+    @Test func `are those of the format's number`() throws {
+        #expect(ChainState.format == 1)
+        var story = WrittenStory()
+        story.begins(january)
+        story.recovers(february.with(["transactionId": "second"]), at: instant(2, 5), grace: instant(2, 17))
+        var chain = Chain("1")
+        for word in story.words { try chain.hear(word.record, at: word.at) }
+        #expect(
+            hexadecimal(chain.state.bytes)
+                == "00060f636f6d2e6578616d706c652e6170700b70726f2e6d6f6e74686c790e42494c4c45445f555046524f4e540355534103"
+                + "555344067365636f6e6401010203040500021180a0d5edee66820d5d8baf762ec66dcd56fed15c78bf950101007e8ce07f20"
+                + "7ff16d00008090a9fa13a09c012480d0f4c316676b8bb84ce7267dd520deca4811c8f1938114060015478e94961b4e32ffbf"
+                + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
+                + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01")
+        var overview = Overview(day: 20_000, zone: "Asia/Tokyo")
+        var cell = CellState(at: .init(asOf: 1_767_225_600_000, offset: 300))
+        for change in chain.state.contribution.changes(since: Contribution()) {
+            overview.add(change.sums, of: change.day.number, currency: "USD")
+            cell.add(change.sums, at: .init(asOf: 1_767_225_600_001, offset: 301))
+        }
+        #expect(hexadecimal(overview.bytes) == "015502c0b802000103555344a09c010a417369612f546f6b796f")
+        #expect(
+            hexadecimal(cell.bytes)
+                == "82a0d5edee66da0480a0d5edee66d804da040e000206020a0419021a0220022102220223022402550280c0b80281a09c0191"
+                + "a09c010e000206020a0419021a0220022102220223022402550280c0b80281a09c0191a09c01")
     }
 
     /// As a worker would go on with it.

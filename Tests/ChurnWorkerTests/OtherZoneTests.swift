@@ -3,6 +3,7 @@ import Contract
 import Foundation
 import MakeBelieve
 import MemoryLog
+import Store
 import Telemetry
 import Testing
 import WorkerTestKit
@@ -45,7 +46,7 @@ import Zone
         #expect(
             process.troubles == [
                 "partition \(partition): what partition \(partition) has counted is by days of UTC, and churn.zone says "
-                    + "Asia/Tokyo: set it back, or count anew under another topic.prefix"
+                    + "Asia/Tokyo: set it back to UTC"
             ])
         #expect(try written() == before)
         #expect(readings(metrics)["perennial_churn_subscriptions{state=\"active\"}"] == 0)
@@ -53,6 +54,27 @@ import Zone
         #expect(process.troubles == [])
         #expect(try written() > before)
         #expect(try shop.wrong() == [])
+    }
+
+    /// What was counted there is not known: as if nothing were, days and stocks would go on from nothing.
+    @Test func `is not gone on with from what cannot be read`() throws {
+        let before = try written()
+        shop.simulation.stop(process)
+        let partition = Shop.partition(of: "1000")
+        let store = try MemoryStores(disk: process.disk).open(partition)
+        let key: [UInt8] = [0]
+        var bytes: [UInt8] = []
+        #expect(try store.read(key.span, into: &bytes))
+        let changes = StoreChanges()
+        changes.put(key.span, (bytes + [0]).span)
+        changes.note = try #require(try store.note())
+        try store.write(changes, .process)
+        try store.close()
+        try shop.tell(start("2", at: d(1)), of: "1000")
+        restart(in: .utc)
+        #expect(
+            process.troubles.count == 1 && process.troubles[0].contains("kept of partition \(partition) are damaged"))
+        #expect(try written() == before)
     }
 
     @Test func `is begun in another one where nothing was counted yet`() throws {
