@@ -16,6 +16,9 @@ public struct WorkerOptions: Sendable {
     public var recordsPerCycle = 10_000
     /// ...or this much changed state or output.
     public var bytesPerCycle = 32 << 20
+    /// What is told is appended with the cycle's changelog, or when it is so much: the sooner a transaction hears of a partition the
+    /// more often it asks the broker for some.
+    public var bytesPerAppend = 1 << 20
     /// What is committed is in the stores after so long, or when it takes a quarter of the cache or 8 MiB. Until then only memory and the
     /// changelog have it.
     public var storeInterval: Duration = .seconds(2)
@@ -40,9 +43,6 @@ public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
 package final class Worker {
     /// Records of one look.
     static let recordsPerPoll = 250
-    /// What is told in a cycle is mostly appended with its changelog: the sooner a transaction hears of a partition the more often
-    /// it asks the broker for some.
-    private static let bytesPerAppend = 1 << 20
     private static let rewindLimit = 20
     private static let idleWait: Duration = .milliseconds(100)
     private static let answerLimit: Duration = .seconds(60)
@@ -164,7 +164,7 @@ package final class Worker {
                 try commit(session)
             } else if isFull {
                 try commit(session)
-            } else if outputs.byteCount >= Self.bytesPerAppend {
+            } else if outputs.byteCount >= options.bytesPerAppend {
                 try append(session)
             }
         case .assigned(let given): try assigned(given, session)

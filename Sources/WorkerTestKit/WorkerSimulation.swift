@@ -32,6 +32,8 @@ public final class WorkerSimulation {
     public let clock: MemoryLog.Clock
     public let processes: [Process]
     public var commitInterval: Duration = .milliseconds(20)
+    /// At once: transactions are open between looks for records.
+    public var bytesPerAppend = 0
     /// Short, so that a simulated process has to read its state again and again.
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
@@ -102,6 +104,7 @@ public final class WorkerSimulation {
             definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
         var options = WorkerOptions(identity: identity)
         options.commitInterval = commitInterval
+        options.bytesPerAppend = bytesPerAppend
         options.storeInterval = storeInterval
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout

@@ -30,6 +30,7 @@ struct SimulatedRun {
         simulation = try WorkerSimulation(
             Ledger(partitions: Self.partitions), processes: 3, faults: faults, seed: seed)
         simulation.commitInterval = .milliseconds(Int.random(in: 1...50, using: &dice))
+        simulation.bytesPerAppend = [0, 100, 1 << 20].randomElement(using: &dice)!
         // A quarter of it may wait for the stores.
         simulation.cacheBytes = Int.random(in: 500...5000, using: &dice) * (Bool.random(using: &dice) ? 1 : 20)
         simulation.storeInterval = .milliseconds([0, 10, 200, 5000].randomElement(using: &dice)!)

@@ -32,8 +32,11 @@ private struct WorkerBench {
     let simulation: WorkerSimulation
 
     /// - Parameter storeInterval: what is committed is in the store at once, unless a test wants something else.
-    init(processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero) throws {
+    init(
+        processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero, bytesPerAppend: Int = 0
+    ) throws {
         simulation = try WorkerSimulation(Script(partitions: partitions), processes: processes, faults: plan)
+        simulation.bytesPerAppend = bytesPerAppend
         simulation.commitInterval = .seconds(3600)
         simulation.storeInterval = storeInterval
         simulation.cacheBytes = 1 << 20
@@ -173,8 +176,9 @@ private struct WorkerBench {
         #expect(try bench.told() == all)
     }
 
-    @Test func `drops what is open when its partitions are lost`() throws {
-        let bench = try WorkerBench()
+    /// In the transaction, or still with the worker.
+    @Test(arguments: [0, 1 << 20]) func `drops what is open when its partitions are lost`(bytesPerAppend: Int) throws {
+        let bench = try WorkerBench(bytesPerAppend: bytesPerAppend)
         try bench.feed()
         bench.simulation.step(bench.first)
         bench.plan.add(.poll, .lose)
