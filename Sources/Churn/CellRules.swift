@@ -17,12 +17,13 @@ public struct CellRules: Sendable, Equatable {
     /// For somebody whose `churn.zone` this is, and who reads cells of other rules.
     public var warning: String {
         "cells were counted by days of another zone, or of another version of its data, than churn.zone=\(zone) here: set "
-            + "churn.zone as perennial churn has it"
+            + "churn.zone as perennial churn has it; if it is the same, have the same tzdata installed (cells from before an "
+            + "update stay as they were counted)"
     }
 
-    /// - Parameter header: of a cell; nil: it has none, and says nothing.
+    /// - Parameter header: of a cell; without bytes it has none, and says nothing.
     public func differ(from header: Span<UInt8>?) -> Bool {
-        guard let header else { return false }
+        guard let header, !header.isEmpty else { return false }
         return !header.withUnsafeBufferPointer { $0.elementsEqual(self.header.utf8) }
     }
 }

@@ -20,6 +20,10 @@ struct CopyNote: Equatable, Sendable {
     var partitions: Int32
     /// By the number of a `FollowedTopic`.
     var places: [Place]
+    /// By which days the last cell that was read was counted: its header `rules`, of which nobody needs more than the beginning.
+    /// Empty: it had none.
+    private(set) var rules: [UInt8] = []
+    private static let limitRules = 64
 
     init(partitions: Int32, begunAt: Int64) {
         self.partitions = partitions
@@ -31,9 +35,18 @@ struct CopyNote: Equatable, Sendable {
         set { places[topic.rawValue] = newValue }
     }
 
-    // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of each topic, all little-endian.
+    mutating func keep(rules header: Span<UInt8>?) {
+        guard let header else { return rules = [] }
+        header.withUnsafeBufferPointer { bytes in
+            let bytes = bytes.prefix(Self.limitRules)
+            if !bytes.elementsEqual(rules) { rules = Array(bytes) }
+        }
+    }
 
-    private static let version: UInt8 = 4
+    // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of
+    // each topic, all little-endian; how many bytes of rules, and these.
+
+    private static let version: UInt8 = 5
     /// A copy leaves out what its build does not know: one that knows more builds it anew.
     private static let counters = UInt8(Counter.allCases.count)
 
@@ -45,7 +58,8 @@ struct CopyNote: Equatable, Sendable {
             bytes.append(littleEndian: place.currentAt)
             bytes.append(littleEndian: place.clock ?? .min)
         }
-        return bytes
+        bytes.append(UInt8(rules.count))
+        return bytes + rules
     }
 
     /// nil: written by a build that this one does not know, or by nobody.
@@ -62,6 +76,9 @@ struct CopyNote: Equatable, Sendable {
             places[index] = Place(
                 next: next < 0 ? nil : NextOffset(next), currentAt: currentAt, clock: clock == .min ? nil : clock)
         }
-        guard note.isAtEnd else { return nil }
+        guard let count = note.take(UInt8.self), let rules = note.take(count: Int(count)), note.isAtEnd else {
+            return nil
+        }
+        self.rules = Array(rules)
     }
 }

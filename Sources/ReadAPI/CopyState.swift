@@ -30,8 +30,6 @@ final class CopyState {
     var isWhole = false
     /// Why it has to be built anew, once the reader is gone.
     var uselessness: String?
-    /// The last cell that was read was counted by other days than those of whoever reads.
-    var hasOtherRules = false
     var noteWrittenAt: Duration = .zero
 
     init(_ copy: PartitionCopy, _ note: CopyNote) {
@@ -57,7 +55,6 @@ final class CopyState {
             pauses[index] = nil
         }
         isWhole = note.places.allSatisfy { $0.next == nil }
-        hasOtherRules = false
         uselessness = nil
     }
 

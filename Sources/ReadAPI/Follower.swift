@@ -192,9 +192,7 @@ final class Following {
             return "\(partition(topic, state)) at \(record.offset): \(words)"
         }
         metrics.records[topic.rawValue].add()
-        if topic == .cells, let rules = configuration.rules {
-            state.hasOtherRules = rules.differ(from: record.header("rules"))
-        }
+        if topic == .cells { state.note.keep(rules: record.header("rules")) }
         state.note[topic].clock = max(record.timestamp, state.note[topic].clock ?? record.timestamp)
         let key = record.copyOfKey()
         switch verdict {
@@ -342,7 +340,10 @@ final class Following {
     /// Once. Not while there is more to read: the rules of what is old may be those of data that the worker has left behind.
     private func warnOfRules() {
         guard !hasToldRules, let rules = configuration.rules,
-            states.contains(where: { $0.hasOtherRules && $0.completeAt[FollowedTopic.cells.rawValue] != nil })
+            states.contains(where: { state in
+                let last = state.note.rules
+                return state.completeAt[FollowedTopic.cells.rawValue] != nil && rules.differ(from: last.span)
+            })
         else { return }
         hasToldRules = true
         logger.warning("\(rules.warning)")

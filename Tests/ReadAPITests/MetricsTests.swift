@@ -169,6 +169,25 @@ import Zone
         }
         #expect(rig.logged.ranges(of: rules.warning).count == 1 && rules.warning.contains("churn.zone=UTC here"))
         #expect(try active(rig) == 3)
+        // Another process, whose copy has it all.
+        rig.disk.crash()
+        let next = try Rig(memory: rig.memory, disk: rig.disk, time: rig.time, makesTopics: false, rules: rules)
+        next.settle()
+        #expect(next.logged.ranges(of: rules.warning).count == 1)
+        #expect(next.metric(#"perennial_api_records_total{topic="churn-cells"}"#) == 0)
+    }
+
+    @Test func `keep of the rules of a cell what can tell them from others`() {
+        var note = CopyNote(partitions: 3, begunAt: 5)
+        for rules in ["", "0123456789abcdef", String(repeating: "x", count: 64)] {
+            note.keep(rules: Array(rules.utf8).span)
+            #expect(note.rules == Array(rules.utf8) && CopyNote(decoding: note.encoded) == note)
+        }
+        note.keep(rules: Array(String(repeating: "x", count: 1000).utf8).span)
+        #expect(note.rules.count == 64 && CopyNote(decoding: note.encoded) == note)
+        #expect(CopyNote(decoding: note.encoded.dropLast()) == nil && CopyNote(decoding: note.encoded + [0]) == nil)
+        note.keep(rules: nil)
+        #expect(note.rules.isEmpty)
     }
 
     @Test func `take names with escapes, and an empty list of them`() throws {
