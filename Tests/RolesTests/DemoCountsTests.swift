@@ -108,6 +108,15 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         #expect(RevenueBridge(currency: "USD").words == "USD 0.00 = 0.00 at midnight")
     }
 
+    @Test func `is rounded half to even`() {
+        for (amount, text) in [
+            (10_125, "10.12"), (10_126, "10.13"), (10_135, "10.14"), (-10_125, "-10.12"), (-10_135, "-10.14"),
+            (5, "0.00"),
+        ] as [(Int64, String)] {
+            #expect(RevenueBridge(currency: "EUR", start: amount).written.start == text)
+        }
+    }
+
     private func hundredths(_ text: String) -> Int { Int(text.filter { $0 != "." && $0 != "," && $0 != "+" }) ?? .min }
 }
 

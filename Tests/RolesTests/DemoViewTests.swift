@@ -80,16 +80,21 @@ private var busy: DemoScene {
         #expect(screen.contains("trouble 4") && !screen.contains("trouble 1"), "the newest count")
     }
 
-    @Test func `shows what is wrong for as long as it is news`() {
+    @Test func `shows what is wrong for as long as it is news, or stays wrong`() {
         let troubles = DemoTroubles()
         let start = ContinuousClock.now
+        func lines(at now: ContinuousClock.Instant, _ standing: String...) -> [String] {
+            troubles.lines(at: now, standing: standing, running: start.duration(to: now))
+        }
         troubles.add(Array("first\n".utf8), at: start)
         troubles.add(Array("second".utf8), at: start + .seconds(4))
-        #expect(troubles.lines(at: start + .seconds(5)) == ["first", "second"])
-        #expect(troubles.lines(at: start + .seconds(10)) == ["second"])
+        #expect(lines(at: start + .seconds(5), "starting") == ["first", "second"])
+        #expect(lines(at: start + .seconds(10), "starting") == ["second"])
+        #expect(lines(at: start + .seconds(11), "still starting") == ["second", "still starting"])
         troubles.add(Array("first".utf8), at: start + .seconds(12))
-        #expect(troubles.lines(at: start + .seconds(14)) == ["first"])
-        #expect(troubles.lines(at: start + .seconds(60)) == [])
+        #expect(lines(at: start + .seconds(14)) == ["first"])
+        #expect(lines(at: start + .seconds(60), "api: behind") == ["api: behind"])
+        #expect(lines(at: start + .seconds(61)) == [])
         // For who asks why it has ended.
         #expect(troubles.lines == ["first", "second", "first"])
     }

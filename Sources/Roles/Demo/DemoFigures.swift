@@ -1,5 +1,6 @@
 // What the churn worker has counted, as it is shown.
 
+import Churn
 import Contract
 
 struct DemoFigures: Equatable, Sendable {
@@ -26,8 +27,8 @@ extension DemoFigures {
     var recovery: String? {
         let decided = failed - undecided
         guard decided > 0 else { return nil }
-        let thousandths = (recovered * 2000 + decided) / (decided * 2)
-        return "\(thousandths / 10).\(thousandths % 10) % = \(grouped(recovered)) recovered / "
+        let share = Ratio(Int64(recovered), of: Int64(decided)).decimal(digits: 1, times: 100) ?? ""
+        return "\(share) % = \(grouped(recovered)) recovered / "
             + "(\(grouped(failed)) failed - \(grouped(undecided)) undecided)"
     }
 }
@@ -77,7 +78,12 @@ extension RevenueBridge {
     var written: Written {
         let places = Self.withoutHundredths.contains(currency) ? 0 : 2
         let unit: Int64 = places == 0 ? 1000 : 10
-        func rounded(_ amount: Int64) -> Int64 { (amount + unit / 2).floorDivided(by: unit) }
+        // Half to even, as whatever is written of money.
+        func rounded(_ amount: Int64) -> Int64 {
+            let below = amount.floorDivided(by: unit)
+            let twice = (amount - below * unit) * 2
+            return twice > unit || twice == unit && below % 2 != 0 ? below + 1 : below
+        }
         var reached = start
         let steps = steps.map { step in
             let before = rounded(reached)

@@ -17,6 +17,7 @@ struct DemoView: ~Copyable {
         let board: DemoBoard
         let metrics: Metrics
         let troubles: DemoTroubles
+        let health: Health
         let start: ContinuousClock.Instant
         /// Opened when nobody reads any more what is shown.
         let isOver: Latch
@@ -173,7 +174,8 @@ struct DemoView: ~Copyable {
         scene.figures = counts.figures(today: DemoRun.zone.day(of: scene.storeTime))
         scene.unreadable = outputs.unreadable + counts.unreadable
         scene.questions = questions.answered
-        scene.troubles = subject.troubles.lines(at: now)
+        scene.troubles = subject.troubles.lines(
+            at: now, standing: subject.health.readiness.reasons.map(\.description), running: scene.running)
         return scene
     }
 }
@@ -183,20 +185,28 @@ final class DemoTroubles: Sendable {
     private static let limit = 20
     /// What is told once and heals is not to stand there for the whole run.
     static let shownFor: Duration = .seconds(10)
-    private let state = Mutex<[(line: String, at: ContinuousClock.Instant)]>([])
+    private struct State {
+        var told: [(line: String, at: ContinuousClock.Instant)] = []
+        var hasStarted = false
+    }
+    private let state = Mutex(State())
 
-    var lines: [String] { state.withLock { $0.map(\.line) } }
+    /// All that were told.
+    var lines: [String] { state.withLock { $0.told.map(\.line) } }
 
-    /// Those that were told lately.
-    func lines(at now: ContinuousClock.Instant) -> [String] {
-        state.withLock { $0.filter { $0.at + Self.shownFor > now }.map(\.line) }
+    /// Those that were told lately, and what stands. What does not hold yet is no trouble while everything starts.
+    func lines(at now: ContinuousClock.Instant, standing: [String], running: Duration) -> [String] {
+        state.withLock { state in
+            if standing.isEmpty || running > Self.shownFor { state.hasStarted = true }
+            return state.told.filter { $0.at + Self.shownFor > now }.map(\.line) + (state.hasStarted ? standing : [])
+        }
     }
 
     func add(_ line: [UInt8], at now: ContinuousClock.Instant = .now) {
         let text = String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self)
-        state.withLock { lines in
-            lines.append((text, now))
-            if lines.count > Self.limit { lines.removeFirst() }
+        state.withLock { state in
+            state.told.append((text, now))
+            if state.told.count > Self.limit { state.told.removeFirst() }
         }
     }
 }
