@@ -17,7 +17,9 @@ extension RealBroker {
             let outcome = overload.outcome
             print("overload: \(overload)")
             #expect(ingest.process.isRunning, "\(ingest.process.lastLines(20))")
-            #expect(overload.offered > 0.8)
+            // Of twice the capacity, more than half is more than it can do. What the machine's other work leaves the load to send
+            // with varies by more than the rest of this.
+            #expect(overload.offered > 0.6)
             #expect(outcome.answered(200) > 0 && outcome.answered(503) > 0)
             #expect(outcome.answered == outcome.answered(200) + outcome.answered(503), "\(outcome)")
             // Who is not taken at once waits in the backlog; nobody who was taken is cut off.
