@@ -1,4 +1,5 @@
 import Contract
+import Telemetry
 import Testing
 
 @testable import Roles
@@ -83,18 +84,24 @@ private var busy: DemoScene {
     @Test func `shows what is wrong for as long as it is news, or stays wrong`() {
         let troubles = DemoTroubles()
         let start = ContinuousClock.now
-        func lines(at now: ContinuousClock.Instant, _ standing: String...) -> [String] {
-            troubles.lines(at: now, standing: standing, running: start.duration(to: now))
+        let health = Health()
+        let api = health.condition("api")
+        func lines(at now: ContinuousClock.Instant, _ reason: String? = nil) -> [String] {
+            if let reason { api.fail(reason) } else { api.pass() }
+            return troubles.lines(at: now, standing: health.readiness.reasons, running: start.duration(to: now))
         }
         troubles.add(Array("first\n".utf8), at: start)
         troubles.add(Array("second".utf8), at: start + .seconds(4))
         #expect(lines(at: start + .seconds(5), "starting") == ["first", "second"])
         #expect(lines(at: start + .seconds(10), "starting") == ["second"])
-        #expect(lines(at: start + .seconds(11), "still starting") == ["second", "still starting"])
+        #expect(lines(at: start + .seconds(11), "still starting") == ["second", "api: still starting"])
         troubles.add(Array("first".utf8), at: start + .seconds(12))
         #expect(lines(at: start + .seconds(14)) == ["first"])
-        #expect(lines(at: start + .seconds(60), "api: behind") == ["api: behind"])
+        #expect(lines(at: start + .seconds(60), "behind") == ["api: behind"])
         #expect(lines(at: start + .seconds(61)) == [])
+        // As the service says when it ends.
+        _ = health.condition("service", failing: "stopping")
+        #expect(lines(at: start + .seconds(62), "behind") == [])
         // For who asks why it has ended.
         #expect(troubles.lines == ["first", "second", "first"])
     }

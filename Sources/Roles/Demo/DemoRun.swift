@@ -113,8 +113,7 @@ struct DemoRun {
         let url: @Sendable () -> String? = { ingest.address.map { "https://\($0)/notifications" } }
         let subject = DemoView.Subject(
             topics: topics, world: world, board: board, metrics: metrics, troubles: troubles, health: health,
-            start: start,
-            isOver: isOver, ingest: url, api: { api.address.map { "http://\($0)" } })
+            start: start, isOver: isOver, ingest: url, api: { api.address.map { "http://\($0)" } })
         let view = ThreadPart("view") { stop in
             var view = try DemoView(subject, style)
             try view.run(until: stop)

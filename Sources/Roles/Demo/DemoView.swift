@@ -175,7 +175,7 @@ struct DemoView: ~Copyable {
         scene.unreadable = outputs.unreadable + counts.unreadable
         scene.questions = questions.answered
         scene.troubles = subject.troubles.lines(
-            at: now, standing: subject.health.readiness.reasons.map(\.description), running: scene.running)
+            at: now, standing: subject.health.readiness.reasons, running: scene.running)
         return scene
     }
 }
@@ -194,11 +194,13 @@ final class DemoTroubles: Sendable {
     /// All that were told.
     var lines: [String] { state.withLock { $0.told.map(\.line) } }
 
-    /// Those that were told lately, and what stands. What does not hold yet is no trouble while everything starts.
-    func lines(at now: ContinuousClock.Instant, standing: [String], running: Duration) -> [String] {
+    /// Those that were told lately, and what stands. What does not hold is no trouble while everything starts or stops.
+    func lines(at now: ContinuousClock.Instant, standing: [Health.Reason], running: Duration) -> [String] {
         state.withLock { state in
             if standing.isEmpty || running > Self.shownFor { state.hasStarted = true }
-            return state.told.filter { $0.at + Self.shownFor > now }.map(\.line) + (state.hasStarted ? standing : [])
+            let lately = state.told.filter { $0.at + Self.shownFor > now }.map(\.line)
+            guard state.hasStarted, !standing.contains(where: { $0.condition == "service" }) else { return lately }
+            return lately + standing.map(\.description)
         }
     }
 
