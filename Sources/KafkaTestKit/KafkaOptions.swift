@@ -86,6 +86,8 @@ extension KafkaOptions {
             "transaction.state.log.replication.factor": "\(copies)",
             "transaction.state.log.min.isr": "\(inSync)",
             "transaction.state.log.num.partitions": "4",
+            // Records of tests have any timestamps, and none is to go before it is read. Topics may say otherwise.
+            "log.retention.ms": "-1",
             // A group of one test need not wait for members that never come.
             "group.initial.rebalance.delay.ms": "0",
             // Tests of lost members want to lose them quickly.
