@@ -20,7 +20,7 @@ func length(from: Int64, to: Int64) -> Int64 {
 let limitMRR: Int64 = 1_000_000_000_000_000
 
 /// value x factor / divisor, half to even, once. At the ends of 64 bits it stays there.
-func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 {
+package func rounded(_ value: Int64, times factor: Int64, over divisor: Int64) -> Int64 {
     guard divisor > 0 else { return 0 }
     let product = Int128(value) * Int128(factor)
     let divisor = Int128(divisor)

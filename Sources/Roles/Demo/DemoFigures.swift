@@ -78,22 +78,17 @@ extension RevenueBridge {
     var written: Written {
         let places = Self.withoutHundredths.contains(currency) ? 0 : 2
         let unit: Int64 = places == 0 ? 1000 : 10
-        // Half to even, as whatever is written of money.
-        func rounded(_ amount: Int64) -> Int64 {
-            let below = amount.floorDivided(by: unit)
-            let twice = (amount - below * unit) * 2
-            return twice > unit || twice == unit && below % 2 != 0 ? below + 1 : below
-        }
+        func units(_ amount: Int64) -> Int64 { rounded(amount, times: 1, over: unit) }
         var reached = start
         let steps = steps.map { step in
-            let before = rounded(reached)
+            let before = units(reached)
             reached += step.amount
-            let change = rounded(reached) - before
+            let change = units(reached) - before
             return (step.name, (change > 0 ? "+" : "") + decimalText(change, places: places))
         }
         return Written(
-            start: decimalText(rounded(start), places: places), steps: steps,
-            end: decimalText(rounded(reached), places: places))
+            start: decimalText(units(start), places: places), steps: steps,
+            end: decimalText(units(reached), places: places))
     }
 
     /// `EUR 12.00 = 10.00 at midnight +2.00 new`, steps of nothing left out.
