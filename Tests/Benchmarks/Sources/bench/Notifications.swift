@@ -121,6 +121,12 @@ struct Notifications {
         for place in signedPlaces { Self.write(Int(timestamp), digits: 13, at: place, in: &value) }
     }
 
+    static func key(of subscription: Int) -> [UInt8] {
+        var key = key
+        write(2_000_000_000_000_000 + subscription, digits: idDigits, at: 0, in: &key)
+        return key
+    }
+
     /// The partition of the record's key.
     func partition(of count: Int32) -> Int32 { Partitioner.partition(of: key.span, count: count) }
 

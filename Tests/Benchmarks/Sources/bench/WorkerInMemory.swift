@@ -73,6 +73,7 @@ func measureChurnInMemory(_ report: inout Report) async throws {
 
 /// Runs `bench run …` for its figures.
 func measureRun(_ arguments: [String], within limit: Duration = .seconds(600)) async throws -> RunFigures {
+    prepareMemory()
     let result = try await run(try productPath("bench"), ["run"] + arguments, timeout: limit)
     guard result.code == 0, let line = result.standardOutput.split(separator: "\n").last,
         let figures = RunFigures(line: line)

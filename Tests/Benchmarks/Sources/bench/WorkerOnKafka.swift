@@ -215,14 +215,28 @@ func measureChurnOnKafka(_ report: inout Report) async throws {
     report.note(
         "\(Int(median(costs.settledPerCommit))) cells told in a transaction; C writes as many, and an event for each record, "
             + "of the sizes that the domain makes of one of these renewals")
+    try await noteLimit(&report, of: .churn, costs)
     report.judge(
         "churn-kafka", "C \(figures(costs.other)), worker \(figures(costs.worker))",
         ratio: median(costs.other) / median(costs.worker), .atLeast(churnReach))
 }
 
+/// How near to C a worker on disk can come that has neither an engine nor a domain.
+private func noteLimit(_ report: inout Report, of worker: MeasuredWorker, _ costs: Costs) async throws {
+    var limit: [Double] = []
+    for _ in 1...rounds {
+        limit.append(try await measureRun(["worker-limit", worker.rawValue, "\(records)"])["cpu"] / Double(records))
+    }
+    let both = median(costs.other) + median(limit)
+    report.note(
+        "to read the notifications, and their states from RocksDB and back, takes a loop of its own \(figures(limit)); "
+            + "what does that and what C does, and nothing else, is at \(decimals(median(costs.other) / both)) of C")
+}
+
 func measureWorkerOnKafka(_ report: inout Report) async throws {
     let costs = try await measureOnKafka("worker-kafka", beside: writeInC)
     report.note(conditions(costs))
+    try await noteLimit(&report, of: .entitlements, costs)
     report.judge(
         "worker-kafka", "C \(figures(costs.other)), worker \(figures(costs.worker))",
         ratio: median(costs.other) / median(costs.worker), .atLeast(reach))
