@@ -21,8 +21,9 @@ extension Consumer {
         return committed
     }
 
-    /// Throws when one of the topics is missing.
-    func requireTopics(_ names: [String], by deadline: Deadline) throws(KafkaFault) {
+    /// How many each of the topics has. Throws when one is missing.
+    func partitionCounts(_ names: [String], by deadline: Deadline) throws(KafkaFault) -> [Int32] {
+        var counts: [Int32] = []
         for name in names {
             guard let topic = rd_kafka_topic_new(raw, name, nil) else {
                 throw KafkaFault(
@@ -30,8 +31,9 @@ extension Consumer {
                     detail: "\(name) is no name of a topic")
             }
             defer { rd_kafka_topic_destroy(topic) }
-            _ = try partitionCount(of: topic, raw, by: deadline)
+            counts.append(try partitionCount(of: topic, raw, by: deadline))
         }
+        return counts
     }
 
     /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.

@@ -36,24 +36,33 @@ final class KafkaSession: LogSession {
     ) throws(LogFault) -> KafkaSession {
         let deliveries = Deliveries()
         let (consumer, producer) = try makeClients(options, properties, deliveries)
+        let fault: LogFault
         do throws(KafkaFault) {
             // First: it ends what an earlier session of this identity has left open, for which the group's positions wait.
             try producer.start(by: deadline)
             var outputs: [ProducerTopic] = []
             for topic in options.outputs { outputs.append(try producer.topic(topic)) }
             // A topic that is missing would show much later, as an input that is silent or a transaction that fails.
-            let counts = try persisting(until: deadline) { () throws(KafkaFault) in
-                try consumer.requireTopics(options.inputs, by: deadline)
-                return try producer.partitionCounts(by: deadline)
+            let (read, written) = try persisting(until: deadline) { () throws(KafkaFault) in
+                (
+                    try consumer.partitionCounts(options.inputs, by: deadline),
+                    try producer.partitionCounts(by: deadline)
+                )
             }
-            deliveries.reset(partitions: counts)
-            try consumer.subscribe(answeringLater: options.inputs)
-            return KafkaSession(options, consumer, producer, deliveries, outputs)
+            let found = zip(options.inputs + options.outputs, read + written)
+            if let wanted = options.partitions, let (topic, count) = found.first(where: { $1 != wanted }) {
+                fault = .partitions(of: topic, are: count, not: wanted)
+            } else {
+                deliveries.reset(partitions: written)
+                try consumer.subscribe(answeringLater: options.inputs)
+                return KafkaSession(options, consumer, producer, deliveries, outputs)
+            }
         } catch {
-            consumer.close(by: Deadline(after: closingLimit))
-            producer.close(by: Deadline(after: closingLimit))
-            throw LogFault(error, identity: options.identity)
+            fault = LogFault(error, identity: options.identity)
         }
+        consumer.close(by: Deadline(after: closingLimit))
+        producer.close(by: Deadline(after: closingLimit))
+        throw fault
     }
 
     private static func makeClients(

@@ -45,5 +45,15 @@ public struct LogFault: Error, Equatable, CustomStringConvertible {
         self.words = words
     }
 
+    /// Keys would be looked for, and put, where nobody else does.
+    ///
+    /// - Parameter wanted: as the settings say.
+    public static func partitions(of topic: String, are count: Int32, not wanted: Int32) -> LogFault {
+        LogFault(
+            .stop, .misuse,
+            "the topic \(topic) has \(count) partitions and the setting partitions says \(wanted): set partitions to "
+                + "\(count), or topic.prefix to that of topics with \(wanted)")
+    }
+
     public var description: String { "\(words) (\(cause.rawValue), \(remedy.rawValue))" }
 }

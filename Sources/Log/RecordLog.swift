@@ -56,6 +56,8 @@ public struct SessionOptions: Sendable {
     public var inputs: [String]
     /// An output's `topic` is the index in this list.
     public var outputs: [String]
+    /// Of each of the topics, for who places keys by it: with another number no session is opened. nil: any will do.
+    public var partitions: Int32?
     /// How long a silent member keeps its partitions; one that is back within it has them without a rebalance.
     public var sessionTimeout: Duration = .seconds(30)
     /// How long a dead member's open transaction holds readers back at most.

@@ -71,6 +71,19 @@ extension LogClaim {
             try bench.expect(second.committedAtTake.values.allSatisfy { $0 == NextOffset(0) }, "it was committed")
             try bench.expect(second.committedAtTake.count, is: 1)
         },
+        LogClaim("opens no session where a topic has not as many partitions as its owner places keys by") { bench in
+            let two = try bench.topic("two", partitions: 2)
+            let three = try bench.topic("three", partitions: 3)
+            for (inputs, outputs) in [([two, three], [two]), ([two], [two, three])] {
+                var options = bench.options(bench.name("group"), bench.name("m"), inputs: inputs, outputs: outputs)
+                options.partitions = 2
+                let fault = try bench.fault { _ = try bench.log.openSession(options, by: bench.deadline) }
+                try bench.expect(fault, is: .partitions(of: three, are: 3, not: 2))
+            }
+            var options = bench.options(bench.name("group"), bench.name("m"), inputs: [two], outputs: [two])
+            options.partitions = 2
+            try bench.log.openSession(options, by: bench.deadline).close(by: bench.deadline)
+        },
         LogClaim("gives a member that comes back in time its partitions at once, and asks nobody else") { bench in
             let input = try bench.topic("input", partitions: 2)
             let group = bench.name("group")

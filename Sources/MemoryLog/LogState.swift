@@ -84,6 +84,11 @@ struct LogState {
     mutating func open(_ options: SessionOptions, now: Int64) throws(LogFault) -> Seat {
         var inputs: [Topic] = []
         for name in options.inputs { inputs.append(try topic(name)) }
+        for name in options.inputs + options.outputs {
+            guard let wanted = options.partitions, let topic = topics[name] else { continue }
+            let count = topic.shape.partitions
+            if count != wanted { throw .partitions(of: name, are: count, not: wanted) }
+        }
         let group = groups[options.group] ?? MemoryGroup(options.group)
         groups[options.group] = group
         let seat = Seat(options, inputs: inputs, group, now: now)

@@ -103,11 +103,7 @@ extension Following {
                 throw LogFault(.stop, .unknownTopic, "the topic \(name) is missing: run perennial topics apply")
             }
             guard shape.partitions == states.count else {
-                throw LogFault(
-                    .stop, .misuse,
-                    "the topic \(name) has \(shape.partitions) partitions, and the setting partitions says "
-                        + "\(states.count): set partitions to \(shape.partitions), or topic.prefix to that of topics with "
-                        + "\(states.count)")
+                throw .partitions(of: name, are: shape.partitions, not: Int32(states.count))
             }
             guard shape.isCompacted else {
                 throw LogFault(

@@ -379,6 +379,8 @@ package final class Worker {
             group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
             outputs: definition.outputs.map(\.topic) + [definition.changelog, definition.deadLetters]
                 + definition.tables.map(\.topic))
+        // With another number one account's subscriptions would be looked for in several places.
+        sessionOptions.partitions = definition.partitions
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
         sessionOptions.onEvent = environment.sessionEvents

@@ -271,41 +271,67 @@ private struct WorkerBench {
         #expect(try bench.told() == all)
     }
 
+    @Test(arguments: ["events", "rows", "told", "cells", "script.changelog", "script.dead-letters"])
+    func `ends, with words for a person, where a topic has another number of partitions`(_ topic: String) throws {
+        let rig = try LoneWorker { $0 == topic ? 2 : 1 }
+        #expect(
+            throws: WorkerEnd(
+                "the topic \(topic) has 2 partitions and the setting partitions says 1: set partitions to 2, or topic.prefix "
+                    + "to that of topics with 1")
+        ) {
+            for _ in 0..<10 { try rig.worker.step() }
+        }
+        #expect(rig.log.committed(group: "script") == [:])
+    }
+
     @Test func `is not behind when its input ends with what is no record`() throws {
+        let rig = try LoneWorker()
+        let worker = rig.worker
+        let session = try rig.log.openSession(
+            SessionOptions(group: "other", identity: "other", inputs: [], outputs: ["events"]), by: rig.deadline)
+        let batch = OutputBatch()
+        batch.append(topic: 0, partition: 0, timestamp: 1, key: nil, value: [])
+        try session.append(batch)
+        for _ in 0..<10 {
+            try worker.step()
+            rig.restorer.step(wait: .zero)
+        }
+        #expect(worker.troubles == [])
+        try session.abort()
+        for _ in 0..<3 { try worker.step() }
+        var watch = LagWatch(Script().definition, log: rig.log, board: rig.board, metrics: rig.metrics)
+        watch.look(elapsed: .zero, wallClock: 6000)
+        let series = "perennial_lag_records{worker=\"script\",topic=\"events\",partition=\"0\"}"
+        #expect(reading(series, of: rig.metrics) == "0")
+        #expect(worker.stop(by: rig.deadline))
+    }
+}
+
+/// One worker on a log of its own, stepped by the test.
+private struct LoneWorker {
+    let log: MemoryLog
+    let restorer: Restorer
+    let board = PositionBoard()
+    let metrics = Metrics()
+    let worker: Worker
+    let deadline = Deadline(after: .seconds(1))
+
+    /// - Parameter count: of a topic's partitions; the worker is told 1.
+    init(_ count: (_ topic: String) -> Int32 = { _ in 1 }) throws {
         let clock = MemoryLog.Clock.manual(startingAt: 5000)
-        let log = MemoryLog(clock: clock)
-        let definition = Script().definition
-        let deadline = Deadline(after: .seconds(1))
+        log = MemoryLog(clock: clock)
         try log.create(
-            ["events", "rows", "told", "cells", "script.dead-letters"].map { NewTopic($0, partitions: 1) }
-                + [NewTopic("script.changelog", partitions: 1, isCompacted: true)], by: deadline)
-        let restorer = Restorer(definition, log: log, name: "r", wallClock: { clock.now }, remaining: { _ in })
-        let board = PositionBoard()
-        let metrics = Metrics()
-        let worker = Worker(
+            ["events", "rows", "told", "cells", "script.changelog", "script.dead-letters"].map {
+                NewTopic($0, partitions: count($0), isCompacted: $0 == "script.changelog")
+            }, by: deadline)
+        restorer = Restorer(Script().definition, log: log, name: "r", wallClock: { clock.now }, remaining: { _ in })
+        worker = Worker(
             Script(), log: log, stores: MemoryStores(), options: WorkerOptions(identity: "script.0-0"),
             restorer: restorer,
             environment: WorkerEnvironment(
                 elapsed: { .milliseconds(clock.now) }, wallClock: { clock.now }, pause: { clock.advance(by: $0) },
                 jitter: { 0 }), logger: Logger(level: .error) { _ in },
             metrics: WorkerMetrics(metrics, worker: "script"), board: board)
-        let session = try log.openSession(
-            SessionOptions(group: "other", identity: "other", inputs: [], outputs: ["events"]), by: deadline)
-        let batch = OutputBatch()
-        batch.append(topic: 0, partition: 0, timestamp: 1, key: nil, value: [])
-        try session.append(batch)
-        for _ in 0..<10 {
-            try worker.step()
-            restorer.step(wait: .zero)
-        }
-        #expect(worker.troubles == [])
-        try session.abort()
-        for _ in 0..<3 { try worker.step() }
-        var watch = LagWatch(definition, log: log, board: board, metrics: metrics)
-        watch.look(elapsed: .zero, wallClock: 6000)
-        let series = "perennial_lag_records{worker=\"script\",topic=\"events\",partition=\"0\"}"
-        #expect(reading(series, of: metrics) == "0")
-        #expect(worker.stop(by: deadline))
     }
 }
 

@@ -105,10 +105,7 @@ struct InspectRun {
                 "the topic \(topic) is not there: check topic.prefix, and whether perennial topics apply was run")
         }
         guard count == partitions else {
-            throw ToolFault(
-                .wrongUsage,
-                "the topic \(topic) has \(count) partitions and the setting partitions says \(partitions): set partitions to "
-                    + "\(count), or topic.prefix to that of topics with \(partitions)")
+            throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
         }
     }
 
