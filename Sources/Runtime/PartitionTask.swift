@@ -72,11 +72,13 @@ final class PartitionTask {
     private(set) var unstoredSince: Duration?
     private var changelogBytes: [UInt8] = []
     private var entryBytes: [UInt8] = []
-    private let changes = StoreChanges()
+    private let changes: StoreChanges
 
+    /// - Parameter changes: of all partitions of the thread, which are written one after the other.
     init(
         _ processor: any Processor, partition: Int32, store: any PartitionStore, note: Note, next: [NextOffset],
-        outputs: OutputBatch, inner: InnerOutputs, cacheBytes: Int, counts: WorkerCounts, crashes: (any CrashNoting)?
+        outputs: OutputBatch, inner: InnerOutputs, changes: StoreChanges, cacheBytes: Int, counts: WorkerCounts,
+        crashes: (any CrashNoting)?
     ) {
         self.partition = partition
         self.store = store
@@ -85,6 +87,7 @@ final class PartitionTask {
         inputs = definition.inputs
         self.outputs = outputs
         self.inner = inner
+        self.changes = changes
         self.counts = counts
         self.crashes = crashes
         self.note = note

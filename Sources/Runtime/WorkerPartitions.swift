@@ -42,6 +42,7 @@ final class WorkerPartitions {
     private let board: PositionBoard
     private let outputs: OutputBatch
     private let inner: InnerOutputs
+    private let changes = StoreChanges()
 
     private var slots: [Int32: Slot] = [:]
     private let replies = Mailbox<RestoreReply>(capacity: .max)
@@ -325,7 +326,7 @@ final class WorkerPartitions {
         } else {
             task = PartitionTask(
                 processor, partition: number, store: store, note: note, next: slot.next, outputs: outputs, inner: inner,
-                cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
+                changes: changes, cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
                 crashes: options.crashNotes?.notes(number))
         }
         slot.task = task
