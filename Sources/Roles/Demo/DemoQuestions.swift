@@ -10,7 +10,12 @@ final class DemoQuestions: Sendable {
     private struct State {
         var isAsking = false
         var answered: [String] = []
+        /// Of the answers.
+        var day: CivilDay?
     }
+
+    /// So many are asked about, and after so many the question is another: seldom enough to be copied from a screen.
+    private static let daysOfMetrics: Int64 = 30
 
     private let client: HTTPClient
     private let state = Mutex(State())
@@ -31,18 +36,26 @@ final class DemoQuestions: Sendable {
         _ api: String, _ example: (originalTransactionId: String, appAccountToken: String), today: CivilDay
     ) {
         let mayAsk = state.withLock { state in
-            guard !state.isAsking, state.answered.isEmpty else { return false }
+            if let day = state.day, today.number - day.number < Self.daysOfMetrics { return false }
+            guard !state.isAsking else { return false }
             state.isAsking = true
             return true
         }
         guard mayAsk else { return }
         let subscription = "\(api)/v1/subscriptions/\(example.originalTransactionId)"
         let account = "\(api)/v1/accounts/\(example.appAccountToken)"
-        let month = (from: CivilDay(number: today.number - 30), to: CivilDay(number: today.number + 1))
+        let month = (from: CivilDay(number: today.number - Self.daysOfMetrics), to: CivilDay(number: today.number + 1))
         let metrics = "\(api)/v1/metrics?from=\(month.from)&to=\(month.to)"
         // A shell would take the & for the end of the command.
         let shown = [subscription, account, "'\(metrics)'"].map { "curl -s \($0)" }
-        ask([subscription, account, metrics][...]) { [self] isAnswered in ended(isAnswered ? shown : []) }
+        ask([subscription, account, metrics][...]) { [self] isAnswered in
+            state.withLock { state in
+                state.isAsking = false
+                guard isAnswered else { return }
+                state.answered = shown
+                state.day = today
+            }
+        }
     }
 
     /// One after the other.
@@ -51,13 +64,6 @@ final class DemoQuestions: Sendable {
         client.send(HTTPClient.Request("GET", url)) { [self] answer in
             guard case .success(let response) = answer, response.status == 200 else { return ended(false) }
             ask(urls.dropFirst(), ended)
-        }
-    }
-
-    private func ended(_ questions: [String]) {
-        state.withLock { state in
-            state.isAsking = false
-            state.answered = questions
         }
     }
 }
