@@ -25,6 +25,9 @@ public struct CellTable: Sendable {
     /// The number of kinds and days that something is counted of.
     public var count: Int { columns.reduce(0) { $0 + $1.days.count } }
 
+    /// Of which something is counted; nil: nothing is.
+    var firstDay: CivilDay? { columns.compactMap(\.days.first).min().map { CivilDay(number: Int64($0)) } }
+
     public mutating func see(asOf: Int64) { self.asOf = max(asOf, self.asOf ?? asOf) }
 
     /// A partition's cell is another one now. Without sums it is not there.

@@ -40,6 +40,8 @@ public struct MetricsReport: Sendable {
     public let horizon: Horizon
     /// In the order of their names; of nothing there is none.
     public let groups: [Group]
+    /// Of which something was counted, asked for or not; nil: nothing was.
+    public let firstDay: CivilDay?
 
     /// Takes as long as there are cells before the end: some tenth of a microsecond for each.
     public init(_ table: CellTable, _ request: MetricsRequest, dayOf: @escaping @Sendable (Int64) -> CivilDay) {
@@ -47,6 +49,7 @@ public struct MetricsReport: Sendable {
         let horizon = Horizon(table.asOf, dayOf: dayOf)
         self.horizon = horizon
         groups = CellGroup.all(of: table, request).compactMap { Group($0, request, horizon) }
+        firstDay = table.firstDay
     }
 
     /// Whether all of the days are over.

@@ -30,7 +30,10 @@ struct MetricsTable {
                 "rates    are of all \(days) days: who was won after a is in the losses too, so that churn may be "
                     + "more than 100 %; ask month by month", width: 80, hanging: 9)
         }
-        if report.groups.isEmpty { lines += ["", "nothing was counted up to then"] }
+        if report.groups.isEmpty {
+            let first = report.firstDay.map { "; the first day with numbers is \($0)" } ?? ""
+            lines += ["", "nothing was counted up to then\(first)"]
+        }
         for group in report.groups { add(group) }
     }
 
