@@ -91,6 +91,9 @@ public final class KafkaCluster: Sendable {
     /// The only broker, or the first.
     public var broker: KafkaBroker { brokers[0] }
 
+    /// Whether one of the brokers has: see there.
+    public var hasSkippedMarkers: Bool { brokers.contains(where: \.hasSkippedMarkers) }
+
     /// For clients; leads through the proxy when there is one.
     public var bootstrapServers: String { Self.servers(brokers.map(\.ports.advertised)) }
 

@@ -151,15 +151,21 @@ final class LedgerGroup: Sendable {
 
     /// Waits until the group has committed everything that is in its inputs.
     func waitUntilDone() async throws {
-        try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
+        do {
+            try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
+        } catch {
+            print("behind open transactions: \(try await hidden())")
+            throw error
+        }
     }
 
     func isDone() async throws -> Bool {
+        // A broker that is down for the moment is asked again.
+        guard let hidden = try? await hidden(), hidden.isEmpty else { return false }
         let (ledger, log, properties) = (ledger, log, properties)
         return try await blocking {
             let admin = try Admin(clientID: "watch", properties: properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            // A broker that is down for the moment is asked again.
             guard
                 let committed = try? admin.offsets(ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
             else { return false }
@@ -167,6 +173,25 @@ final class LedgerGroup: Sendable {
                 in: [ledger.definition.events.topic, ledger.definition.tables[0].topic],
                 partitions: ledger.definition.partitions, from: committed, by: Deadline(after: patience)
             ).isEmpty
+        }
+    }
+
+    /// What no reader of committed records sees yet, neither the workers nor the judge: judged now, it would be missing.
+    private func hidden() async throws -> [String] {
+        let (definition, log, partitions) = (ledger.definition, log, partitions)
+        return try await blocking {
+            let topics =
+                [definition.events.topic, definition.tables[0].topic, definition.changelog, definition.deadLetters]
+                + definition.outputs.map(\.topic)
+            let all = topics.flatMap { topic in (0..<partitions).map { TopicPartition(topic, $0) } }
+            let reader = try log.openReader(ReaderOptions(name: "judge", group: "judge", topics: topics))
+            let deadline = Deadline(after: patience)
+            defer { reader.close(by: deadline) }
+            let seen = try reader.ends(.committed, of: all, by: deadline)
+            let ends = try reader.ends(.all, of: all, by: deadline)
+            return all.filter { seen[$0] != ends[$0] }.map { place in
+                "\(place) from \(seen[place]?.value ?? -1) to \(ends[place]?.value ?? -1)"
+            }
         }
     }
 

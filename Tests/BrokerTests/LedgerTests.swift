@@ -16,14 +16,19 @@ extension RealBroker {
         @Test func `under kills, freezes, lost disks, dying brokers and late requests writes what a plain fold says`()
             async throws
         {
-            let wrong = try await Ordeal(rounds: killRounds, isTorn: false).run()
-            #expect(wrong.isEmpty, "\(wrong.prefix(5).joined(separator: "\n"))")
+            try await Ordeal.play { cluster in
+                let wrong = try await Ordeal(rounds: killRounds, isTorn: false).run(on: cluster.kafka)
+                try cluster.requireMarkers()
+                #expect(wrong.isEmpty, "\(wrong.prefix(5).joined(separator: "\n"))")
+            }
         }
 
         /// The test above could not fail if this one passed without the transaction.
         @Test func `without transactions is caught by the same test`() async throws {
-            let wrong = try await Ordeal(rounds: 5, isTorn: true).run()
-            #expect(!wrong.isEmpty)
+            try await Ordeal.play { cluster in
+                let wrong = try await Ordeal(rounds: 5, isTorn: true).run(on: cluster.kafka)
+                #expect(!wrong.isEmpty)
+            }
         }
 
         @Test func `that shares its slot with another ends within a minute and says so, and the other goes on`()
@@ -190,11 +195,14 @@ private struct Ordeal {
     let rounds: Int
     let isTorn: Bool
 
-    /// What is wrong with the outputs.
-    func run() async throws -> [String] {
+    static func play(_ body: (MortalCluster) async throws -> Void) async throws {
         var options = KafkaOptions()
         options.throughProxy = true
-        let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
+        try await withMortalBrokers(options, body)
+    }
+
+    /// What is wrong with the outputs.
+    func run(on cluster: KafkaCluster) async throws -> [String] {
         let group = try await LedgerGroup.make(
             "ordeal", workers: cluster.bootstrapServers, others: cluster.internalServers)
         let fed = Latch()
@@ -235,7 +243,6 @@ private struct Ordeal {
         if !wrong.isEmpty && !isTorn {
             for worker in workers { print(worker.standardError.suffix(5000)) }
         }
-        await cluster.close()
         return wrong
     }
 

@@ -4,6 +4,7 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
+import Synchronization
 import Testing
 
 /// A group of `transform-worker` processes on topics of its own.
@@ -89,19 +90,28 @@ struct WorkerGroup: Sendable {
         }
     }
 
-    func waitUntilCopied(count: Int) async throws {
+    /// - Parameter workers: whose last words tell why, when it does not come to that.
+    func waitUntilCopied(count: Int, by workers: [ChildProcess]) async throws {
         let wanted = Int64(count)
-        try await waitUntil("every input is dealt with", within: .seconds(120)) {
-            try await blocking {
-                let admin = try Admin(clientID: "watch", properties: broker.properties)
-                defer { admin.close(by: Deadline(after: patience)) }
-                // A broker that is down for the moment is asked again.
-                guard let offsets = try? admin.offsets(ofGroup: group, by: Deadline(after: .seconds(5))) else {
-                    return false
+        let seen = Mutex("")
+        do {
+            try await waitUntil("every input is dealt with", within: .seconds(120)) {
+                try await blocking {
+                    let admin = try Admin(clientID: "watch", properties: broker.properties)
+                    defer { admin.close(by: Deadline(after: patience)) }
+                    // A broker that is down for the moment is asked again.
+                    guard let offsets = try? admin.offsets(ofGroup: group, by: Deadline(after: .seconds(5))) else {
+                        return false
+                    }
+                    seen.withLock { $0 = "\(offsets)" }
+                    return offsets.count == Int(partitions) * inputs.count
+                        && offsets.values.allSatisfy { $0.value >= wanted }
                 }
-                return offsets.count == Int(partitions) * inputs.count
-                    && offsets.values.allSatisfy { $0.value >= wanted }
             }
+        } catch {
+            print("the group is at \(seen.withLock { $0 })")
+            for worker in workers { print(worker.standardError.suffix(5000), worker.standardOutput.suffix(3000)) }
+            throw error
         }
     }
 

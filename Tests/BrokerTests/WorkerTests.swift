@@ -22,7 +22,7 @@ extension RealBroker {
             _ = try await workers[1].wait()
             try await group.waitUntilShared(by: [workers[0], workers[2]])
             try await fed
-            try await group.waitUntilCopied(count: count)
+            try await group.waitUntilCopied(count: count, by: [workers[0], workers[2]])
             for worker in [workers[0], workers[2]] {
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
@@ -51,7 +51,7 @@ extension RealBroker {
                 }
             }
             try await fed
-            try await group.waitUntilCopied(count: count)
+            try await group.waitUntilCopied(count: count, by: workers)
             for worker in workers {
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
@@ -72,7 +72,7 @@ extension RealBroker {
             workers[0].resume()
             try await group.waitUntilShared(by: workers)
             try await fed
-            try await group.waitUntilCopied(count: count)
+            try await group.waitUntilCopied(count: count, by: workers)
             for worker in workers {
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
@@ -85,47 +85,51 @@ extension RealBroker {
     )
     struct `A broker that dies` {
         @Test func `in the middle of transactions and comes back loses and repeats nothing`() async throws {
-            let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution())
-            let broker = Broker(bootstrap: cluster.bootstrapServers)
-            let group = try await WorkerGroup.make("broker", broker, partitions: 4)
-            let count = 2_000
-            let worker = try group.startWorker(slot: 0)
-            async let fed: Void = group.feed(count: count, chunk: 25)
-            try await group.waitUntilShared(by: [worker])
-            var dice = Dice()
-            for _ in 0..<2 {
-                try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
-                try await cluster.broker.kill9()
-                try await cluster.broker.restart()
+            try await withMortalBrokers { cluster in
+                let broker = Broker(bootstrap: cluster.kafka.bootstrapServers)
+                let group = try await WorkerGroup.make("broker", broker, partitions: 4)
+                let count = 2_000
+                let worker = try group.startWorker(slot: 0)
+                async let fed: Void = group.feed(count: count, chunk: 25)
+                try await group.waitUntilShared(by: [worker])
+                var dice = Dice()
+                for _ in 0..<2 {
+                    try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
+                    try await cluster.kafka.broker.kill9()
+                    try await cluster.kafka.broker.restart()
+                }
+                try await fed
+                try await group.waitUntilCopied(count: count, by: [worker])
+                let ending = try await worker.terminate(within: .seconds(30))
+                #expect(ending == .exited(code: 0), "\(worker.standardError)")
+                try cluster.requireMarkers()
+                try await group.expectExactCopy(count: count)
             }
-            try await fed
-            try await group.waitUntilCopied(count: count)
-            #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
-            try await group.expectExactCopy(count: count)
-            await cluster.close()
         }
 
         @Test func `as one of three under load loses and repeats nothing`() async throws {
             var options = KafkaOptions()
             options.nodes = 3
-            let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
-            let broker = Broker(bootstrap: cluster.bootstrapServers)
-            let group = try await WorkerGroup.make("three", broker, partitions: 4, replicationFactor: 3)
-            let count = 2_000
-            let worker = try group.startWorker(slot: 0)
-            async let fed: Void = group.feed(count: count, chunk: 25)
-            try await group.waitUntilShared(by: [worker])
-            var dice = Dice()
-            try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
-            let lost = Int.random(in: 0..<3, using: &dice)
-            try await cluster.brokers[lost].kill9()
-            // The rest of the load is carried by two.
-            try await fed
-            try await group.waitUntilCopied(count: count)
-            #expect(!cluster.brokers[lost].isRunning)
-            #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
-            try await group.expectExactCopy(count: count)
-            await cluster.close()
+            try await withMortalBrokers(options) { cluster in
+                let broker = Broker(bootstrap: cluster.kafka.bootstrapServers)
+                let group = try await WorkerGroup.make("three", broker, partitions: 4, replicationFactor: 3)
+                let count = 2_000
+                let worker = try group.startWorker(slot: 0)
+                async let fed: Void = group.feed(count: count, chunk: 25)
+                try await group.waitUntilShared(by: [worker])
+                var dice = Dice()
+                try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
+                let lost = cluster.kafka.brokers[Int.random(in: 0..<3, using: &dice)]
+                try await lost.kill9()
+                // The rest of the load is carried by two.
+                try await fed
+                try await group.waitUntilCopied(count: count, by: [worker])
+                #expect(!lost.isRunning)
+                let ending = try await worker.terminate(within: .seconds(30))
+                #expect(ending == .exited(code: 0), "\(worker.standardError)")
+                try cluster.requireMarkers()
+                try await group.expectExactCopy(count: count)
+            }
         }
     }
 }

@@ -116,6 +116,8 @@ public struct LedgerCheck {
             if let source = row.headers["rerouted"] { copies[source, default: []].append(row.partition) }
         }
         if copies == oracle.misplaced.mapValues({ [$0] }) { return }
-        wrong.append("rows sent on: \(copies.count), expected \(oracle.misplaced.count)")
+        let missing = oracle.misplaced.filter { copies[$0.key] == nil }
+            .sorted { $0.key < $1.key }.map { "\($0.key) to \($0.value)" }
+        wrong.append("rows sent on: \(copies.count), expected \(oracle.misplaced.count), missing \(missing)")
     }
 }
