@@ -158,9 +158,10 @@ final class Worker: RebalanceHooks {
     }
 
     func revoked(_ partitions: [TopicPartition], by consumer: Consumer) {
-        // Inside poll, between two records: the open transaction holds whole records only.
+        // Inside poll, between two records: the open transaction holds whole records only. Inside close there is none any more
+        // when the producer has failed.
         do {
-            try commit()
+            if producer.state == .inTransaction { try commit() }
         } catch {
             drop(error)
         }
