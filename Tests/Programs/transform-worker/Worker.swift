@@ -169,11 +169,11 @@ final class Worker: RebalanceHooks {
     }
 
     func lost(_ partitions: [TopicPartition], by consumer: Consumer) {
-        if isOpen {
+        if producer.state == .inTransaction {
             do { try producer.abort() } catch { pending = error }
-            isOpen = false
-            starts = [:]
         }
+        isOpen = false
+        starts = [:]
         printData("lost")
     }
 
