@@ -188,6 +188,11 @@ import Zone
         let rows = try lines(past + ["--format", "csv"]).filter { !$0.isEmpty }.dropFirst()
         #expect(rows.count == 4)
         #expect(rows.allSatisfy { $0.split(separator: ",").dropFirst(3).allSatisfy { $0 == "0" } }, "\(rows)")
+        // Somebody came and went; after that it is another nothing.
+        try desk.cell("2020-02-05", "'started':1,'charged':1,'activeDelta':1")
+        try desk.cell("2020-02-06", "'lapsedVoluntary':1,'activeDelta':-1")
+        let march = try lines(["--from", "2020-03-01", "--to", "2020-03-03"])
+        #expect(march.contains("nothing was counted in these days, and nobody was there"))
     }
 
     @Test func `warn when the last of a partition's cells were counted by other days`() throws {

@@ -14,7 +14,7 @@ final class DemoQuestions: Sendable {
         var day: CivilDay?
     }
 
-    /// So many are asked about, and after so many the question is another: seldom enough to be copied from a screen.
+    /// So many before today are asked about, and after so many the question is another: seldom enough to be copied from a screen.
     private static let daysOfMetrics: Int64 = 30
 
     private let client: HTTPClient

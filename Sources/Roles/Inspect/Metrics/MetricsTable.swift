@@ -31,10 +31,15 @@ struct MetricsTable {
                     + "more than 100 %; ask month by month", width: 80, hanging: 9)
         }
         if report.groups.isEmpty {
-            let first = report.firstDay.map { "; the first day with numbers is \($0)" } ?? ""
-            lines += ["", "nothing was counted up to then\(first)"]
+            lines += ["", Self.nothing(until: to, firstDay: report.firstDay)]
         }
         for group in report.groups { add(group) }
+    }
+
+    private static func nothing(until to: CivilDay, firstDay: CivilDay?) -> String {
+        guard let firstDay else { return "nothing was counted up to then" }
+        if firstDay.number < to.number { return "nothing was counted in these days, and nobody was there" }
+        return "nothing was counted up to then; the first day with numbers is \(firstDay)"
     }
 
     /// The parts of a group's name; nothing of all.
