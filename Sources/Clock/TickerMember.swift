@@ -151,10 +151,8 @@ final class TickerMember: RebalanceHooks {
             (try producer.topic(topic), try producer.partitionCounts(by: Deadline(after: Self.answerLimit)))
         }
         guard let count = counts.first, Int(count) == configuration.partitions else {
-            throw TickerFault(
-                .topics,
-                "\(topic) has \(counts.first ?? 0) partitions, and partitions is \(configuration.partitions): set partitions to "
-                    + "what the topic was made with")
+            let fault = LogFault.partitions(of: topic, are: counts.first ?? 0, not: Int32(configuration.partitions))
+            throw TickerFault(.topics, fault.words)
         }
         return target
     }

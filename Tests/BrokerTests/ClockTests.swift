@@ -216,7 +216,7 @@ extension RealBroker {
             let made = try await Installation.make("count", try await Broker.shared(), partitions: 2)
             let clock = try startClock(Installation(broker: made.broker, prefix: made.prefix, partitions: 3))
             try await waitUntil("the reason is told", within: patience) {
-                try await clock.reasons().contains("has 2 partitions, and partitions is 3")
+                try await clock.reasons().contains("has 2 partitions and the setting partitions says 3")
             }
             #expect(try await ticks(made).isEmpty)
             try await clock.stop()

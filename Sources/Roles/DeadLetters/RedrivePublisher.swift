@@ -68,8 +68,7 @@ final class RedrivePublisher {
             return try producer.partitionCounts(by: Deadline(after: .seconds(10)))
         }
         for (name, count) in zip(names, counts) where count != partitions {
-            throw ToolFault(
-                .wrongUsage, "\(name) has \(count) partitions, and partitions is \(partitions): correct the setting")
+            throw ToolFault(.wrongUsage, LogFault.partitions(of: name, are: count, not: partitions).words)
         }
     }
 
