@@ -118,7 +118,9 @@ public final class KafkaBroker: Sendable {
     private var lastWords: String {
         guard let process = process.withLock({ $0 }) else { return "it was never started" }
         let ending = process.ending.map { "\($0)" } ?? "it still runs"
-        return "\(ending); the end of its log:\n\(process.lastLines(Self.logLines))"
+        // Of a shutdown much is told that explains nothing.
+        let lines = process.standardOutput.split(separator: "\n").filter { !$0.contains(" INFO ") }
+        return "\(ending); the end of its log:\n\(lines.suffix(Self.logLines).joined(separator: "\n"))"
     }
 
     /// Ends gracefully (leadership is handed on, the log is flushed); kills what is not gone within the limit.

@@ -154,18 +154,17 @@ final class LedgerGroup: Sendable {
         do {
             try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
         } catch {
-            print("behind open transactions: \(try await hidden())")
+            print("behind open transactions: \((try? await hidden())?.description ?? "not known")")
             throw error
         }
     }
 
     func isDone() async throws -> Bool {
-        // A broker that is down for the moment is asked again.
-        guard let hidden = try? await hidden(), hidden.isEmpty else { return false }
         let (ledger, log, properties) = (ledger, log, properties)
-        return try await blocking {
+        let isRead = try await blocking {
             let admin = try Admin(clientID: "watch", properties: properties)
             defer { admin.close(by: Deadline(after: patience)) }
+            // A broker that is down for the moment is asked again.
             guard
                 let committed = try? admin.offsets(ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
             else { return false }
@@ -174,6 +173,9 @@ final class LedgerGroup: Sendable {
                 partitions: ledger.definition.partitions, from: committed, by: Deadline(after: patience)
             ).isEmpty
         }
+        if !isRead { return false }
+        // Last: positions may be in force before what was written with them is.
+        return try await hidden().isEmpty
     }
 
     /// What no reader of committed records sees yet, neither the workers nor the judge: judged now, it would be missing.
