@@ -52,7 +52,7 @@ public final class KafkaBroker: Sendable {
     public var log: String { process.withLock { $0 }?.standardOutput ?? "" }
 
     /// Whether it has ended a transaction without telling its partitions, because they had no leader for the moment: as while a
-    /// broker that was killed comes back (KAFKA-20734, up to 4.3.1 at least). What was committed may then be lost, and what
+    /// broker that was killed comes back (KAFKA-20734, seen in 4.3.1). What was committed may then be lost, and what
     /// readers see says nothing of who wrote it. Of topics that nobody deletes.
     public var hasSkippedMarkers: Bool {
         hadSkippedMarkers.withLock { $0 }

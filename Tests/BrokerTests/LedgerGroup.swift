@@ -153,9 +153,13 @@ final class LedgerGroup: Sendable {
     func waitUntilDone() async throws {
         do {
             try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
-        } catch {
-            print("behind open transactions: \((try? await hidden())?.description ?? "not known")")
-            throw error
+        } catch let reason {
+            do {
+                print("behind open transactions: \(try await hidden())")
+            } catch {
+                print("what open transactions hide could not be asked: \(error)")
+            }
+            throw reason
         }
     }
 
