@@ -32,6 +32,7 @@ let domain: [Target] = [
     .target(name: "Notices", dependencies: ["Crypto", "JSON"]),
     .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
     .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Zone"]),
+    .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
 ]
 
 // MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
@@ -49,6 +50,7 @@ let engine: [Target] = [
     .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
     .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
     .target(name: "Runtime", dependencies: ["Log", "Platform", "Service", "Store", "Telemetry"]),
+    .target(name: "Follow", dependencies: ["Log", "Platform", "Telemetry"]),
     .target(name: "HTTPClient", dependencies: ["CCurl", "CPlatform", "Platform"]),
     .target(name: "Revocation", dependencies: ["Crypto", "HTTPClient", "Platform", "Telemetry"]),
 ]
@@ -79,18 +81,32 @@ let roles: [Target] = [
             "Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "NotificationWorker", "Runtime", "Telemetry",
             "Zone",
         ]),
+    .target(name: "AppStoreAPI", dependencies: ["Contract", "Crypto", "HTTPClient", "JSON", "Platform"]),
+    .target(
+        name: "ConsumptionWorker",
+        dependencies: [
+            "Consumption", "Contract", "JSON", "Log", "Notices", "NotificationWorker", "Records", "Runtime",
+            "Telemetry",
+        ]),
+    .target(
+        name: "ConsumptionSender",
+        dependencies: [
+            "AppStoreAPI", "Consumption", "Contract", "Follow", "HTTPClient", "JSON", "Log", "Notices", "Platform",
+            "Runtime", "Service", "Telemetry",
+        ]),
     .target(
         name: "ReadAPI",
         dependencies: [
-            "Churn", "Contract", "Entitlements", "HTTP", "JSON", "Log", "Notices", "Platform", "Service", "Store",
-            "Telemetry",
+            "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "JSON", "Log", "Notices", "Platform",
+            "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration", "Contract",
-            "Crypto", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
+            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration",
+            "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
             "MemoryLog", "Notices", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings",
             "Simulation", "Store", "Telemetry", "Zone",
         ]),
@@ -105,7 +121,7 @@ let testSupport: [Target] = [
     .target(
         name: "WorkerTestKit", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "Telemetry"]),
     .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
-    .target(name: "LogTestKit", dependencies: ["Log", "Platform"]),
+    .target(name: "LogTestKit", dependencies: ["Log", "MemoryLog", "Platform"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
         name: "IngestTestKit",
@@ -205,14 +221,47 @@ let tests: [Target] = [
     .testTarget(
         name: "ReadAPITests",
         dependencies: [
-            "Churn", "Contract", "Entitlements", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog",
-            "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits", "Zone",
+            "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "HTTPClient", "JSON", "KafkaTestKit",
+            "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits",
+            "Zone",
         ]),
     .testTarget(
         name: "ClockTests",
         dependencies: [
             "Clock", "Contract", "Kafka", "KafkaTestKit", "Log", "MemoryLog", "Platform", "Records", "Telemetry",
             "TestTraits",
+        ]),
+    .testTarget(
+        name: "ConsumptionTests",
+        dependencies: [
+            "Consumption", "Contract", "Crypto", "JSON", "KafkaTestKit", "MakeBelieve", "Notices", "Platform",
+            "Schemas",
+            "Simulation",
+        ]),
+    .testTarget(
+        name: "FollowTests",
+        dependencies: ["Follow", "KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "Telemetry"]),
+    .testTarget(
+        name: "AppStoreAPITests",
+        dependencies: [
+            "AppStoreAPI", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Platform", "Telemetry",
+            "TestTraits",
+        ]),
+    .testTarget(
+        name: "ConsumptionWorkerTests",
+        dependencies: [
+            "Consumption", "ConsumptionWorker", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog", "Notices",
+            "Platform",
+            "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+        ]),
+    .testTarget(
+        name: "ConsumptionSenderTests",
+        dependencies: [
+            "AppStoreAPI", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Follow",
+            "HTTP",
+            "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Notices", "Platform", "Runtime", "Service",
+            "Telemetry",
+            "TestTraits", "WorkerTestKit",
         ]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
@@ -223,8 +272,9 @@ let tests: [Target] = [
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "AppStore", "Clock", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "IngestTestKit", "JSON", "Kafka",
-            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
+            "AppStore", "Clock", "Contract", "Crypto", "Follow", "HTTP", "HTTPClient", "Ingest", "IngestTestKit",
+            "JSON",
+            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
             "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
@@ -233,8 +283,10 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
-            "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Roles", "Runtime",
+            "AppStore", "Churn", "Configuration", "Consumption", "ConsumptionWorker", "Contract", "Crypto",
+            "Entitlements",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
+            "Platform", "Roles", "Runtime",
             "Settings", "Simulation", "Telemetry", "WorkerTestKit", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
@@ -271,8 +323,13 @@ let package = Package(
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(
             name: "Domain",
-            targets: ["AppStore", "Churn", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records", "Zone"]),
+            targets: [
+                "AppStore", "Churn", "Consumption", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records",
+                "Zone",
+            ]),
         .library(name: "ChurnWorker", targets: ["ChurnWorker"]),
+        .library(name: "ConsumptionSender", targets: ["AppStoreAPI", "ConsumptionSender", "Crypto", "Platform"]),
+        .library(name: "ConsumptionWorker", targets: ["ConsumptionWorker"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Benchmarks.

@@ -40,6 +40,16 @@ static inline CURLcode perennial_curl_set_sinks(
     return code;
 }
 
+typedef int (*perennial_curl_leave)(void *context, char *, char *, int, int);
+
+/// `leave` is called on a connection that is ready, before anything of the request is written, and again for each try that the
+/// library makes by itself. It returns one of CURL_PREREQFUNC_OK and CURL_PREREQFUNC_ABORT.
+static inline CURLcode perennial_curl_set_leave(CURL *easy, perennial_curl_leave leave, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, leave);
+    if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+    return code;
+}
+
 static inline long perennial_curl_number(CURL *easy, CURLINFO info) {
     long value = 0;
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;

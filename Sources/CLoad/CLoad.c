@@ -83,6 +83,7 @@ static bool prepare(struct run *run, struct slot *slot) {
     curl_easy_setopt(slot->easy, CURLOPT_PROXY, "");
     curl_easy_setopt(slot->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(slot->easy, CURLOPT_POST, 1L);
+    if (load->method) curl_easy_setopt(slot->easy, CURLOPT_CUSTOMREQUEST, load->method);
     curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, run->headers);
     curl_easy_setopt(slot->easy, CURLOPT_WRITEFUNCTION, discard);
     curl_easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS, load->timeout_ms);
@@ -108,6 +109,7 @@ static bool begin(struct run *run) {
     run->slots = calloc((size_t)load->connections, sizeof *run->slots);
     run->latencies = calloc(LATENCY_STEPS + 1, sizeof *run->latencies);
     run->headers = curl_slist_append(run->headers, "Content-Type: application/json");
+    if (load->header) run->headers = curl_slist_append(run->headers, load->header);
     // No Expect: it would cost a round trip for each body.
     run->headers = curl_slist_append(run->headers, "Expect:");
     if (run->epoll < 0 || !run->multi || !run->slots || !run->latencies || !run->headers) return false;

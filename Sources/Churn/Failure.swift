@@ -1,5 +1,7 @@
 // A payment that failed, and what became of it.
 
+internal import Contract
+
 struct Failure: Equatable {
     enum Outcome: Equatable {
         case recovered, cancelled, lost, other

@@ -1,5 +1,6 @@
 // Rows: what is known of each purchase, put together from its notifications.
 
+internal import Contract
 internal import Notices
 
 /// A period during which a refund held.

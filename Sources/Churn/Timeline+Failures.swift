@@ -1,5 +1,7 @@
 // What is counted of failed payments, each under the row that failed.
 
+internal import Contract
+
 extension Timeline {
     private static let withinDays: [(days: Int64, counter: Counter)] = [
         (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),

@@ -1,5 +1,7 @@
 // What is counted as a subscription goes from state to state: stocks, lapses, the bridge of the monthly revenue.
 
+internal import Contract
+
 extension Timeline {
     /// A subscription in a state, as far as a change of it is told.
     private struct Standing {

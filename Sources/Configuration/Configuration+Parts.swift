@@ -1,5 +1,6 @@
 // From resolved settings to the parts of the configuration.
 
+import Contract
 import Settings
 
 extension Configuration.Verification {
@@ -52,10 +53,16 @@ extension Configuration.ReadAPI {
 }
 
 extension Configuration.Consumption {
-    init(_ settings: ResolvedSettings) {
+    /// Of Apple's limits in sandbox, a tenth of those of production.
+    private static let sandboxRate = 5
+
+    init(_ settings: ResolvedSettings, _ environment: Contract.Environment) {
         policyPath = settings[SettingTable.consumptionPolicy]
         wait = .milliseconds(settings.required(SettingTable.consumptionWait))
         sends = settings.required(SettingTable.consumptionSend)
+        let isDefault = settings.origin(of: SettingTable.consumptionRate.definition.key) == .builtIn
+        rate =
+            isDefault && environment == .sandbox ? Self.sandboxRate : settings.required(SettingTable.consumptionRate)
     }
 }
 
@@ -66,5 +73,6 @@ extension Configuration.Apple {
         key = settings[SettingTable.appleKey]
         production = settings.required(SettingTable.appleProduction)
         sandbox = settings.required(SettingTable.appleSandbox)
+        authorityPath = settings[SettingTable.appleCA]
     }
 }

@@ -82,6 +82,8 @@ public struct Configuration: Sendable {
         public let policyPath: String?
         public let wait: Duration
         public let sends: Bool
+        /// Answers a second for each app, of all replicas together.
+        public let rate: Int
     }
 
     public struct Apple: Sendable {
@@ -91,6 +93,8 @@ public struct Configuration: Sendable {
         public let key: String?
         public let production: BaseURL
         public let sandbox: BaseURL
+        /// PEM of a private authority.
+        public let authorityPath: String?
     }
 
     public var names: Names { Names(prefix: topicPlan.prefix, environment: environment) }
@@ -138,7 +142,7 @@ public struct Configuration: Sendable {
         entitlementsLeeway = Self.leeway(settings, environment)
         churnZone = settings.required(Table.churnZone)
         api = ReadAPI(settings)
-        consumption = Consumption(settings)
+        consumption = Consumption(settings, environment)
         apple = Apple(settings)
         rows = settings.rows
     }

@@ -23,6 +23,7 @@ func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [Sett
 func unreadableFiles(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     let single = [
         SettingTable.ingestCertificate, SettingTable.ingestKey, SettingTable.consumptionPolicy, SettingTable.appleKey,
+        SettingTable.appleCA,
     ]
     var named = single.compactMap { setting in settings[setting].map { (setting.definition, $0) } }
     named += (settings[SettingTable.verifyRoots] ?? []).map { (SettingTable.verifyRoots.definition, $0) }

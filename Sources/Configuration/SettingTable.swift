@@ -14,8 +14,8 @@ public enum SettingTable {
         "environment", default: "production", note: "`topics`, `dead-letters`, `offsets`: both",
         .choice as SettingKind<Contract.Environment>,
         for: .onTopics,
-        "Picks the topics that are read. Ingest serves both and routes by the verified environment; `POST /usage` writes "
-            + "to this one.")
+        "Picks the topics that are read. Ingest serves both and routes by the verified environment; records of usage that "
+            + "name none are written to this one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
@@ -131,6 +131,10 @@ public enum SettingTable {
         "How long a request waits for usage before it is decided.")
     static let consumptionSend = setting(
         "consumption.send", default: "true", .flag, for: [.consumption], "`false` decides and records, sends nothing.")
+    static let consumptionRate = setting(
+        // Apple's limits are 50 a second for each app, and a tenth of that in sandbox.
+        "consumption.rate", default: "50", note: "5 in sandbox", .integer(1...10_000), for: [.consumption],
+        "Answers a second for each app, of all replicas together: each takes its share of the partitions.")
     static let appleIssuerId = setting(
         "apple.issuer.id", .identifier, for: .callApple, "Issuer id of the App Store Server API key.")
     static let appleKeyId = setting("apple.key.id", .identifier, for: .callApple, "Id of the App Store Server API key.")
@@ -144,6 +148,8 @@ public enum SettingTable {
         "apple.api.sandbox", default: "https://api.storekit-sandbox.apple.com", .baseURL, for: .callApple,
         "App Store Server API of sandbox.")
 
+    static let appleCA = setting(
+        "apple.ca", .path, for: .callApple, "PEM file: a private authority that `apple.api.*` are trusted by as well.")
     /// In the order of the table in help and README.
     public static let definitions: [SettingDefinition] = [
         topicPrefix.definition, environment.definition, partitions.definition, replicationFactor.definition,
@@ -155,8 +161,9 @@ public enum SettingTable {
         stateDirectory.definition, stateCacheBytes.definition, workerThreads.definition, workerSlot.definition,
         commitInterval.definition, tickInterval.definition, entitlementsLeeway.definition, churnZone.definition,
         apiListen.definition, apiToken.definition, usageToken.definition, consumptionPolicy.definition,
-        consumptionWait.definition, consumptionSend.definition, appleIssuerId.definition, appleKeyId.definition,
-        appleKey.definition, appleProduction.definition, appleSandbox.definition,
+        consumptionWait.definition, consumptionSend.definition, consumptionRate.definition, appleIssuerId.definition,
+        appleKeyId.definition, appleKey.definition, appleProduction.definition, appleSandbox.definition,
+        appleCA.definition,
     ]
 
     public static let kafka = PassThroughFamily(

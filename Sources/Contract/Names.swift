@@ -18,7 +18,9 @@ public enum Worker: String, Sendable, CaseIterable {
     case entitlements, churn, consumption
 
     /// The topics it reads: the events that move its clock, then its tables.
-    public var inputs: [TopicID] { self == .consumption ? [.notifications, .usage] : [.notifications] }
+    public var inputs: [TopicID] {
+        self == .consumption ? [.notifications, .usage, .consumptionAttempts] : [.notifications]
+    }
 }
 
 /// The first part of every topic and group name: keeps installations in one cluster apart.

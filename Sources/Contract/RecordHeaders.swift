@@ -36,6 +36,7 @@ public enum RecordType: String, Sendable, CaseIterable {
     case churnCell = "churn-cell"
     case churnEvent = "churn-event"
     case usage, consumption
+    case consumptionAttempt = "consumption-attempt"
 
     /// Readers read every version up to theirs; a greater one pauses them.
     public var version: Int { 1 }

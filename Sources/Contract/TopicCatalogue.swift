@@ -4,13 +4,13 @@ public enum TopicID: Sendable, Hashable, CaseIterable {
     case notifications, signed, rejected
     case entitlements, entitlementEvents, accounts
     case churnCells, churnEvents
-    case usage, consumption
+    case usage, consumption, consumptionAttempts
     case changelog(Worker), deadLetters(Worker)
 
     public static var allCases: [TopicID] {
         [
             .notifications, .signed, .rejected, .entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents,
-            .usage, .consumption,
+            .usage, .consumption, .consumptionAttempts,
         ] + Worker.allCases.flatMap { [.changelog($0), .deadLetters($0)] }
     }
 
@@ -27,6 +27,7 @@ public enum TopicID: Sendable, Hashable, CaseIterable {
         case .churnEvents: "churn-events"
         case .usage: "usage"
         case .consumption: "consumption"
+        case .consumptionAttempts: "consumption-attempts"
         case .changelog(let worker): "\(worker.rawValue).changelog"
         case .deadLetters(let worker): "\(worker.rawValue).dead-letters"
         }
@@ -130,6 +131,9 @@ public enum TopicCatalogue {
         TopicDefinition(.churnCells, "metric cells", key: "the cell", partition: .input, .lastOfKey),
         TopicDefinition(.churnEvents, "one record per fact that churn counts", .days(days)),
         TopicDefinition(.consumption, "requests, decisions, attempts, outcomes", .days(days)),
+        TopicDefinition(
+            .consumptionAttempts, "what Apple answered to each attempt to answer a refund request; internal",
+            .days(days)),
     ]
 
     private static func changelog(of worker: Worker) -> TopicDefinition {

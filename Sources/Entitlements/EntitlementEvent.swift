@@ -1,5 +1,7 @@
 // What has happened between two answers.
 
+internal import Contract
+
 /// One change that somebody may want to act on.
 public struct EntitlementEvent: Sendable, Equatable {
     /// Words of the records.

@@ -1,5 +1,6 @@
 // One transaction in its place among the others.
 
+internal import Contract
 import Notices
 
 /// A transaction, and what renewal infos say of its period.

@@ -1,5 +1,6 @@
 // The members of an answer besides state and access.
 
+internal import Contract
 internal import Notices
 
 extension Timeline {

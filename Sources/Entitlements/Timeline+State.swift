@@ -1,5 +1,7 @@
 // The state function: the first rule that holds decides.
 
+internal import Contract
+
 extension Timeline {
     struct Verdict: Equatable {
         var state: Entitlement.State

@@ -1,5 +1,6 @@
 // What facts amount to, at all times.
 
+internal import Contract
 internal import Notices
 
 /// The rows of one subscription in order, with their ends. Made once, asked for many instants.

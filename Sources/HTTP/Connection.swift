@@ -215,9 +215,11 @@ final class Connection: Sendable {
     private func ask(_ request: HTTPRequest) -> MHD_Result {
         // The responder is not kept here: when the handler lets go of it, it answers for itself.
         core.handler.handle(request, Responder(self))
+        var isCut = false
         let answer: HTTPResponse? = state.withLock { state in
             guard case .held = state.phase else {
                 if case .answered(let response) = state.phase { return response }
+                if case .cut = state.phase { isCut = true }
                 return nil
             }
             // Suspended under the lock: an answer comes either before, and is seen above, or after, and resumes.
@@ -225,6 +227,7 @@ final class Connection: Sendable {
             state.phase = .held(isSuspended: true)
             return nil
         }
+        if isCut { return .NO }
         return answer.map { send($0) } ?? .YES
     }
 
@@ -300,6 +303,18 @@ final class Connection: Sendable {
             state.phase = .answered(response)
             core.freeSlot()
             // Under the lock, so that the end of the server, which takes it too, comes before or after, not between.
+            if isSuspended { MHD_resume_connection(handle.pointer) }
+            return true
+        }
+    }
+
+    /// False when nothing waits for an answer.
+    func hangUp() -> Bool {
+        state.withLock { state in
+            guard case .held(let isSuspended) = state.phase else { return false }
+            cut(&state, saying: nil)
+            core.freeSlot()
+            // The thread of the connection then finds it cut.
             if isSuspended { MHD_resume_connection(handle.pointer) }
             return true
         }

@@ -32,4 +32,11 @@ public final class Responder: Sendable {
         guard !isUsed.exchange(true, ordering: .acquiringAndReleasing) else { return false }
         return connection.answer(response)
     }
+
+    /// Closes the connection without an answer: for servers that play one in trouble. false: somebody else was first.
+    @discardableResult
+    public func hangUp() -> Bool {
+        guard !isUsed.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        return connection.hangUp()
+    }
 }

@@ -109,10 +109,15 @@ final class ClientCore: Sendable {
     func run() {
         guard let multi = inbox.withLock({ $0.multi }) else { return }
         var transfers: [UnsafeMutableRawPointer: Transfer] = [:]
+        var nextWatch = ContinuousClock.now
         while takeOrders(multi, &transfers) {
             var running: Int32 = 0
             curl_multi_perform(multi.pointer, &running)
             finishEnded(multi, &transfers)
+            if ContinuousClock.now >= nextWatch {
+                nextWatch = .now + .seconds(1)
+                endOverdue(multi, &transfers)
+            }
             guard !hasRoomForWaiting(transfers.count) else { continue }
             // The library's own timers shorten the wait; users wake it. A second is only a safety net.
             curl_multi_poll(multi.pointer, nil, 0, 1000, nil)
@@ -175,6 +180,15 @@ final class ClientCore: Sendable {
             return
         }
         transfers[transfer.easy] = transfer
+    }
+
+    /// A net below the library's own time limit: whoever waits for an answer that never comes would wait for ever.
+    private func endOverdue(_ multi: MultiHandle, _ transfers: inout [UnsafeMutableRawPointer: Transfer]) {
+        for (easy, transfer) in transfers where transfer.isOverdue {
+            curl_multi_remove_handle(multi.pointer, easy)
+            transfers[easy] = nil
+            transfer.end(.failure(HTTPClientFault(.timedOut, "no end within the time limit")))
+        }
     }
 
     private func finishEnded(_ multi: MultiHandle, _ transfers: inout [UnsafeMutableRawPointer: Transfer]) {

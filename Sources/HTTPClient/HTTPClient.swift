@@ -31,11 +31,21 @@ public final class HTTPClient: Sendable {
         public init() {}
     }
 
-    public struct Request: Sendable {
+    public struct Request: Sendable, CustomStringConvertible, CustomReflectable {
         public var method: String
         public var url: String
         public var headers: [Header]
         public var body: [UInt8]
+        /// Instead of the configuration's, when it is given.
+        public var timeout: Duration?
+        /// Asked at the last moment: the connection is ready, and nothing of the request has been written. When it says no, the
+        /// request ends as `withdrawn`. nil: the request may always begin.
+        ///
+        /// It is asked again for each try that the client makes by itself, because a kept connection turned out to be dead. By
+        /// then an earlier try has been written: a no ends the request as `broken`.
+        ///
+        /// Called on the client's thread, where it must not block.
+        public var mayBegin: (@Sendable () -> Bool)?
 
         public init(_ method: String, _ url: String, headers: [Header] = [], body: [UInt8] = []) {
             self.method = method
@@ -43,9 +53,13 @@ public final class HTTPClient: Sendable {
             self.headers = headers
             self.body = body
         }
+
+        /// The method alone: all the rest may hold what must not be logged.
+        public var description: String { "a request \(method)" }
+        public var customMirror: Mirror { Mirror(self, children: ["method": method]) }
     }
 
-    public struct Header: Sendable, Equatable {
+    public struct Header: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
         public let name: String
         public let value: String
 
@@ -53,6 +67,10 @@ public final class HTTPClient: Sendable {
             self.name = name
             self.value = value
         }
+
+        /// The name alone: a value may be a key.
+        public var description: String { "\(name): ..." }
+        public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
     public struct Response: Sendable, Equatable {

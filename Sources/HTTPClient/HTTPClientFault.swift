@@ -7,6 +7,7 @@ public struct HTTPClientFault: Error, Sendable, Equatable, CustomStringConvertib
     public enum Kind: String, Sendable, CaseIterable {
         /// The URL or a header is none; sending again does not help.
         case invalidRequest = "invalid_request"
+        /// Nothing was sent, as with the next two.
         case nameNotFound = "name_not_found"
         /// Nobody listens there, or there is no way.
         case notConnected = "not_connected"
@@ -22,6 +23,8 @@ public struct HTTPClientFault: Error, Sendable, Equatable, CustomStringConvertib
         case overloaded
         /// By `cancel`, or the client was closed.
         case cancelled
+        /// `mayBegin` said no before anything of the request was written: the server knows nothing of it.
+        case withdrawn
         /// Anything else that the library knows.
         case failed
     }

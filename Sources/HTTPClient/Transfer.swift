@@ -16,14 +16,23 @@ final class Transfer {
     private var headBytes = 0
     private var body: [UInt8] = []
     /// What a callback found wrong; the library itself only knows that the callback gave up.
-    private var excess: HTTPClientFault?
+    private var objection: HTTPClientFault?
+    /// Something of the request may have been written.
+    private var hasBegun = false
+    private let end: Deadline
 
     /// All heads of one answer. More than servers send, and less than the library would keep.
     private static let maxHeadBytes = 64 << 10
+    /// Behind the time limit that the library keeps.
+    private static let overdueAfter: Duration = .seconds(2)
+
+    /// The library should have ended it.
+    var isOverdue: Bool { end.hasPassed }
 
     init(_ order: ClientCore.Order, _ configuration: HTTPClient.Configuration) throws(HTTPClientFault) {
         self.order = order
         maxBodyBytes = configuration.maxResponseBytes
+        end = Deadline(after: (order.request.timeout ?? configuration.timeout) + Self.overdueAfter)
         guard let easy = curl_easy_init() else { throw HTTPClientFault(.failed, "libcurl has no memory") }
         self.easy = easy
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -46,7 +55,7 @@ final class Transfer {
             // Time limits without signals, which would meet other threads.
             (CURLOPT_NOSIGNAL, 1),
             (CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.timeoutMilliseconds)),
-            (CURLOPT_TIMEOUT_MS, Int(configuration.timeout.timeoutMilliseconds)),
+            (CURLOPT_TIMEOUT_MS, Int((request.timeout ?? configuration.timeout).timeoutMilliseconds)),
             (CURLOPT_SSL_VERIFYPEER, 1),
             (CURLOPT_SSL_VERIFYHOST, 2),
             (CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
@@ -63,6 +72,7 @@ final class Transfer {
         // The owner keeps this object until the handle has left the multi handle.
         let context = Unmanaged.passUnretained(self).toOpaque()
         try check(perennial_curl_set_sinks(easy, takeHeadLine, takeBodyPiece, context))
+        try check(perennial_curl_set_leave(easy, askLeave, context))
         if !configuration.usesProxyOfEnvironment { try check(perennial_curl_set_text(easy, CURLOPT_PROXY, "")) }
         if let authorities = configuration.extraAuthorities {
             let code = authorities.withUnsafeBytes {
@@ -137,10 +147,23 @@ final class Transfer {
 
     // MARK: While it is under way
 
+    fileprivate func mayBegin() -> Bool {
+        guard let mayBegin = order.request.mayBegin, !mayBegin() else {
+            hasBegun = true
+            return true
+        }
+        // The server may have read an earlier try before the connection ended.
+        objection =
+            hasBegun
+            ? HTTPClientFault(.broken, "the kept connection was dead, and the request may not be sent again")
+            : HTTPClientFault(.withdrawn, "the request may not be sent any more")
+        return false
+    }
+
     fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
         guard headBytes <= Self.maxHeadBytes else {
-            excess = HTTPClientFault(.tooLarge, "the head of the answer is larger than \(Self.maxHeadBytes) bytes")
+            objection = HTTPClientFault(.tooLarge, "the head of the answer is larger than \(Self.maxHeadBytes) bytes")
             return false
         }
         let text = String(decoding: line, as: UTF8.self)
@@ -155,7 +178,7 @@ final class Transfer {
 
     fileprivate func takeBody(_ piece: UnsafeRawBufferPointer) -> Bool {
         guard body.count + piece.count <= maxBodyBytes else {
-            excess = HTTPClientFault(.tooLarge, "the answer is larger than \(maxBodyBytes) bytes")
+            objection = HTTPClientFault(.tooLarge, "the answer is larger than \(maxBodyBytes) bytes")
             return false
         }
         body.append(contentsOf: piece)
@@ -165,11 +188,14 @@ final class Transfer {
     // MARK: After
 
     func end(_ code: CURLcode) {
-        if let excess { return end(.failure(excess)) }
+        if let objection { return end(.failure(objection)) }
         guard code == CURLE_OK else {
             let said = String(cString: errorText)
             let detail = said.isEmpty ? String(cString: curl_easy_strerror(code)) : said
-            return end(.failure(HTTPClientFault(.init(code), detail)))
+            let kind = HTTPClientFault.Kind(code)
+            // The library could not connect for a second try; a server may have read the first.
+            let isOfSecondTry = hasBegun && [.nameNotFound, .notConnected, .tls].contains(kind)
+            return end(.failure(HTTPClientFault(isOfSecondTry ? .broken : kind, detail)))
         }
         let status = perennial_curl_number(easy, CURLINFO_RESPONSE_CODE)
         end(.success(HTTPClient.Response(status: status, headers: headers, body: body)))
@@ -201,6 +227,14 @@ private func trimmed(_ text: Substring) -> Substring {
 }
 
 // Top-level functions: a closure could inherit an actor's isolation, and would trap when C calls it on its thread.
+
+private func askLeave(
+    _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?, _: UnsafeMutablePointer<CChar>?, _: Int32,
+    _: Int32
+) -> Int32 {
+    let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
+    return transfer.mayBegin() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}
 
 private func takeHeadLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ one: Int, _ count: Int, _ context: UnsafeMutableRawPointer?

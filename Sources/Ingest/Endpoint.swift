@@ -13,7 +13,7 @@ public final class Endpoint: HTTPHandler {
         public var clients = ClientAddresses(trustedProxies: [])
         /// nil: there is no `/usage`.
         public var usageToken: String?
-        /// Whose `usage` is written: the records do not say.
+        /// Whose `usage` is written, of records that do not say.
         public var usageEnvironment: Contract.Environment = .production
         /// From the whole body to the answer.
         public var timeout: Duration = .seconds(2)

@@ -4,7 +4,7 @@ public import AppStore
 public import Contract
 import Crypto
 public import Log
-import Records
+public import Records
 
 /// One record on its way to Kafka.
 public struct OutgoingRecord: Sendable, Equatable {
@@ -61,9 +61,13 @@ public struct RecordFactory: Sendable {
         return records
     }
 
-    func record(of usage: UsageRecord, in environment: Contract.Environment, receivedDate: Int64) -> OutgoingRecord {
+    /// - Parameter environment: of a record that names none itself.
+    public func record(
+        of usage: UsageRecord, orIn environment: Contract.Environment, receivedDate: Int64
+    ) -> OutgoingRecord {
         OutgoingRecord(
-            topic: .usage, environment: environment, key: Array(usage.originalTransactionId.utf8), value: usage.value,
+            topic: .usage, environment: usage.environment ?? environment, key: Array(usage.originalTransactionId.utf8),
+            value: usage.value,
             // The same words sent again are the same record.
             headers: headers(.usage, id: hexadecimal(SHA256.digest(usage.value.span))), timestamp: receivedDate)
     }

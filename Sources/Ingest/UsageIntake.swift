@@ -11,6 +11,7 @@ final class UsageIntake: Sendable {
     private let metrics: IngestMetrics
     private let refusals: RefusalLog
     private let records: RecordFactory
+    /// Of records that name none.
     private let environment: Contract.Environment
 
     init(
@@ -37,7 +38,7 @@ final class UsageIntake: Sendable {
         for (index, row) in rows.enumerated() {
             do throws(UsageRecord.Fault) {
                 let usage = try UsageRecord(row)
-                taken.append(records.record(of: usage, in: environment, receivedDate: arrival.receivedDate))
+                taken.append(records.record(of: usage, orIn: environment, receivedDate: arrival.receivedDate))
             } catch {
                 faults.append((index, error.reason))
             }

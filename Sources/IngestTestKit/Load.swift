@@ -19,6 +19,10 @@ public struct Load: Sendable {
     }
 
     public var url: String
+    /// nil: POST.
+    public var method: String?
+    /// A line besides those that every request has.
+    public var header: String?
     /// PEM file that the server's certificate leads to; nil: plaintext.
     public var authorityFile: String?
     public var bodies: Bodies
@@ -48,31 +52,41 @@ public struct Load: Sendable {
             bodies.bytes.withUnsafeBufferPointer { bytes in
                 bodies.offsets.withUnsafeBufferPointer { offsets in
                     withOptionalCString(authorityFile) { authority in
-                        var load = perennial_load()
-                        (load.url, load.authority) = (url, authority)
-                        (load.bytes, load.offsets) = (bytes.baseAddress, offsets.baseAddress)
-                        (load.body_count, load.first_body) = (bodies.count, firstBody)
-                        load.connections = Int32(connectionCount)
-                        load.connects_first = connectsFirst
-                        load.use =
-                            switch connections {
-                            case .kept: PERENNIAL_LOAD_KEPT
-                            case .new: PERENNIAL_LOAD_NEW
-                            case .resumed: PERENNIAL_LOAD_RESUMED
+                        withOptionalCString(method) { method in
+                            withOptionalCString(header) { header in
+                                var load = settings
+                                (load.url, load.method, load.header, load.authority) = (url, method, header, authority)
+                                (load.bytes, load.offsets) = (bytes.baseAddress, offsets.baseAddress)
+                                return perennial_load_run(&load, &outcome)
                             }
-                        switch extent {
-                        case .requests(let count): load.requests = Int64(count)
-                        case .seconds(let seconds): load.seconds = seconds
                         }
-                        load.rate = rate ?? 0
-                        load.timeout_ms = Int(timeout.fractionalSeconds * 1000)
-                        return perennial_load_run(&load, &outcome)
                     }
                 }
             }
         }
         guard code == 0 else { throw IngestTestFault("the load on \(url) could not begin") }
         return LoadOutcome(outcome)
+    }
+
+    /// All that needs no pointer.
+    private var settings: perennial_load {
+        var load = perennial_load()
+        (load.body_count, load.first_body) = (bodies.count, firstBody)
+        load.connections = Int32(connectionCount)
+        load.connects_first = connectsFirst
+        load.use =
+            switch connections {
+            case .kept: PERENNIAL_LOAD_KEPT
+            case .new: PERENNIAL_LOAD_NEW
+            case .resumed: PERENNIAL_LOAD_RESUMED
+            }
+        switch extent {
+        case .requests(let count): load.requests = Int64(count)
+        case .seconds(let seconds): load.seconds = seconds
+        }
+        load.rate = rate ?? 0
+        load.timeout_ms = Int(timeout.fractionalSeconds * 1000)
+        return load
     }
 }
 

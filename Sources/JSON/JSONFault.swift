@@ -10,8 +10,10 @@ public struct JSONFault: Error, Equatable, CustomStringConvertible {
     public let cause: Cause
     /// A byte at or shortly after which the document is wrong; nil where the reader cannot say.
     public let offset: Int?
+    /// Of that byte.
+    public let place: JSONPlace?
     /// Counted from 1.
-    public let line: Int?
+    public var line: Int? { place?.line }
     /// What the cause alone does not say, such as the name that is repeated or the limit.
     public let detail: String?
 
@@ -19,19 +21,20 @@ public struct JSONFault: Error, Equatable, CustomStringConvertible {
         self.cause = cause
         self.offset = offset
         self.detail = detail
-        guard let offset else {
-            line = nil
-            return
-        }
-        var line = 1
-        for index in 0..<min(offset, document.count) where document[index] == UInt8(ascii: "\n") { line += 1 }
-        self.line = line
+        place =
+            switch offset {
+            case .some(let offset): JSONPlace(of: offset, in: document)
+            case nil: nil
+            }
     }
 
     public var description: String {
         let place = if let line, let offset { "line \(line) (byte \(offset)): " } else { "" }
-        return place + words + (detail.map { " (\($0))" } ?? "")
+        return place + problem
     }
+
+    /// Without its place.
+    public var problem: String { words + (detail.map { " (\($0))" } ?? "") }
 
     private var words: String {
         switch cause {

@@ -42,8 +42,10 @@ struct JSONParser: ~Copyable {
         return switch result {
         case PERENNIAL_JSON_EMPTY: JSONFault(.empty)
         case PERENNIAL_JSON_NOT_UTF8: JSONFault(.notUTF8, offset: firstByteThatIsNotUTF8(document), in: document)
-        case PERENNIAL_JSON_UNCLOSED_STRING: JSONFault(.unclosedString)
-        case PERENNIAL_JSON_CONTROL_CHARACTER: JSONFault(.controlCharacter)
+        case PERENNIAL_JSON_UNCLOSED_STRING:
+            JSONFault(.unclosedString, offset: StringFaults(in: document).unclosed, in: document)
+        case PERENNIAL_JSON_CONTROL_CHARACTER:
+            JSONFault(.controlCharacter, offset: StringFaults(in: document).controlCharacter, in: document)
         case PERENNIAL_JSON_BAD_STRING: JSONFault(.badString, offset: offset, in: document)
         case PERENNIAL_JSON_BAD_NUMBER: JSONFault(.badNumber, offset: offset, in: document)
         case PERENNIAL_JSON_BAD_WORD: JSONFault(.badWord, offset: offset, in: document)
@@ -69,5 +71,27 @@ private func firstByteThatIsNotUTF8(_ document: Span<UInt8>) -> Int? {
         return nil
     } catch {
         return error.byteOffsets.lowerBound
+    }
+}
+
+/// What simdjson finds in strings without saying where.
+private struct StringFaults {
+    /// The quotation mark that opens the string which no other closes.
+    private(set) var unclosed: Int?
+    /// The first one in a string.
+    private(set) var controlCharacter: Int?
+
+    init(in document: Span<UInt8>) {
+        var index = 0
+        while index < document.count {
+            switch document[index] {
+            // It takes the meaning of the byte that follows, outside of strings as well: so simdjson reads it.
+            case UInt8(ascii: "\\"): index += 1
+            case UInt8(ascii: "\""): unclosed = unclosed == nil ? index : nil
+            case 0..<0x20 where unclosed != nil && controlCharacter == nil: controlCharacter = index
+            default: break
+            }
+            index += 1
+        }
     }
 }

@@ -16,6 +16,8 @@ final class KafkaSession: LogSession {
     /// What has ended the session: every later call gets the same answer.
     private var failure: LogFault?
     private var isClosed = false
+    private var lease: Lease
+    private let bootClock: @Sendable () -> Duration
 
     private init(
         _ options: SessionOptions, _ consumer: Consumer, _ producer: TransactionalProducer, _ deliveries: Deliveries,
@@ -27,6 +29,8 @@ final class KafkaSession: LogSession {
         self.deliveries = deliveries
         self.outputs = outputs
         lender = RecordLender(topics: options.inputs)
+        lease = Lease(sessionTimeout: options.sessionTimeout)
+        bootClock = options.bootClock
     }
 
     // MARK: Opening
@@ -116,7 +120,9 @@ final class KafkaSession: LogSession {
     // MARK: Reading
 
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
-        try calling { () throws(KafkaFault) in
+        // As of before the wait: what was heard during it says nothing about later.
+        let now = bootClock()
+        let event = try calling { () throws(KafkaFault) -> SessionEvent in
             // What the library had given before the group spoke is with the owner already: the event comes behind it.
             if consumer.unanswered == nil {
                 try lender.fill(batch, from: consumer, limit: limit, wait: wait)
@@ -125,6 +131,9 @@ final class KafkaSession: LogSession {
             batch.removeAll()
             return consumer.unanswered ?? .nothing
         }
+        // The group may have spoken although records are given.
+        if consumer.unanswered == nil { lease.extend(at: now) } else { lease.end() }
+        return event
     }
 
     func committed(
@@ -151,6 +160,7 @@ final class KafkaSession: LogSession {
             membership = Membership(try consumer.groupMetadata())
             try consumer.take(starts.filter { partitions.contains($0.key) }, paused: paused)
         }
+        // Not confirmed: the group's word may have waited here while the process was stopped. A commit tells.
     }
 
     func giveBack() throws(LogFault) {
@@ -158,6 +168,7 @@ final class KafkaSession: LogSession {
         switch consumer.unanswered {
         case .revoked, .lost:
             membership = nil
+            lease.end()
             consumer.giveBack()
         default: throw misuse("partitions are given back when the group has asked for them, and once")
         }
@@ -214,7 +225,10 @@ final class KafkaSession: LogSession {
         }
     }
 
+    var ownedUntil: Duration? { failure == nil ? lease.until : nil }
+
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        let now = bootClock()
         try calling { () throws(KafkaFault) in
             if producer.state != .inTransaction && positions.isEmpty {
                 deliveries.begin()
@@ -233,6 +247,7 @@ final class KafkaSession: LogSession {
             try producer.commit()
             deliveries.commit()
         }
+        if !positions.isEmpty, consumer.unanswered == nil { lease.confirm(at: now) }
     }
 
     /// The broker sees from the generation that a member was left behind. It does not see which partitions the member has: one

@@ -28,3 +28,39 @@ package enum Interop {
             workingDirectory: "/", stdin: stdin, timeout: timeout)
     }
 }
+
+// MARK: The App Store Server API
+
+extension Interop {
+    package enum ConsumptionVersion: String, Sendable { case v1, v2 }
+
+    /// What Apple's own library makes of the body of a consumption request.
+    package struct BodyOpinion: Sendable, Equatable {
+        /// No member and no value that the library does not know, or would write in another way.
+        package let isTaken: Bool
+        /// The fields as the library reads them, values by their names, JSON with sorted names; or why it is not taken.
+        package let words: String
+    }
+
+    /// One opinion for each body, in their order. A body is one line of JSON.
+    package static func opinions(
+        on bodies: [(version: ConsumptionVersion, body: [UInt8])]
+    ) async throws -> [BodyOpinion] {
+        let lines = bodies.map { version, body in
+            #"{"version":"\#(version.rawValue)","body":\#(String(decoding: body, as: UTF8.self))}"#
+        }
+        guard lines.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "\n")) }) else {
+            throw KafkaTestFault("a body has more than one line")
+        }
+        let result = try await run("check_api.py", ["bodies", "-"], stdin: lines.map { $0 + "\n" }.joined())
+        let opinions = result.standardOutput.split(separator: "\n").map { line in
+            line.hasPrefix("ok ")
+                ? BodyOpinion(isTaken: true, words: String(line.dropFirst(3)))
+                : BodyOpinion(isTaken: false, words: String(line.trimmingPrefix("refused: ")))
+        }
+        guard result.code == 0, opinions.count == bodies.count else {
+            throw KafkaTestFault("\(opinions.count) opinions on \(bodies.count) bodies: \(result.words)")
+        }
+        return opinions
+    }
+}

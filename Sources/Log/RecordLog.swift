@@ -62,6 +62,8 @@ public struct SessionOptions: Sendable {
     public var sessionTimeout: Duration = .seconds(30)
     /// How long a dead member's open transaction holds readers back at most.
     public var transactionTimeout: Duration = .seconds(10)
+    /// What `ownedUntil` is told on.
+    public var bootClock: @Sendable () -> Duration = BootClock.now
     /// Hears, on any thread, what the log says by itself.
     public var onEvent: @Sendable (LogEvent) -> Void = { _ in }
 
@@ -142,6 +144,11 @@ public protocol LogSession: AnyObject {
     func abort() throws(LogFault)
     /// Where the partition of an output went on behind the last record of the last commit; nil when that wrote nothing there.
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset?
+
+    /// Until when nobody else can have the session's partitions, on the options' `bootClock`; nil: it has none, or the
+    /// group has not confirmed it yet. See `Lease`: it begins, and comes back when it has ended, with a `commit` that gives
+    /// positions.
+    var ownedUntil: Duration? { get }
 
     /// Aborts what is open and leaves. The group keeps the member's partitions for the session's time. False when it was not
     /// gone by the deadline: then end the process.

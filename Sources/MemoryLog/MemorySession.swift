@@ -10,9 +10,13 @@ final class MemorySession: LogSession {
     /// Of the last commit.
     private var appended: [OpenTransaction.Part] = []
     private var stalledPolls = 0
+    private var lease: Lease
+    private let bootClock: @Sendable () -> Duration
 
     init(_ options: SessionOptions, _ core: LogCore) throws(LogFault) {
         self.core = core
+        lease = Lease(sessionTimeout: options.sessionTimeout)
+        bootClock = options.bootClock
         seat = try core.changing { state throws(LogFault) in try state.open(options, now: state.clock.now) }
     }
 
@@ -33,6 +37,7 @@ final class MemorySession: LogSession {
     // MARK: Reading
 
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
+        let now = bootClock()
         batch.begin(StoredRecordAccess.shared)
         var allowed = limit
         var diesAfter = false
@@ -61,6 +66,10 @@ final class MemorySession: LogSession {
         if diesAfter {
             batch.removeAll()
             throw core.locked { _ in die() }
+        }
+        switch event {
+        case .assigned?, .revoked?, .lost?: lease.end()
+        case .records?, .nothing?, nil: lease.extend(at: now)
         }
         return event ?? .nothing
     }
@@ -136,6 +145,7 @@ final class MemorySession: LogSession {
     }
 
     func giveBack() throws(LogFault) {
+        lease.end()
         try core.changing { state throws(LogFault) in
             try enter(state)
             switch seat.standing {
@@ -201,9 +211,13 @@ final class MemorySession: LogSession {
         }
     }
 
+    var ownedUntil: Duration? { seat.ending == nil ? lease.until : nil }
+
     /// The order: the positions are checked against the group, then sent, then everything becomes visible. A session that dies
     /// between the last two leaves the positions pending, and whoever asks for them has to wait.
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        let now = bootClock()
+        var isConfirmed = false
         try core.changing { state throws(LogFault) in
             try enterWriter(state)
             guard !seat.mustAbort else { throw LogFault(.stop, .misuse, "commit after a refusal, before abort") }
@@ -234,7 +248,10 @@ final class MemorySession: LogSession {
                 throw LogFault(.rebuild, .timedOut, "nobody knows whether the commit of \(seat.identity) was done")
             }
             if try disturb(.afterCommit, state) != nil { throw die() }
+            // One that was asked for its partitions is about to give them away.
+            isConfirmed = !positions.isEmpty && seat.standing == .owning
         }
+        if isConfirmed { lease.confirm(at: now) }
     }
 
     func abort() throws(LogFault) {

@@ -38,9 +38,14 @@ public func readStandardInput(limitBytes: Int) throws(FileFault) -> [UInt8] {
 
 private func read(_ descriptor: Int32, _ path: String, _ limitBytes: Int) throws(FileFault) -> [UInt8] {
     // One byte beyond the limit is asked for: the file may have grown since its size was read (or be one of /proc).
-    var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
+    let most = limitBytes + 1
+    // Grows as it is filled: limits are far above what most files have.
+    var bytes = [UInt8](repeating: 0, count: min(most, 64 * 1024))
     var filled = 0
-    while filled < bytes.count {
+    while filled < most {
+        if filled == bytes.count {
+            bytes.append(contentsOf: repeatElement(0, count: min(bytes.count, most - bytes.count)))
+        }
         let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress! + filled, $0.count - filled) }
         if count == 0 { break }
         if count < 0 {

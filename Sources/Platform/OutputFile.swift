@@ -47,6 +47,13 @@ public final class OutputFile {
         file.buffer = bytes
         try file.flush()
     }
+
+    /// The same, put into its place when it is whole: who waits for the file may read it at once.
+    public static func replace(_ path: String, with bytes: [UInt8]) throws(OutputFault) {
+        let part = path + ".part"
+        try write(bytes, to: part)
+        guard rename(part, path) == 0 else { throw OutputFault(path: path, reason: String(cString: strerror(errno))) }
+    }
 }
 
 /// Makes a directory, unless it is there. Its parent has to be.

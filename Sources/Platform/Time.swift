@@ -44,6 +44,16 @@ public enum WallClock {
     }
 }
 
+/// Time since the machine was started. It goes on while the machine sleeps and while this process is stopped, and nobody sets it:
+/// what others measure about this process, such as how long it was silent, is measured by it.
+public enum BootClock {
+    public static func now() -> Duration {
+        var now = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &now)
+        return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
+    }
+}
+
 /// Sleeps on the calling thread. For control loops with threads of their own; never on a pool thread.
 public func pause(for duration: Duration) {
     let milliseconds = duration.wholeMilliseconds

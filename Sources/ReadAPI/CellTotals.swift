@@ -1,6 +1,7 @@
 // All cells of all partitions, added up in memory.
 
 internal import Churn
+internal import Follow
 internal import Synchronization
 
 /// Kept up by the follower, cell by cell, so that no answer has to read what years have left: some hundred bytes for each kind of

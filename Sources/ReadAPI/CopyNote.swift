@@ -1,20 +1,13 @@
 // How far a store is, written with every change of it.
 
 internal import Churn
+internal import Follow
 internal import Log
 internal import Store
 
 /// Positions of one partition of the followed topics.
 struct CopyNote: Equatable, Sendable {
-    struct Place: Equatable, Sendable {
-        /// Everything before it is in the store; nil: nothing was read yet.
-        var next: NextOffset?
-        /// When this was the end of the topic's partition, in milliseconds since 1970 by the host's clock; of a copy that was
-        /// never complete, when it was begun. Deletions since then are still to be found, as long as the topic keeps them.
-        var currentAt: Int64
-        /// The greatest timestamp of a record that was read: the partition's clock. nil: no record was.
-        var clock: Int64?
-    }
+    typealias Place = KeptPlace
 
     /// Of the topics: with another count keys are in other partitions.
     var partitions: Int32
@@ -27,7 +20,7 @@ struct CopyNote: Equatable, Sendable {
 
     init(partitions: Int32, begunAt: Int64) {
         self.partitions = partitions
-        places = FollowedTopic.allCases.map { _ in Place(next: nil, currentAt: begunAt) }
+        places = FollowedTopic.allCases.map { _ in Place(next: nil, currentAt: begunAt, clock: nil) }
     }
 
     subscript(topic: FollowedTopic) -> Place {
@@ -46,7 +39,7 @@ struct CopyNote: Equatable, Sendable {
     // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of
     // each topic, all little-endian; how many bytes of rules, and these.
 
-    private static let version: UInt8 = 5
+    private static let version: UInt8 = 6
     /// A copy leaves out what its build does not know: one that knows more builds it anew.
     private static let counters = UInt8(Counter.allCases.count)
 

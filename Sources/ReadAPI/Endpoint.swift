@@ -3,6 +3,7 @@
 internal import Churn
 internal import Contract
 internal import Entitlements
+internal import Follow
 internal import HTTP
 internal import JSON
 internal import Log
@@ -92,6 +93,8 @@ final class Endpoint: HTTPHandler {
         case .content(let id, let published, let scope): return content(id, published, scope)
         case .account(let token): return account(token)
         case .metrics(let request): return metrics(request)
+        case .refunds(let id): return refunds(ofSubscription: id)
+        case .refund(let id): return refund(id)
         }
     }
 
@@ -176,6 +179,32 @@ final class Endpoint: HTTPHandler {
             for (copy, place) in zip(copies, places) { writePosition(.cells, copy, place, to: &writer) }
         }
         return Self.found(MetricsAnswer.body(table, request, dayOf: dayOf, position: writer.bytes))
+    }
+
+    // MARK: Refunds
+
+    /// A subscription that is known may have none.
+    private func refunds(ofSubscription id: [UInt8]) -> HTTPResponse {
+        let copy = copy(for: id)
+        guard let reading = copy.refunds(ofSubscription: id) else { return Self.unavailable }
+        if reading.found.refunds.values.isEmpty, !reading.found.isKnown { return .error(404, "not_found") }
+        let parser = parsers.take()
+        defer { parsers.giveBack(parser) }
+        let position = position(.consumption, copy, reading.place)
+        return Self.found(RefundAnswer.body(reading.found.refunds, position: position, parser))
+    }
+
+    /// Its partition is that of its subscription, which the id does not tell.
+    private func refund(_ id: [UInt8]) -> HTTPResponse {
+        for copy in copies {
+            guard let reading = copy.refund(id) else { return Self.unavailable }
+            guard let refund = reading.found else { continue }
+            let parser = parsers.take()
+            defer { parsers.giveBack(parser) }
+            let body = RefundAnswer.body(refund, position: position(.consumption, copy, reading.place), parser)
+            return body.map { Self.found($0) } ?? Self.unavailable
+        }
+        return .error(404, "not_found")
     }
 
     private static func found(_ body: [UInt8]) -> HTTPResponse {

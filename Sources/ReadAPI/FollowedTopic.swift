@@ -5,13 +5,14 @@ internal import Contract
 /// Partition p of all topics is kept in one store: what was read of them moves on together, and a store that is of no use is
 /// built anew as a whole.
 enum FollowedTopic: Int, CaseIterable {
-    case entitlements, accounts, cells
+    case entitlements, accounts, cells, consumption
 
     var id: TopicID {
         switch self {
         case .entitlements: .entitlements
         case .accounts: .accounts
         case .cells: .churnCells
+        case .consumption: .consumption
         }
     }
 
@@ -20,15 +21,21 @@ enum FollowedTopic: Int, CaseIterable {
         case .entitlements: .entitlement
         case .accounts: .account
         case .cells: .churnCell
+        case .consumption: .consumption
         }
     }
 
-    /// In one of which a record of the topic is.
+    /// The last record of a key is all that counts. Of any other topic every record does.
+    var isCompacted: Bool { TopicCatalogue.definition(id).retention == .lastOfKey }
+
+    /// In one of which a record of the topic is, under its key.
     var spaces: [KeySpace] {
         switch self {
         case .entitlements: [.entitlements]
         case .accounts: [.granting, .others]
         case .cells: [.cells]
+        // Under keys of their own: `RefundKeys`.
+        case .consumption: []
         }
     }
 }

@@ -1,6 +1,7 @@
 // The local copy of one partition: written by the follower, read by whoever answers.
 
 internal import Churn
+internal import Follow
 internal import Log
 internal import Platform
 internal import Store
@@ -53,7 +54,7 @@ final class PartitionCopy: @unchecked Sendable {
         }
     }
 
-    private func asking<Found>(
+    func asking<Found>(
         _ topic: FollowedTopic, _ ask: (any PartitionStore) throws(StoreFault) -> Found
     ) -> Reading<Found>? {
         monitor.withLock {
@@ -94,13 +95,17 @@ final class PartitionCopy: @unchecked Sendable {
         }
     }
 
-    /// - Parameter cells: those among the changes.
+    /// - Parameters:
+    ///   - cells: those among the changes.
+    ///   - refunds: are merged with what is there, and not among the changes.
     func write(
-        _ changes: StoreChanges, _ cells: [[UInt8]: KeptCell?], _ note: CopyNote, _ durability: StoreDurability
+        _ changes: StoreChanges, _ cells: [[UInt8]: KeptCell?], _ refunds: HeldRefunds, _ note: CopyNote,
+        _ durability: StoreDurability
     ) throws(StoreFault) {
         let counted = try monitor.withLock { () throws(StoreFault) -> [CellTotals.Change] in
             guard let store else { return [] }
             let counted = try Self.changes(by: cells, of: store)
+            try RefundStore.merge(refunds, clock: note[.consumption].clock, into: changes, of: store)
             changes.note = note.encoded
             try store.write(changes, durability)
             self.note = note

@@ -12,10 +12,14 @@ enum Question: Equatable {
     /// In lower case.
     case account(token: String)
     case metrics(MetricsRequest)
+    /// Of a subscription.
+    case refunds(id: [UInt8])
+    /// By the notification that asked.
+    case refund(id: [UInt8])
 
     /// A path that leads somewhere; what it asks for may still be wrong.
     enum Route: Int, CaseIterable {
-        case subscription, content, account, metrics
+        case subscription, content, account, metrics, refunds, refund
 
         /// For labels.
         var name: String {
@@ -24,6 +28,8 @@ enum Question: Equatable {
             case .content: "content"
             case .account: "account"
             case .metrics: "metrics"
+            case .refunds: "refunds"
+            case .refund: "refund"
             }
         }
     }
@@ -43,6 +49,7 @@ enum Question: Equatable {
     static let limitDates = 1000
 
     private static let originalTransactionId = "originalTransactionId"
+    private static let notificationUUID = "notificationUUID"
     private static let appAccountToken = "appAccountToken"
     private static let published = "published"
     private static let scope = "scope"
@@ -54,9 +61,14 @@ enum Question: Equatable {
             let id = rest.prefix { $0 != slash }
             if id.isEmpty { return nil }
             if id.endIndex == rest.endIndex { return (.subscription, id) }
-            return rest[id.endIndex...].elementsEqual("/content".utf8) ? (.content, id) : nil
+            let part = rest[id.endIndex...]
+            if part.elementsEqual("/refunds".utf8) { return (.refunds, id) }
+            return part.elementsEqual("/content".utf8) ? (.content, id) : nil
         }
         if let rest = rest(of: path, behind: "/v1/metrics"), rest.isEmpty { return (.metrics, rest) }
+        if let id = rest(of: path, behind: "/v1/refunds/") {
+            return id.isEmpty || id.contains(slash) ? nil : (.refund, id)
+        }
         guard let token = rest(of: path, behind: "/v1/accounts/"), !token.isEmpty, !token.contains(slash) else {
             return nil
         }
@@ -81,14 +93,18 @@ enum Question: Equatable {
             }
             self = .account(token: token)
         case .metrics: self = .metrics(try Self.metrics(query ?? ""))
+        case .refunds: self = .refunds(id: try Self.id(subject))
+        case .refund: self = .refund(id: try Self.id(subject, parameter: Self.notificationUUID))
         }
     }
 
-    private static func id(_ text: Substring.UTF8View) throws(Flaw) -> [UInt8] {
+    private static func id(
+        _ text: Substring.UTF8View, parameter: String = originalTransactionId
+    ) throws(Flaw) -> [UInt8] {
         // Three bytes for each at most: what is longer need not be decoded.
         guard text.count <= 3 * limitIDBytes, let id = percentDecoded(text), (1...limitIDBytes).contains(id.count),
             String(validating: id, as: UTF8.self) != nil
-        else { throw .invalid(parameter: originalTransactionId) }
+        else { throw .invalid(parameter: parameter) }
         return id
     }
 

@@ -1,6 +1,7 @@
 // What the read API counts. The objects are made once; requests only add.
 
 internal import Contract
+internal import Follow
 internal import Telemetry
 
 struct ReadAPIMetrics: Sendable {
@@ -13,9 +14,7 @@ struct ReadAPIMetrics: Sendable {
     let records: [Counter]
     let skipped: [Counter]
     private let keptOut: [[RecordJudge.Flaw: Counter]]
-    let remaining: Gauge
-    let wipes: Counter
-    let paused: Gauge
+    let following: FollowCounts
     let storeBytes: Gauge
     let cells: Gauge
 
@@ -44,12 +43,13 @@ struct ReadAPIMetrics: Sendable {
                     return (flaw, counter)
                 })
         }
-        remaining = registry.gauge(
-            "perennial_api_remaining_records", help: "Offsets between what was read and the ends seen last.")
-        wipes = registry.counter(
-            "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew.")
-        paused = registry.gauge(
-            "perennial_api_paused_partitions", help: "Partitions that wait for a later build of Perennial.")
+        following = FollowCounts(
+            remaining: registry.gauge(
+                "perennial_api_remaining_records", help: "Offsets between what was read and the ends seen last."),
+            paused: registry.gauge(
+                "perennial_api_paused_partitions", help: "Partitions that wait for a later build of Perennial."),
+            wipes: registry.counter(
+                "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew."))
         storeBytes = registry.gauge("perennial_api_store_bytes", help: "Local copies on disk, about.")
         cells = registry.gauge(
             "perennial_api_cells", help: "Days and kinds of rows that churn is added up for in memory.")

@@ -2,6 +2,7 @@
 
 public import Churn
 public import Contract
+internal import Follow
 internal import HTTP
 public import Log
 public import Platform

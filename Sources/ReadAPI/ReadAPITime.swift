@@ -1,5 +1,6 @@
 // Time, as the process around it has it.
 
+internal import Follow
 internal import Platform
 
 /// A test, or a demonstration that lives in a time of its own, gives others.
@@ -27,7 +28,9 @@ public struct ReadAPITime: Sendable {
 
     /// That of this host.
     public static func real() -> ReadAPITime {
-        let start = ContinuousClock.now
-        return ReadAPITime(now: WallClock.milliseconds, elapsed: { start.duration(to: .now) })
+        let time = FollowTime.real()
+        return ReadAPITime(now: time.wall, wall: time.wall, elapsed: time.elapsed)
     }
+
+    var ofFollowing: FollowTime { FollowTime(wall: wall, elapsed: elapsed) }
 }

@@ -1,15 +1,18 @@
 // What a record of a followed topic means for the copy.
 
 internal import Churn
+internal import Consumption
 internal import Contract
 internal import JSON
 internal import Log
+internal import Notices
 
-/// Looks at one record after the other. One thread.
-struct RecordJudge: ~Copyable {
+/// Looks at one record after the other, of all partitions. One thread.
+final class RecordJudge {
     enum Verdict: Equatable {
         case put(KeySpace)
         case cell(KeptCell)
+        case refund(ArrivingRefund)
         case delete
         /// Of a type that this build does not know.
         case skip
@@ -25,30 +28,38 @@ struct RecordJudge: ~Copyable {
         case key, type, schema, json, shape
     }
 
+    /// By the number of the topic.
+    private static let kinds = FollowedTopic.allCases.map { RecordKind($0.type.rawValue, version: $0.type.version) }
+
     private var json = JSONDocument(limits: PublishedRecord.limits)
 
-    mutating func judge(_ record: borrowing RecordView, _ topic: FollowedTopic) -> Verdict {
+    func judge(_ record: borrowing RecordView, _ topic: FollowedTopic) -> Verdict {
         guard let key = record.key, Self.isKey(key, of: topic, in: record.partition) else { return .keepOut(.key) }
         // Whatever its headers say: compaction takes the key's earlier values for it, too.
-        guard let value = record.value else { return .delete }
-        guard let type = record.header("type") else { return .keepOut(.type) }
-        guard type.equals(topic.type.rawValue) else { return .skip }
-        switch Self.version(record.header("schema"), topic.type) {
-        case nil: return .keepOut(.schema)
-        case let version? where version > topic.type.version:
-            return .newer(
-                "a record has the schema \(topic.type.rawValue)/\(version), and this build reads up to "
-                    + "\(topic.type.version): upgrade perennial api")
-        default: break
+        guard let value = record.value else { return topic.isCompacted ? .delete : .keepOut(.shape) }
+        switch Self.kinds[topic.rawValue].meaning(of: record, upgrade: "perennial api") {
+        case .known: break
+        case .newer(let words): return .newer(words)
+        case .unknownType: return .skip
+        case .strange(.type): return .keepOut(.type)
+        case .strange(.schema): return .keepOut(.schema)
         }
         do throws(JSONFault) { try json.read(value) } catch { return .keepOut(.json) }
         if topic == .cells { return cell(record) }
+        if topic == .consumption { return refund(key) }
         guard PublishedRecord.isOne(json.root, in: json) else { return .keepOut(.shape) }
         switch topic {
         case .entitlements: return .put(.entitlements)
         case .accounts: return .put(PublishedRecord.isGranting(json.root, in: json) ? .granting : .others)
-        case .cells: return .keepOut(.shape)
+        case .cells, .consumption: return .keepOut(.shape)
         }
+    }
+
+    /// Of what was read. Answers look it up in the partition of its subscription.
+    private func refund(_ key: Span<UInt8>) -> Verdict {
+        guard let record = ConsumptionRecord(json) else { return .keepOut(.shape) }
+        let isOfKey = key.withUnsafeBufferPointer { $0.elementsEqual(record.originalTransactionId.bytes) }
+        return isOfKey ? .refund(ArrivingRefund(record)) : .keepOut(.key)
     }
 
     /// Of what was read. A cell without anything would be a deletion: its worker writes none.
@@ -61,7 +72,7 @@ struct RecordJudge: ~Copyable {
 
     private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic, in partition: Int32) -> Bool {
         switch topic {
-        case .entitlements: return key.count > 0
+        case .entitlements, .consumption: return key.count > 0
         // <appAccountToken>|<originalTransactionId>
         case .accounts:
             for index in key.indices where key[index] == UInt8(ascii: "|") { return index > 0 }
@@ -69,27 +80,5 @@ struct RecordJudge: ~Copyable {
         // <partition>|<day>|...
         case .cells: return CellKey(key.withUnsafeBufferPointer { Array($0) })?.partition == partition
         }
-    }
-
-    /// nil: no schema of this type. A record without the header is of the first version.
-    private static func version(_ schema: Span<UInt8>?, _ type: RecordType) -> Int? {
-        guard let schema else { return 1 }
-        let name = type.rawValue.utf8.count
-        // Nine digits at most, so that every number fits.
-        guard schema.count > name + 1, schema.count <= name + 10,
-            schema.extracting(first: name + 1).equals("\(type.rawValue)/")
-        else { return nil }
-        var number = 0
-        for index in (name + 1)..<schema.count {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(schema[index]) else { return nil }
-            number = number * 10 + Int(schema[index] - UInt8(ascii: "0"))
-        }
-        return number > 0 ? number : nil
-    }
-}
-
-extension Span<UInt8> {
-    func equals(_ text: String) -> Bool {
-        withUnsafeBufferPointer { $0.elementsEqual(text.utf8) }
     }
 }

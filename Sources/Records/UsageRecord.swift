@@ -1,10 +1,12 @@
 // Records of `usage`: what an app's own backend says of a purchase.
 
-internal import Contract
+public import Contract
 public import JSON
 
 public struct UsageRecord: Sendable {
     public let originalTransactionId: String
+    /// Whose topic it belongs to; nil: whoever writes it decides.
+    public let environment: Environment?
     /// JSON as it came, members that are not known here included.
     public let value: [UInt8]
 
@@ -24,6 +26,10 @@ public struct UsageRecord: Sendable {
     ]
     static let refundPreferences = ["DECLINE", "GRANT_FULL", "GRANT_PRORATED"]
 
+    /// Apple's numbers for where content was used, and for the state of an account: 0 is "not said".
+    private static let platforms: ClosedRange<Int64> = 0...2
+    private static let userStatuses: ClosedRange<Int64> = 0...4
+
     /// `v` and `originalTransactionId` must be there; null is as good as absent for each other member.
     public init(_ json: JSONValue) throws(Fault) {
         guard let object = json.object else { throw Fault(reason: "must be an object, not \(json.kindInWords)") }
@@ -37,6 +43,9 @@ public struct UsageRecord: Sendable {
             if let problem = kind.problem(value) { throw Fault(reason: "\(name) must be \(problem)") }
         }
         originalTransactionId = id
+        environment = object["environment"]?.string.flatMap { name in
+            Environment.allCases.first { $0.nameOfApple == name }
+        }
         var writer = JSONWriter()
         writer.value(json)
         value = writer.bytes
@@ -46,6 +55,7 @@ public struct UsageRecord: Sendable {
         case text, bool, integer
         case word([String])
         case percentage
+        case number(ClosedRange<Int64>)
 
         /// The rest of a sentence; nil when the value is right.
         func problem(_ value: JSONValue) -> String? {
@@ -59,6 +69,9 @@ public struct UsageRecord: Sendable {
             case .percentage:
                 value.integer.map(percentages.contains) == true
                     ? nil : "a whole number from 0 to 100000 (thousandths of a percent), or null"
+            case .number(let range):
+                value.integer.map(range.contains) == true
+                    ? nil : "a whole number from \(range.lowerBound) to \(range.upperBound), or null"
             }
         }
     }
@@ -67,7 +80,7 @@ public struct UsageRecord: Sendable {
         ("transactionId", .text), ("consented", .bool), ("consentedAt", .integer),
         ("deliveryStatus", .word(deliveryStatuses)), ("sampleContentProvided", .bool),
         ("consumptionPercentage", .percentage), ("refundPreference", .word(refundPreferences)),
-        ("accountCreatedAt", .integer), ("playTimeSeconds", .integer), ("userStatus", .integer),
-        ("platform", .integer),
+        ("accountCreatedAt", .integer), ("playTimeSeconds", .integer), ("userStatus", .number(userStatuses)),
+        ("platform", .number(platforms)), ("environment", .word(Environment.allCases.map(\.nameOfApple))),
     ]
 }

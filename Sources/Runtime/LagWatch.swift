@@ -1,6 +1,6 @@
 // How far a worker is behind, by our own count.
 
-internal import Log
+package import Log
 internal import Platform
 import Synchronization
 internal import Telemetry
@@ -19,6 +19,7 @@ package final class PositionBoard: Sendable {
 
     func set(_ position: Position, of partition: Int32) { positions.withLock { $0[partition] = position } }
     func remove(_ partition: Int32) { positions.withLock { $0[partition] = nil } }
+    package func next(of partition: Int32) -> [NextOffset]? { positions.withLock { $0[partition]?.next } }
     var all: [Int32: Position] { positions.withLock { $0 } }
 }
 

@@ -153,18 +153,54 @@ final class PartitionTask {
     }
 
     private func handleRow(_ record: borrowing RecordView, _ input: Int) throws(StoreFault) -> Outcome {
+        if inputs[input].isFromOutside { return try handleRowFromOutside(record, input) }
         let meaning = inputs[input].meaning(of: record, isTable: true)
         if case .newerSchema(let words) = meaning { return .pause(.newerSchema(words)) }
         turn.begin(input: inputs[input], isTable: true, offset: record.offset, clock: clock, emitted: 0)
-        if let key = record.key {
-            let home = Partitioner.partition(of: key, count: definition.partitions)
-            if home != partition, Self.size(of: record, record.headers) <= Turn.limitBytes {
-                reroute(record, to: home, input)
-                finish(record)
-                return .done
-            }
+        if let key = record.key, isElsewhere(key, record) {
+            reroute(record, as: key, input)
+            return .done
         }
         return try process(record, input, meaning)
+    }
+
+    /// Whatever it is, the partition goes on behind it.
+    private func handleRowFromOutside(_ record: borrowing RecordView, _ input: Int) throws(StoreFault) -> Outcome {
+        turn.begin(input: inputs[input], isTable: true, offset: record.offset, clock: clock, emitted: 0)
+        var meaning = inputs[input].meaning(of: record, isTable: true)
+        switch meaning {
+        case .newerSchema(let words): meaning = .strange(ProcessFailure("schema", words))
+        case .unknownType: meaning = .strange(ProcessFailure("type", "the header `type` names another kind of record"))
+        case .known where !isPoison(record, input):
+            do throws(ProcessFailure) {
+                let identity = try processor.identity(ofRow: record)
+                if isElsewhere(identity.span, record) {
+                    reroute(record, as: identity.span, input)
+                    return .done
+                }
+                guard isAtHome(identity.span) else {
+                    throw ProcessFailure(
+                        "too_large", "it belongs to another partition, and is too large to be carried there")
+                }
+            } catch {
+                meaning = .strange(error)
+            }
+        case .known, .tick, .strange: break
+        }
+        return try process(record, input, meaning)
+    }
+
+    /// It is to be dealt with where its key is at home. One that is too large for that stays.
+    private func isElsewhere(_ key: Span<UInt8>, _ record: borrowing RecordView) -> Bool {
+        !isAtHome(key) && Self.size(of: record, record.headers) + key.count <= Turn.limitBytes
+    }
+
+    private func isAtHome(_ key: Span<UInt8>) -> Bool {
+        Partitioner.partition(of: key, count: definition.partitions) == partition
+    }
+
+    private func isPoison(_ record: borrowing RecordView, _ input: Int) -> Bool {
+        crashes?.isPoison(topic: input, offset: record.offset, limit: Self.trapLimit) ?? false
     }
 
     private func process(_ record: borrowing RecordView, _ input: Int, _ meaning: RecordMeaning) throws(StoreFault)
@@ -174,7 +210,7 @@ final class PartitionTask {
         var isPoison = false
         switch meaning {
         case .known:
-            isPoison = crashes?.isPoison(topic: input, offset: record.offset, limit: Self.trapLimit) ?? false
+            isPoison = self.isPoison(record, input)
             if isPoison {
                 failure = Self.crash
             } else {
@@ -189,7 +225,7 @@ final class PartitionTask {
         case .newerSchema: preconditionFailure("looked at before")
         }
         if let failure {
-            guard breakers[input].allowsLetter() else {
+            guard inputs[input].isFromOutside || breakers[input].allowsLetter() else {
                 return .pause(
                     .tooManyLetters(
                         "\(Breaker.limit) of the last \(Breaker.window) records of \(inputs[input].topic) went to the dead "
@@ -210,6 +246,9 @@ final class PartitionTask {
         isTouched = true
         counts.records += 1
     }
+
+    /// The next commit tells where it stands, although nothing was dealt with.
+    func touch() { isTouched = true }
 
     /// Nothing was dealt with, and the position moves all the same: behind what takes offsets without being a record.
     func skip(to position: NextOffset, of input: Int) {
@@ -293,12 +332,14 @@ final class PartitionTask {
 
     // MARK: What is not for the processor's outputs
 
-    private func reroute(_ record: borrowing RecordView, to home: Int32, _ input: Int) {
+    private func reroute(_ record: borrowing RecordView, as key: Span<UInt8>, _ input: Int) {
+        let home = Partitioner.partition(of: key, count: definition.partitions)
         outputs.begin(topic: inner.tables[input], partition: home, timestamp: record.timestamp)
         for header in record.headers { outputs.header(header) }
         outputs.header("rerouted", turn.sourceText.span)
-        outputs.end(key: record.key, value: record.value)
+        outputs.end(key: key, value: record.value)
         counts.rerouted += 1
+        finish(record)
     }
 
     /// The record as it was, and behind its own headers why it is here.

@@ -12,6 +12,9 @@ public protocol Processor {
     /// goes to the dead letters.
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure)
 
+    /// Whose a row of a table from outside is: its key in the state, from which its partition follows. Whoever wrote it may have
+    /// given it another key. What it throws is the row's way to the dead letters.
+    func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8]
     /// A timer's time has come; the timer is gone already. The turn's clock is the due time.
     func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure)
 
@@ -37,6 +40,11 @@ extension Processor {
     public func opened(_ turn: Turn) throws(ProcessFailure) {}
 
     public func closed(_ partition: Int32) {}
+
+    public func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8] {
+        guard let key = record.copyOfKey() else { throw ProcessFailure("no_key", "a row has a key") }
+        return key
+    }
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(timer.kind)")
@@ -130,19 +138,18 @@ public struct WorkerDefinition: Sendable {
 public struct InputTopic: Sendable {
     /// A value of the header `type`, and the greatest version of its schema that this build reads.
     public struct Kind: Sendable {
-        var type: [UInt8]
-        var version: Int
+        let record: RecordKind
 
-        public init(_ type: String, version: Int) {
-            self.type = Array(type.utf8)
-            self.version = version
-        }
+        public init(_ type: String, version: Int) { record = RecordKind(type, version: version) }
     }
 
     public var topic: String
     public var kinds: [Kind]
     /// Of records without the header, as other people's programs write them; nil: they are dead letters.
     public var kindWithoutHeader: Kind?
+    /// Other people's programs write it: nothing in it stops a partition, whatever and however much of it is wrong, and its
+    /// keys are not believed (`Processor.identity`). Of a table.
+    public var isFromOutside = false
 
     public init(_ topic: String, kinds: [Kind], withoutHeader: Kind? = nil) {
         self.topic = topic

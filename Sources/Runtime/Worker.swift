@@ -26,6 +26,8 @@ public struct WorkerOptions: Sendable {
     public var cacheBytes = 128 << 20
     public var sessionTimeout: Duration = .seconds(30)
     public var transactionTimeout: Duration = .seconds(10)
+    /// Somebody acts on what this worker writes, and needs to know what it owns.
+    public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
     public var crashNotes: (any CrashNotesProvider)?
 
@@ -107,6 +109,7 @@ package final class Worker {
 
     /// A look for records, and what follows from it.
     package func step() throws(WorkerEnd) {
+        defer { showOwnership() }
         let now = environment.elapsed()
         guard let session else { return try open(now) }
         do {
@@ -124,6 +127,7 @@ package final class Worker {
     /// Commits what is there and leaves. False: it was not clean, or not over by the deadline.
     package func stop(by deadline: Deadline) -> Bool {
         var isClean = true
+        ownNothing()
         if let session {
             do {
                 try commit(session)
@@ -171,7 +175,29 @@ package final class Worker {
         case .revoked: try revoked(session)
         case .lost(let gone): try lost(gone.count, session)
         }
+        try confirmOwnership(session)
     }
+
+    /// A lease that has not begun, or has ended while the process was stopped, needs the group's own word: a commit of what is
+    /// committed already asks for it. With its note in the changelog as ever: a position of the group that no note knows would be
+    /// taken for one that was set by hand.
+    private func confirmOwnership(_ session: any LogSession) throws {
+        guard options.ownership != nil, !partitions.reading.isEmpty,
+            session.ownedUntil.map({ $0 <= environment.bootClock() }) ?? true,
+            !partitions.tasks.contains(where: \.isTouched)
+        else { return }
+        for task in partitions.reading { task.touch() }
+        try commit(session)
+    }
+
+    private func showOwnership() {
+        guard let ownership = options.ownership else { return }
+        ownership.set(
+            partitions.reading.map(\.partition), until: session?.ownedUntil, thread: options.thread)
+    }
+
+    /// Others may act from here on: not only when the step is over.
+    private func ownNothing() { options.ownership?.set([], until: nil, thread: options.thread) }
 
     private func process(_ session: any LogSession) throws {
         let batch = batch
@@ -384,6 +410,7 @@ package final class Worker {
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
         sessionOptions.onEvent = environment.sessionEvents
+        sessionOptions.bootClock = environment.bootClock
         do throws(LogFault) {
             session = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
             sessionTrouble = "no partitions were given to it yet"
@@ -421,6 +448,7 @@ package final class Worker {
     }
 
     private func revoked(_ session: any LogSession) throws {
+        ownNothing()
         metrics.rebalance("revoked")
         let begin = environment.elapsed()
         do {
@@ -437,6 +465,7 @@ package final class Worker {
     }
 
     private func lost(_ count: Int, _ session: any LogSession) throws {
+        ownNothing()
         metrics.rebalance("lost")
         metrics.abort(.lost)
         say(.warning, "partitions lost: the group took this member for dead", "\(count)")

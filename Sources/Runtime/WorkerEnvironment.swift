@@ -7,6 +7,8 @@ internal import Platform
 public struct WorkerEnvironment: Sendable {
     /// On a clock that never jumps.
     public var elapsed: @Sendable () -> Duration
+    /// On a clock that goes on while the process is stopped.
+    public var bootClock: @Sendable () -> Duration = BootClock.now
     /// Milliseconds since 1970 by the host's clock. No output rests on it.
     public var wallClock: @Sendable () -> Int64
     public var pause: @Sendable (Duration) -> Void

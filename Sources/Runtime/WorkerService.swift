@@ -18,6 +18,8 @@ public final class WorkerService: ServicePart {
         /// Of all partitions of the process together.
         public var cacheBytes = 256 << 20
         public var crashNotes: (any CrashNotesProvider)?
+        /// Somebody acts on what this worker writes (`WorkerService.ownership`).
+        public var showsOwnership = false
 
         public init() {}
     }
@@ -51,6 +53,8 @@ public final class WorkerService: ServicePart {
     private let environment: WorkerEnvironment
     private let restorer: Restorer
     private let board = PositionBoard()
+    /// Empty unless the configuration asks for it.
+    public let ownership: Ownership
     private let pulses: [Pulse]
 
     private let stopRequested = Latch()
@@ -98,6 +102,7 @@ public final class WorkerService: ServicePart {
         let pulses = (0..<configuration.threads).map { _ in Pulse(elapsed()) }
         self.pulses = pulses
         workersEnded = pulses.map { _ in Latch() }
+        ownership = Ownership(threads: configuration.threads, bootClock: environment.bootClock)
         health.condition(name) {
             let all = pulses.flatMap { $0.troubles.withLock { $0 } }
             return all.isEmpty ? nil : all.joined(separator: "; ")
@@ -117,6 +122,10 @@ public final class WorkerService: ServicePart {
         return silent.isEmpty
             ? nil : "thread \(silent.map(String.init).joined(separator: ", ")) has done nothing for more than \(limit)"
     }
+
+    /// Up to where the inputs of a partition are dealt with and committed: the events, then the tables. nil: this process does
+    /// not work on it.
+    public func positions(of partition: Int32) -> [NextOffset]? { board.next(of: partition) }
 
     // MARK: Life
 
@@ -157,6 +166,7 @@ public final class WorkerService: ServicePart {
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.cacheBytes / configuration.threads
         options.crashNotes = configuration.crashNotes
+        options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,
             logger: logger, metrics: workerMetrics, board: board)

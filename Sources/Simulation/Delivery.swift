@@ -63,7 +63,7 @@ public struct Delivery: Sequence, IteratorProtocol {
 
     private let configuration: Configuration
     private var source: Simulation.Notifications
-    private var upcoming: SimulatedNotification?
+    private var upcoming: Simulation.Step?
     private var waiting = Heap<Waiting>()
     private var random: Randomness
     private var posts = 0
@@ -71,17 +71,39 @@ public struct Delivery: Sequence, IteratorProtocol {
     public init(_ notifications: Simulation.Notifications, _ configuration: Configuration) {
         self.configuration = configuration
         source = notifications
-        upcoming = source.next()
+        upcoming = source.step()
         random = Randomness(configuration.seed, 5)
     }
 
+    /// What comes next.
+    public enum Step: Sendable {
+        case post(Post)
+        /// Apple decides on a refund then, by what was answered; ask again when that time has come.
+        case undecided(until: Int64)
+
+        public var at: Int64 {
+            switch self {
+            case .post(let post): post.at
+            case .undecided(let until): until
+            }
+        }
+    }
+
+    /// Ends at what is not decided yet, too.
     public mutating func next() -> Post? {
+        if case .post(let post)? = step() { post } else { nil }
+    }
+
+    /// `next` for whoever can wait for a decision. nil: everything is sent.
+    public mutating func step() -> Step? {
+        if case .undecided = upcoming { upcoming = source.step() }
         // Nothing is sent before its `signedDate`: what comes later than the first that waits cannot precede it.
-        while let notification = upcoming, waiting.first.map({ notification.at <= $0.post.at }) ?? true {
-            upcoming = source.next()
+        while let step = upcoming, waiting.first.map({ step.at <= $0.post.at }) ?? true {
+            guard case .notification(let notification) = step else { return .undecided(until: step.at) }
+            upcoming = source.step()
             plan(notification)
         }
-        return waiting.popFirst()?.post
+        return (waiting.popFirst()?.post).map(Step.post)
     }
 
     /// Every kind of disturbance draws, happen or not: a change of one rate leaves the others where they were.

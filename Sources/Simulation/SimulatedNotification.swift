@@ -54,6 +54,10 @@ public struct SimulatedNotification: Sendable {
 
     public var status: Int? { if case .data(_, _, let status, _) = content { status } else { nil } }
 
+    public var consumptionRequestReason: String? {
+        if case .data(_, _, _, let reason) = content { reason } else { nil }
+    }
+
     /// `signedDate` of the inner parts.
     public var innerSignedDate: Int64 { at - innerAge }
 

@@ -16,6 +16,13 @@ public struct Simulation: Sendable {
         public var sandboxPerMille = 0
         /// How often each story is chosen, relative to the others; what is not here never.
         public var weights: [Story: Int]
+        /// How many of a thousand subscribers live one of the stories about refund requests, instead of the one that the
+        /// weights give them.
+        public var refundsPerMille = 0
+        /// How long Apple takes at most to decide on a refund, in milliseconds; nil: 2 to 40 hours.
+        public var decidesWithin: Int64?
+        /// Knows what was answered to refund requests; nil: nobody does, and chance decides.
+        public var desk: (any RefundDesk)?
 
         public init(seed: UInt64, subscribers: Int, apps: [SimulatedApp], start: Int64, end: Int64) {
             self.seed = seed
@@ -57,6 +64,11 @@ public struct Simulation: Sendable {
             "the last subscriber comes between start and end")
         try demand(
             (0...1000).contains(configuration.sandboxPerMille), "of a thousand subscribers 0 to 1000 live in sandbox")
+        try demand(
+            (0...1000).contains(configuration.refundsPerMille),
+            "of a thousand subscribers 0 to 1000 live a story of refund requests")
+        try demand(
+            configuration.decidesWithin.map { $0 >= minute } ?? true, "a decision on a refund takes a minute or more")
         weights = Story.allCases.map { configuration.weights[$0] ?? 0 }
         try demand(
             weights.allSatisfy { (0...1_000_000).contains($0) } && weights.contains { $0 > 0 },
@@ -74,10 +86,26 @@ public struct Simulation: Sendable {
         return configuration.start + random.number(in: from...max(from, until - 1))
     }
 
-    func notification(_ index: Int, of subscriber: Int) -> SimulatedNotification? {
+    /// nil: the story has no more.
+    func notification(_ index: Int, of subscriber: Int) -> Step? {
         let telling = Telling(self, subscriber: subscriber, aim: .notification(index))
         telling.run()
-        return telling.notifications.first
+        if let until = telling.undecidedUntil { return .undecided(until: until) }
+        return telling.notifications.first.map(Step.notification)
+    }
+
+    /// What comes next.
+    public enum Step: Sendable {
+        case notification(SimulatedNotification)
+        /// Apple decides on a refund then, by what was answered; ask again when that time has come.
+        case undecided(until: Int64)
+
+        public var at: Int64 {
+            switch self {
+            case .notification(let notification): notification.at
+            case .undecided(let until): until
+            }
+        }
     }
 
     /// Every notification of one subscriber, and the truth.
@@ -102,16 +130,14 @@ extension Simulation {
 
     public struct Notifications: Sequence, IteratorProtocol {
         private struct Next: Comparable {
-            let notification: SimulatedNotification
+            let subscriber: Int
+            /// Among the notifications of the subscriber.
+            let index: Int
+            let step: Step
 
-            static func < (left: Next, right: Next) -> Bool {
-                (left.notification.at, left.notification.subscriber, left.notification.index)
-                    < (right.notification.at, right.notification.subscriber, right.notification.index)
-            }
-            static func == (left: Next, right: Next) -> Bool {
-                left.notification.subscriber == right.notification.subscriber
-                    && left.notification.index == right.notification.index
-            }
+            private var place: (Int64, Int, Int) { (step.at, subscriber, index) }
+            static func < (left: Next, right: Next) -> Bool { left.place < right.place }
+            static func == (left: Next, right: Next) -> Bool { left.place == right.place }
         }
 
         private let simulation: Simulation
@@ -123,22 +149,34 @@ extension Simulation {
         /// Subscribers whose story has begun and is not over.
         public var subscribersUnderWay: Int { underWay.count }
 
+        /// Ends at what is not decided yet, too.
         public mutating func next() -> SimulatedNotification? {
+            if case .notification(let notification)? = step() { notification } else { nil }
+        }
+
+        /// `next` for whoever can wait for a decision. nil: everything is told.
+        public mutating func step() -> Step? {
             // Whoever comes no later than the next notification may have an earlier one.
             while comers < simulation.configuration.subscribers,
-                underWay.first.map({ simulation.start(of: comers) <= $0.notification.at }) ?? true
+                underWay.first.map({ simulation.start(of: comers) <= $0.step.at }) ?? true
             {
                 add(0, of: comers)
                 comers += 1
             }
-            guard let next = underWay.popFirst()?.notification else { return nil }
-            add(next.index + 1, of: next.subscriber)
-            return next
+            guard let next = underWay.popFirst() else { return nil }
+            if case .notification = next.step {
+                add(next.index + 1, of: next.subscriber)
+                return next.step
+            }
+            // Asked again: it may be decided by now, and is told seconds later, after others perhaps.
+            add(next.index, of: next.subscriber)
+            guard let first = underWay.first, case .undecided = first.step else { return step() }
+            return first.step
         }
 
         private mutating func add(_ index: Int, of subscriber: Int) {
-            if let notification = simulation.notification(index, of: subscriber) {
-                underWay.insert(Next(notification: notification))
+            if let step = simulation.notification(index, of: subscriber) {
+                underWay.insert(Next(subscriber: subscriber, index: index, step: step))
             }
         }
     }

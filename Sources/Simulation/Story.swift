@@ -24,6 +24,9 @@ public enum Story: String, Sendable, CaseIterable {
     // All the rest that Apple tells
     case metadataUpdated, migrated, priceChanged
     case consentRescinded, externalPurchase, test, unknownType
+    // Refund requests that Apple decides by what the developer answers
+    case subscriptionAsked, subscriptionAskedTwice, familyAsked, commitmentAsked, advancedCommerceAsked
+    case consumableAsked, consumableAskedTwice, passAsked, lifetimeAsked
 
     var isCommitment: Bool { rawValue.hasPrefix("commitment") }
 
@@ -38,7 +41,19 @@ public enum Story: String, Sendable, CaseIterable {
         case .test, .unknownType, .externalPurchase, .consentRescinded, .massExtension, .metadataUpdated, .migrated,
             .priceChanged:
             3
+        // Chosen apart: see `Simulation.Configuration.refundsPerMille`.
+        case _ where refundWeight > 0: 0
         default: 10
+        }
+    }
+
+    /// How often the story is chosen among those about refund requests; 0: it is none of them.
+    var refundWeight: Int {
+        switch self {
+        case .subscriptionAsked, .consumableAsked: 30
+        case .subscriptionAskedTwice, .consumableAskedTwice, .familyAsked, .commitmentAsked, .passAsked: 10
+        case .advancedCommerceAsked, .lifetimeAsked: 5
+        default: 0
         }
     }
 }

@@ -52,7 +52,7 @@ extension Telling {
         subscription.current.revocation = nil
         try send("REFUND_REVERSED", subscription, status: 1, transaction: subscription.current)
         subscription.reinstate(subscription.current, at: now)
-        subscription.say(subscription.current.product.kind == .nonConsumable ? "owned" : "active")
+        subscription.say(subscription.current.expiresDate == nil ? "owned" : "active")
     }
 
     /// What may be about a subscription or about a purchase that does not renew: the latter has no renewal info, no status.
@@ -75,7 +75,7 @@ extension Telling {
     func familyMember() -> Customer {
         Customer(
             app: customer.app, pace: pace, storefront: customer.storefront,
-            appTransactionId: nextId() + 702_000_000_000_000_000,
+            appTransactionId: nextId() - Self.firstId + Self.firstAppTransactionId,
             isFamilyMember: true, namesApp: customer.namesApp)
     }
 

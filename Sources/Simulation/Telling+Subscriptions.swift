@@ -27,6 +27,9 @@ extension Telling {
             .nonRenewing, .metadataUpdated, .migrated, .priceChanged, .consentRescinded, .externalPurchase, .test,
             .unknownType:
             try tellOfOthers()
+        case .subscriptionAsked, .subscriptionAskedTwice, .familyAsked, .commitmentAsked, .advancedCommerceAsked,
+            .consumableAsked, .consumableAskedTwice, .passAsked, .lifetimeAsked:
+            try tellOfRefundRequests()
         }
     }
 

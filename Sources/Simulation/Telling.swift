@@ -6,6 +6,8 @@ enum Ending: Error {
     case horizon
     /// What the telling was for has been told.
     case told
+    /// Apple's decision on a refund is not known before that time.
+    case undecided(until: Int64)
 }
 
 /// What a telling is for. Stories are told anew for each of their notifications: that takes microseconds, and nobody has to
@@ -20,6 +22,8 @@ enum Aim {
 final class Telling {
     /// Purchases and persons of one story, far more than any has; ids of subscribers are that far apart.
     static let limitIds = 512
+    static let firstId: Int64 = 2_000_000_000_000_000
+    static let firstAppTransactionId: Int64 = 704_000_000_000_000_000
 
     let subscriber: Int
     let story: Story
@@ -27,14 +31,19 @@ final class Telling {
     let accountToken: UUIDText
     /// Whether the app gives its token at purchases.
     let setsToken: Bool
-    private let seed: UInt64
+    let seed: UInt64
     private let end: Int64
+    /// In milliseconds; nil: as long as Apple takes.
+    let decidesWithin: Int64?
+    let desk: (any RefundDesk)?
     private let aim: Aim
     var random: Randomness
     private(set) var now: Int64
     private var lastTold: Int64?
     private var ids = 0
-    private var count = 0
+    private(set) var count = 0
+    /// Until then nobody knows how the story goes on.
+    private(set) var undecidedUntil: Int64?
     /// Every notification so far; under the aim for one of them, only that.
     private(set) var notifications: [SimulatedNotification] = []
     private(set) var deeds: [Deed] = []
@@ -46,15 +55,18 @@ final class Telling {
         self.aim = aim
         seed = configuration.seed
         end = configuration.end
+        decidesWithin = configuration.decidesWithin
+        desk = configuration.desk
         var random = Randomness(seed, 1, UInt64(subscriber))
         now = simulation.start(of: subscriber)
-        let story = Story.allCases[random.index(weighted: simulation.weights)]
+        let chosen = Story.allCases[random.index(weighted: simulation.weights)]
+        let story = Self.refundStory(seed, subscriber, perMille: configuration.refundsPerMille) ?? chosen
         self.story = story
         let pace = random.chance(perMille: configuration.sandboxPerMille) ? Pace.sandbox : .production
         let storefronts = Storefront.all.filter { !story.isCommitment || $0.sellsCommitments }
         customer = Customer(
             app: random.choice(of: configuration.apps), pace: pace, storefront: random.choice(of: storefronts),
-            appTransactionId: 704_000_000_000_000_000 + Self.number(seed, subscriber, 0), isFamilyMember: false,
+            appTransactionId: Self.firstAppTransactionId + Self.number(seed, subscriber, 0), isFamilyMember: false,
             namesApp: pace == .production || random.chance(perMille: 500))
         accountToken = random.uuid()
         setsToken = random.chance(perMille: 800)
@@ -66,8 +78,16 @@ final class Telling {
         do {
             try tellStory()
         } catch {
-            // Either ending leaves what is wanted.
+            // Every ending leaves what is wanted.
+            if case .undecided(let until) = error { undecidedUntil = until }
         }
+    }
+
+    /// Drawn apart: however many there are, everybody else lives the life that the seed gives without them.
+    private static func refundStory(_ seed: UInt64, _ subscriber: Int, perMille: Int) -> Story? {
+        var random = Randomness(seed, 7, UInt64(subscriber))
+        guard random.chance(perMille: perMille) else { return nil }
+        return Story.allCases[random.index(weighted: Story.allCases.map(\.refundWeight))]
     }
 
     // MARK: Time
@@ -96,13 +116,24 @@ final class Telling {
     func nextId() -> Int64 {
         ids += 1
         precondition(ids < Self.limitIds, "a story with more purchases than there are numbers for")
-        return 2_000_000_000_000_000 + Self.number(seed, subscriber, ids)
+        return Self.firstId + Self.number(seed, subscriber, ids)
     }
+
+    private static let numbers: Int64 = 1_000_000_000
 
     /// The factor shares no divisor with 10^9, so different numbers stay different.
     private static func number(_ seed: UInt64, _ subscriber: Int, _ index: Int) -> Int64 {
-        let offset = Int64(seed % 1_000_000_000)
-        return (Int64(subscriber * limitIds + index) * 736_338_717 + offset * 387_420_489) % 1_000_000_000
+        (Int64(subscriber * limitIds + index) * 736_338_717 + offset(seed)) % numbers
+    }
+
+    private static func offset(_ seed: UInt64) -> Int64 { Int64(seed % UInt64(numbers)) * 387_420_489 % numbers }
+
+    /// Whose number that is: what `number` was made from.
+    static func owner(of number: Int64, _ seed: UInt64) -> (subscriber: Int, index: Int) {
+        // The product of this and the factor leaves 1 when divided by 10^9.
+        let inverse: Int64 = 736_544_053
+        let place = Int((number - offset(seed) + numbers) % numbers * inverse % numbers)
+        return (place / limitIds, place % limitIds)
     }
 
     func did(_ event: String, _ subscription: Subscription? = nil) {

@@ -16,12 +16,17 @@ public final class WorkerSimulation {
         public var disk = MemoryDisk()
         fileprivate var worker: Worker?
         fileprivate var restorer: Restorer?
+        fileprivate var board = PositionBoard()
+        /// What this life owns; nil: nobody asks.
+        public fileprivate(set) var ownership: Ownership?
         /// What its last life ended with, if it ended itself.
         public fileprivate(set) var end: WorkerEnd?
 
         init(slot: Int) { self.slot = slot }
 
         public var isRunning: Bool { worker != nil }
+        /// Of this life: up to where it has dealt with its inputs in a partition, and committed.
+        public var positions: @Sendable (Int32) -> [NextOffset]? { { [board] in board.next(of: $0) } }
         /// What keeps it from working.
         public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
     }
@@ -38,6 +43,8 @@ public final class WorkerSimulation {
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
     public var sessionTimeout: Duration = .seconds(6)
+    /// Somebody acts on what the workers write: lives that begin after this show what they own.
+    public var showsOwnership = false
     private let definition: WorkerDefinition
     private let jitter: any RandomNumberGenerator & Sendable
     private let metrics: WorkerMetrics
@@ -108,20 +115,26 @@ public final class WorkerSimulation {
         options.storeInterval = storeInterval
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout
+        process.board = PositionBoard()
+        process.ownership = showsOwnership ? Ownership(threads: 1, bootClock: bootClock) : nil
+        options.ownership = process.ownership
         let start = clock.now
         let jitter = Dice(jitter)
-        let environment = WorkerEnvironment(
+        var environment = WorkerEnvironment(
             elapsed: { .milliseconds(clock.now - start) }, wallClock: { clock.now },
             pause: { duration in
                 clock.advance(by: duration)
                 restorer.step(wait: .zero)
             }, jitter: { jitter.next() })
+        environment.bootClock = bootClock
         process.worker = Worker(
             processor, log: log, stores: MemoryStores(disk: process.disk), options: options, restorer: restorer,
-            environment: environment, logger: logger, metrics: metrics, board: PositionBoard())
+            environment: environment, logger: logger, metrics: metrics, board: process.board)
         process.restorer = restorer
         process.end = nil
     }
+
+    private var bootClock: @Sendable () -> Duration { { [clock] in .milliseconds(clock.now) } }
 
     /// One look for records by the worker and one by its restorer. A process that the log's faults have killed is gone afterwards.
     /// They are threads of their own in a real process: `restorerFirst` lets the other one go ahead.

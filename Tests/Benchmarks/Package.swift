@@ -30,6 +30,8 @@ let package = Package(
                 .product(name: "Store", package: "perennial"),
                 .product(name: "Worker", package: "perennial"),
                 .product(name: "ChurnWorker", package: "perennial"),
+                .product(name: "ConsumptionSender", package: "perennial"),
+                .product(name: "ConsumptionWorker", package: "perennial"),
                 .product(name: "EntitlementsWorker", package: "perennial"),
                 // Not linked: built beside it, to be started.
                 .product(name: "perennial", package: "perennial"),

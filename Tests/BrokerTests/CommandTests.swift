@@ -178,6 +178,7 @@ private let contractTopics: [(name: String, settings: [(String, String)])] = {
         ("entitlements", [compact]), ("entitlement-events", [delete, kept(400)]), ("accounts", [compact]),
         ("churn-cells", [compact]), ("churn-events", [delete, kept(400)]),
         ("usage", [delete, kept(400)]), ("consumption", [delete, kept(400)]),
+        ("consumption-attempts", [delete, kept(400)]),
     ]
     for worker in ["entitlements", "churn", "consumption"] {
         topics.append(("\(worker).changelog", [compact]))

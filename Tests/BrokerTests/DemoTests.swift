@@ -30,6 +30,7 @@ extension RealBroker {
             ).standardOutput
             // Which access it has by now depends on how many of its days have passed since.
             #expect(answer.contains(#""access":"#), "\(answer)")
+            try await demo.waitUntilPrinted("answered by rule: ")
             demo.kill(2)
             #expect(try await demo.wait() == .exited(code: 0))
             let words = demo.standardOutput + demo.standardError

@@ -53,6 +53,13 @@ final class ServiceProcess: Sendable {
             .flatMap { Double($0.dropFirst(series.utf8.count + 1)) }
     }
 
+    /// Of all series with this name.
+    func sum(_ name: String) async throws -> Double {
+        let text = try await answer(try await port("admin server listens"), "/metrics").body
+        return text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+    }
+
     /// SIGTERM; the exit code of a clean end is 0.
     func stop() async throws {
         #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")

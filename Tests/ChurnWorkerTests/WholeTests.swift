@@ -26,7 +26,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
         Trial(testDescription: "lives in their midst", seed: 2, subscribers: 90, arrival: 300, after: 1, processes: 2),
         Trial(testDescription: "one process", seed: 3, subscribers: 90, arrival: 60, after: 100, processes: 1),
         Trial(
-            testDescription: "sandbox", seed: 4, subscribers: 60, arrival: 1, after: 8, isSandbox: true, processes: 3),
+            testDescription: "sandbox", seed: 5, subscribers: 60, arrival: 1, after: 8, isSandbox: true, processes: 3),
     ]
 
     func store() throws -> StoreLog {

@@ -39,9 +39,10 @@ private func faults(
             ("worker.threads", "1"), ("worker.slot", "auto"), ("commit.interval.ms", "20"),
             ("tick.interval.ms", "30000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
             ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("usage.token", nil), ("consumption.policy", nil),
-            ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("apple.issuer.id", nil),
+            ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("consumption.rate", "50"),
+            ("apple.issuer.id", nil),
             ("apple.key.id", nil), ("apple.key", nil), ("apple.api.production", "https://api.storekit.apple.com"),
-            ("apple.api.sandbox", "https://api.storekit-sandbox.apple.com"),
+            ("apple.api.sandbox", "https://api.storekit-sandbox.apple.com"), ("apple.ca", nil),
         ]
         #expect(SettingTable.definitions.map(\.key) == expected.map(\.0))
         #expect(SettingTable.definitions.map(\.defaultText) == expected.map(\.1))

@@ -19,7 +19,7 @@ private func setting(_ name: String, of id: TopicID) -> String? {
                 "appstore.production.usage", "appstore.production.entitlements",
                 "appstore.production.entitlement-events", "appstore.production.accounts",
                 "appstore.production.churn-cells", "appstore.production.churn-events",
-                "appstore.production.consumption",
+                "appstore.production.consumption", "appstore.production.consumption-attempts",
                 "appstore.production.entitlements.changelog", "appstore.production.entitlements.dead-letters",
                 "appstore.production.churn.changelog", "appstore.production.churn.dead-letters",
                 "appstore.production.consumption.changelog", "appstore.production.consumption.dead-letters",
@@ -34,7 +34,8 @@ private func setting(_ name: String, of id: TopicID) -> String? {
         (.rejected, "delete", "7776000000"),
         (.entitlements, "compact", nil), (.entitlementEvents, "delete", "34560000000"), (.accounts, "compact", nil),
         (.churnCells, "compact", nil), (.churnEvents, "delete", "34560000000"), (.usage, "delete", "34560000000"),
-        (.consumption, "delete", "34560000000"), (.changelog(.churn), "compact", nil),
+        (.consumption, "delete", "34560000000"), (.consumptionAttempts, "delete", "34560000000"),
+        (.changelog(.churn), "compact", nil),
         (.deadLetters(.churn), "delete", "7776000000"),
     ])
     func `keeps records as long as the contract says`(_ id: TopicID, _ policy: String, _ retention: String?) {
@@ -120,7 +121,7 @@ private func setting(_ name: String, of id: TopicID) -> String? {
         #expect(
             RecordType.allCases.map(\.schema) == [
                 "notification/1", "tick/1", "entitlement/1", "entitlement-event/1", "account/1", "churn-cell/1",
-                "churn-event/1", "usage/1", "consumption/1",
+                "churn-event/1", "usage/1", "consumption/1", "consumption-attempt/1",
             ])
     }
 }

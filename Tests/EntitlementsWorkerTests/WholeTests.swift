@@ -26,7 +26,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
         Trial(testDescription: "lives in their midst", seed: 2, subscribers: 100, arrival: 300, after: 1),
         Trial(testDescription: "sandbox, over", seed: 3, subscribers: 60, arrival: 1, after: 31, isSandbox: true),
         Trial(
-            testDescription: "sandbox, in the midst", seed: 4, subscribers: 60, arrival: 1, after: 0, isSandbox: true),
+            testDescription: "sandbox, in the midst", seed: 5, subscribers: 60, arrival: 1, after: 0, isSandbox: true),
     ]
 }
 

@@ -3,6 +3,7 @@ import HTTP
 import HTTPClient
 import KafkaTestKit
 import Platform
+import Synchronization
 import TestTraits
 import Testing
 
@@ -47,6 +48,22 @@ import Testing
         let client = try HTTPClient.make { $0.connectTimeout = .milliseconds(200) }
         defer { client.close() }
         #expect(client.fault(.init("GET", "https://127.0.0.1:\(silent.port)/")) == .timedOut)
+    }
+
+    /// One that shares a connection waits for it, and the library counts no time meanwhile.
+    @Test func `ends every request of many that wait for a connection which never comes`() async throws {
+        let silent = try SilentPort()
+        let client = try HTTPClient.make {
+            $0.connectTimeout = .milliseconds(300)
+            $0.timeout = .seconds(1)
+        }
+        defer { client.close() }
+        let ended = Mutex(0)
+        for _ in 0..<32 {
+            client.send(.init("PUT", "https://127.0.0.1:\(silent.port)/", body: [1])) { _ in ended.withLock { $0 += 1 }
+            }
+        }
+        try await waitUntil("all have ended", within: patience) { ended.withLock { $0 } == 32 }
     }
 
     @Test(arguments: [

@@ -70,6 +70,29 @@ import Testing
         #expect(try client.answer().status == 500)
     }
 
+    @Test func `that never comes is a connection that ends, now or later, and frees its place`() async throws {
+        var router = Router()
+        router.add("GET", "/") { _, responder in responder.hangUp() }
+        let abrupt = try TestServer(router)
+        defer { abrupt.stop() }
+        for _ in 0..<50 {
+            let client = try abrupt.client()
+            client.sendGet()
+            #expect(try client.readToEnd().isEmpty)
+        }
+        let (holder, server, client) = try await heldRequest()
+        defer { server.stop() }
+        let responder = holder.take()[0].responder
+        #expect(responder.hangUp())
+        #expect(!responder.respond(.text(200, "too late")) && !responder.hangUp())
+        #expect(try client.readToEnd().isEmpty)
+        for one in [abrupt, server] {
+            try await one.waitUntilConnections(0)
+            #expect(one.metric(#"perennial_http_requests_in_flight{server="test"}"#) == 0)
+            #expect(one.answered("5xx") == 0 && one.refused("unanswered") == 0)
+        }
+    }
+
     @Test func `is given once; the second does not reach the next request`() async throws {
         let (holder, server, client) = try await heldRequest()
         defer { server.stop() }

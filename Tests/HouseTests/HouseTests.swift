@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func `has nothing unexpected at its top`() throws {
-        let expected: Set = ["Package.swift", "Sources", "Tests", "deploy", "Makefile", "README.md", "LICENSE"]
+        let expected: Set = ["Package.swift", "Sources", "Tests", "deploy", "docs", "Makefile", "README.md", "LICENSE"]
         let ignored = try String(contentsOf: repository.appendingPathComponent(".gitignore"), encoding: .utf8)
         for name in try FileManager.default.contentsOfDirectory(atPath: repository.path) where !name.hasPrefix(".") {
             #expect(expected.contains(name) || ignored.contains("/\(name)/\n"), "\(name) does not belong here")
@@ -132,21 +132,26 @@ import Testing
         for name in names { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
     }
 
-    @Test func `names in the README every metric of the workers and of the read API`() throws {
-        let readme = try String(contentsOf: repository.appendingPathComponent("README.md"), encoding: .utf8)
+    @Test(arguments: [
+        ("README.md", ["Runtime", "ReadAPI", "EntitlementsWorker", "ChurnWorker"], 25),
+        ("docs/refunds.md", ["ConsumptionWorker", "ConsumptionSender"], 14),
+    ])
+    func `names in its pages every metric of the workers and of the read API`(
+        page: String, modules: [String], least: Int
+    ) throws {
+        let text = try String(contentsOf: repository.appendingPathComponent(page), encoding: .utf8)
         var names: Set<String> = []
-        let modules = ["Runtime", "ReadAPI", "EntitlementsWorker", "ChurnWorker"]
         for file in try modules.flatMap({ try SourceFile.all(below: "Sources/\($0)") }) {
-            let text = file.lines.joined(separator: "\n")
-            names.formUnion(text.matches(of: #/"(perennial_[a-z_]+)"/#).map { String($0.1) })
+            let source = file.lines.joined(separator: "\n")
+            names.formUnion(source.matches(of: #/"(perennial_[a-z_]+)"/#).map { String($0.1) })
             // The short forms of WorkerMetrics: kind, name.
-            for match in text.matches(of: #/= (counter|gauge|seconds)\(\s*"([a-z_]+)"/#) {
+            for match in source.matches(of: #/= (counter|gauge|seconds)\(\s*"([a-z_]+)"/#) {
                 let ending = ["counter": "_total", "seconds": "_seconds"][String(match.1), default: ""]
                 names.insert("perennial_\(match.2)\(ending)")
             }
         }
-        #expect(names.count > 25)
-        for name in names.sorted() { #expect(readme.contains("`\(name)`"), "README.md does not name \(name)") }
+        #expect(names.count > least)
+        for name in names.sorted() { #expect(text.contains("`\(name)`"), "\(page) does not name \(name)") }
     }
 
     /// What has to be done in a few seconds is done late where hundreds of tests run beside it.

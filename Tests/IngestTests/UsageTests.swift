@@ -40,6 +40,19 @@ import Testing
         #expect(door.log.records.map(\.environment) == [.sandbox])
     }
 
+    @Test func `belongs to the environment that the record names`() throws {
+        let door = try door()
+        defer { door.stop() }
+        func row(_ environment: String) -> String {
+            #"{"v":1,"originalTransactionId":"2000000123456789","environment":\#(environment)}"#
+        }
+        #expect(
+            try post(door, "[\(row(#""Sandbox""#)),\(row(#""Production""#)),\(row("null")),\(Self.row)]").status == 202)
+        #expect(door.log.records.map(\.environment) == [.sandbox, .production, .production, .production])
+        #expect(door.log.records[0].value == Array(row(#""Sandbox""#).utf8))
+        #expect(try post(door, row(#""Xcode""#)).status == 422)
+    }
+
     @Test func `of several subscriptions is one publication`() throws {
         let door = try door()
         defer { door.stop() }

@@ -105,10 +105,21 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
             ("{\"a\": \"\\x\"}", 6), ("{\"\\x\": 1}", 1), ("1 2", 2), ("[] \n ,[]", 5), ("{} ]", 3), ("]", 0),
             ("[1}", 2),
             ("{\"a\":1,\"b\":{\"c\":1,\"d\":2,\"c\":3}}", 24), ("[1", nil), ("{\"a\":", nil), ("{\"a\": tru", 6),
+            ("[\"a\", \"b", 6), ("[\"\\\"", 1), ("[\"a\nb\"]", 3), ("[\n\"a\u{1}\"]", 4),
         ] as [(String, Int?)])
     func `says at which byte`(_ text: String, _ offset: Int?) {
         #expect(fault(text)?.cause != nil)
         #expect(fault(text)?.offset == offset)
+    }
+
+    @Test func `says in which column, counted in characters`() {
+        let wrong = fault("{\n  \"ä€😀\": tru\n}")
+        #expect(wrong?.offset == 17)
+        #expect(wrong?.place?.line == 2 && wrong?.place?.column == 10)
+        let text = Array("ab\ncd".utf8)
+        #expect(JSONPlace(of: 0, in: text.span) < JSONPlace(of: 2, in: text.span))
+        #expect(JSONPlace(of: 2, in: text.span) < JSONPlace(of: 3, in: text.span))
+        #expect(JSONPlace(of: 99, in: text.span) == JSONPlace(of: 5, in: text.span))
     }
 
     @Test func `refuses what is not UTF-8`() {

@@ -19,10 +19,10 @@ public final class StoreLog {
         }
     }
 
-    struct Record {
-        let key: [UInt8]
-        let value: [UInt8]
-        let timestamp: Int64
+    public struct Record {
+        public let key: [UInt8]
+        public let value: [UInt8]
+        public let timestamp: Int64
     }
 
     public static let apps = [
@@ -45,15 +45,17 @@ public final class StoreLog {
     /// - Parameters:
     ///   - arrival: how long subscribers come, evenly.
     ///   - after: how long the stories go on after that.
+    ///   - refundsPerMille: of so many of a thousand subscribers the stories of refund requests are told.
     public init(
         seed: UInt64, subscribers: Int, arrival: Int64, after: Int64, sandbox: Bool = false,
-        stories: [Story] = Story.allCases
+        stories: [Story] = Story.allCases, refundsPerMille: Int = 0
     ) throws {
         var configuration = Simulation.Configuration(
             seed: seed, subscribers: subscribers, apps: Self.apps, start: Self.start,
             end: Self.start + arrival + after)
         configuration.lastArrival = Self.start + arrival
         configuration.sandboxPerMille = sandbox ? 1000 : 0
+        configuration.refundsPerMille = refundsPerMille
         configuration.weights = Dictionary(uniqueKeysWithValues: stories.map { ($0, 1) })
         simulation = try Simulation(configuration)
         environment = sandbox ? .sandbox : .production
@@ -81,7 +83,7 @@ public final class StoreLog {
         }
     }
 
-    func record(of arrival: Arrival) throws -> Record {
+    public func record(of arrival: Arrival) throws -> Record {
         let notification = try verified(arrival.notification)
         return Record(
             key: Array(notification.key.utf8),
@@ -99,7 +101,8 @@ public final class StoreLog {
             environment: notification.environment, notificationUUID: notification.notificationUUID,
             notificationType: notification.notificationType, subtype: notification.subtype,
             signedDate: notification.at, bundleId: notification.bundleId, appAppleId: nil, bundleVersion: nil,
-            status: notification.status.map(Int64.init), consumptionRequestReason: nil,
+            status: notification.status.map(Int64.init),
+            consumptionRequestReason: notification.consumptionRequestReason,
             content: .data(transaction: transaction, renewalInfo: notification.renewalInfo), key: notification.key,
             sha256: SHA256.digest(transaction.span), leafSerial: "1", flags: [])
     }

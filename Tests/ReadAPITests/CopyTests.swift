@@ -1,8 +1,10 @@
 import Contract
+import Follow
 import HTTP
 import JSON
 import KafkaTestKit
 import Log
+import LogTestKit
 import MemoryLog
 import Platform
 import Store
@@ -168,7 +170,7 @@ import Testing
     }
 
     @Test func `holds no more in memory for many partitions than for one`() {
-        for count in [1, 100, 10_000] { #expect(Following.heldBytes(partitions: count) * count <= 32 << 20) }
+        for count in [1, 100, 10_000] { #expect(FollowLimits.heldBytes(partitions: count) * count <= 32 << 20) }
     }
 
     @Test func `stays however long nothing came`() throws {

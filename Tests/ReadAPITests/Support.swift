@@ -1,5 +1,6 @@
 import Churn
 import Contract
+import Follow
 import HTTP
 import HTTPClient
 import JSON
@@ -134,7 +135,7 @@ final class Rig {
         self.partitions = partitions
         if makesTopics {
             let topics = FollowedTopic.allCases.map {
-                NewTopic(Self.names.topic($0.id), partitions: partitions, isCompacted: true)
+                NewTopic(Self.names.topic($0.id), partitions: partitions, isCompacted: $0.isCompacted)
             }
             try memory.create(topics, by: soon)
         }
@@ -231,6 +232,8 @@ final class Rig {
     func subscription(_ id: String) -> JSONValue? { ask(.subscription, id, nil) }
     func account(_ token: String) -> JSONValue? { ask(.account, token, nil) }
     func content(_ id: String, _ query: String) -> JSONValue? { ask(.content, id, query) }
+    func refunds(_ id: String) -> JSONValue? { ask(.refunds, id, nil) }
+    func refund(_ id: String) -> JSONValue? { ask(.refund, id, nil) }
     func metrics(_ query: String = "from=2026-02-01&to=2026-03-01") -> JSONValue? { ask(.metrics, "", query) }
 
     private func ask(_ route: Question.Route, _ subject: String, _ query: String?) -> JSONValue? {

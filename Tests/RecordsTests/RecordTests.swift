@@ -116,7 +116,8 @@ private let renewal = #"{"originalTransactionId":"1","environment":"Production",
     private static let whole = #"""
         {"v":1,"originalTransactionId":"2000","transactionId":"2001","consented":true,"consentedAt":1771000000000,
          "deliveryStatus":"DELIVERED","sampleContentProvided":false,"consumptionPercentage":50000,
-         "refundPreference":"GRANT_PRORATED","accountCreatedAt":1,"playTimeSeconds":0,"userStatus":1,"platform":1}
+         "refundPreference":"GRANT_PRORATED","accountCreatedAt":1,"playTimeSeconds":0,"userStatus":1,"platform":1,
+         "environment":"Sandbox"}
         """#
 
     @Test func `is taken with every member, with the two that are needed, and with null for the rest`() throws {
@@ -149,6 +150,9 @@ private let renewal = #"{"originalTransactionId":"1","environment":"Production",
         ("consumptionPercentage", "100001"), ("consumptionPercentage", "0.5"), ("consumptionPercentage", "\"1\""),
         ("refundPreference", "\"MAYBE\""), ("refundPreference", "1"), ("accountCreatedAt", "\"x\""),
         ("playTimeSeconds", "true"), ("userStatus", "[]"), ("platform", "\"Apple\""),
+        ("platform", "-1"), ("platform", "3"), ("userStatus", "-1"), ("userStatus", "5"),
+        ("environment", "\"sandbox\""),
+        ("environment", "\"\""), ("environment", "1"),
     ])
     func `is refused by a reason that names the member and not its value`(_ name: String, _ json: String) throws {
         let object = try #require(try JSONValue.read(bytes(Self.whole)).object)
@@ -167,6 +171,24 @@ private let renewal = #"{"originalTransactionId":"1","environment":"Production",
     @Test(arguments: [0, 1, 50_000, 100_000])
     func `takes percentages in thousandths up to all of it`(_ percentage: Int) throws {
         #expect(try reason(#"{"v":1,"originalTransactionId":"2","consumptionPercentage":\#(percentage)}"#) == nil)
+    }
+
+    @Test func `takes all of Apple's numbers for platform and userStatus, and both environments`() throws {
+        for (name, values) in [
+            ("platform", ["0", "1", "2"]), ("userStatus", ["0", "1", "2", "3", "4"]),
+            ("environment", ["\"Production\"", "\"Sandbox\"", "null"]),
+        ] {
+            for value in values {
+                #expect(
+                    try reason(#"{"v":1,"originalTransactionId":"2","\#(name)":\#(value)}"#) == nil, "\(name) \(value)")
+            }
+        }
+        func environment(_ member: String) throws -> Contract.Environment? {
+            try UsageRecord(try JSONValue.read(bytes(#"{"v":1,"originalTransactionId":"2"\#(member)}"#))).environment
+        }
+        #expect(try environment("") == nil && environment(#","environment":null"#) == nil)
+        #expect(try environment(#","environment":"Production""#) == .production)
+        #expect(try environment(#","environment":"Sandbox""#) == .sandbox)
     }
 
     @Test func `follows its schema, which describes each member`() throws {

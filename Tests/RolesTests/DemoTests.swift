@@ -146,6 +146,27 @@ private final class DemoProcess: Sendable {
         #expect(!demo.output.contains("cannot be read"))
     }
 
+    @Test func `answers refund requests in time, and tells what Apple declined then`() async throws {
+        let demo = try DemoProcess(["--for", "10m"])
+        try await waitUntil("answers and their consequences are told\n\(demo.process.lastLines(20))") {
+            demo.output.contains("  declined after an answer: ")
+        }
+        demo.process.kill(SIGINT)
+        #expect(try await demo.process.wait() == .exited(code: 0))
+        #expect(demo.process.standardError == "", "nothing is wrong")
+        let last = demo.output.split(separator: "\n").drop { !$0.hasPrefix("ended after ") }
+        func numbers(_ begin: String) throws -> [Int] {
+            let line = try #require(last.first { $0.hasPrefix(begin) }, "\(last)")
+            return line.dropFirst(begin.count).split(separator: " ").compactMap { Int($0.filter { $0 != "," }) }
+        }
+        let standing = try numbers("refunds: ")
+        #expect(standing.count == 4, "none failed, none expired: \(standing)")
+        #expect(standing[0] == standing[1...].reduce(0, +), "\(standing)")
+        #expect(try numbers("answered by rule: ").reduce(0, +) == standing[2])
+        let margin = try numbers("shortest margin to a deadline: ")
+        #expect(margin[0] < 12, "Apple gives twelve hours")
+    }
+
     @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func `ends within seconds of a signal`(_ signal: Int32) async throws {
         let demo = try DemoProcess([])
         try await demo.process.waitUntilPrinted("first entitlements after ")

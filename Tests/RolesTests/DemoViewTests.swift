@@ -69,6 +69,42 @@ private var busy: DemoScene {
         #expect(report.status(scene)[0].contains("no stories are left"))
     }
 
+    private static let refunds = RefundFigures(
+        requests: 1234, waiting: 3, answered: ["mostly used up": 20, "anything else": 1100],
+        withheld: ["no_consent": 100, "settled": 9], failed: 1, expired: 1, shortestMargin: 31_560_000,
+        outcomes: ["declined": 500, "refunded": 600, "reversed": 7],
+        saved: [
+            "EUR": .init(amount: 1_234_565, purchases: 9), "JPY": .init(amount: 1_500_500, purchases: 9),
+            "USD": .init(amount: 20, purchases: 8), "GBP": .init(amount: 0, purchases: 2),
+            "KRW": .init(amount: 1, purchases: 1),
+        ])
+
+    @Test func `shows what became of refund requests`() {
+        var scene = busy
+        #expect(!text(scene).joined().contains("Refunds"), "nobody has asked")
+        scene.refunds = Self.refunds
+        let screen = text(scene, width: 110)
+        for line in [
+            "Refunds: 1,234 requests, 3 waiting, 1,120 answered, 109 withheld, 1 failed, 1 expired",
+            "  by rule        1,100 anything else, 20 mostly used up", "  withheld       100 no_consent, 9 settled",
+            "  Apple decided  600 refunded, 500 declined, 7 reversed; shortest margin to a deadline: 8 h 46 min",
+            "  declined after an answer: EUR 1,234.56, JPY 1,500, USD 0.02, GBP 0.00, 1 more currencies",
+        ] {
+            #expect(screen.contains(line), "\(line)\n\(screen.joined(separator: "\n"))")
+        }
+    }
+
+    @Test func `has refunds and the commands on the usual terminal`() {
+        var scene = busy
+        scene.refunds = Self.refunds
+        scene.figures = DemoFigures(bridges: [RevenueBridge(currency: "EUR"), RevenueBridge(currency: "USD")])
+        scene.questions += ["curl a", "curl b"]
+        let lines = text(scene, width: 80, height: 23)
+        #expect(lines.contains { $0.hasPrefix("Refunds: 1,234 requests") })
+        #expect(lines.contains { $0.hasPrefix("  declined after an answer: EUR 1,234.56") })
+        #expect(lines.last == "curl b")
+    }
+
     @Test func `does not hide what should not be`() {
         var scene = busy
         scene.posts.wrong = 2
@@ -171,6 +207,22 @@ private var busy: DemoScene {
         later.byKind["refunded"] = 6
         #expect(report.status(later).last == "  events: 2 refunded")
         #expect(report.status(later).count == 2, "nothing has happened since")
+    }
+
+    @Test func `tells of refunds what the screen tells`() {
+        var scene = busy
+        scene.refunds = RefundFigures(
+            requests: 2, answered: ["anything else": 1], withheld: ["no_consent": 1], shortestMargin: 59_999,
+            outcomes: ["declined": 2], saved: ["EUR": .init(amount: 9990, purchases: 1)])
+        let lines = [
+            "refunds: 2 requests, 0 waiting, 1 answered, 1 withheld", "answered by rule: 1 anything else",
+            "withheld: 1 no_consent", "shortest margin to a deadline: 0 h 0 min", "Apple decided: 2 declined",
+            "declined after an answer: EUR 9.99",
+        ]
+        var report = DemoReport()
+        let status = report.status(scene)
+        for line in lines { #expect(status.contains("  \(line)"), "\(line) is missing in \(status)") }
+        #expect(DemoReport.summary(scene).filter(lines.contains) == lines)
     }
 
     @Test func `says at the end how it stood`() {

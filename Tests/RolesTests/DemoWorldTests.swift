@@ -53,6 +53,19 @@ private final class Hand: Sendable {
         #expect(world.end - now > 29 * Self.day)
     }
 
+    @Test func `has customers who ask for refunds, a backend that knows them, and an Apple that waits for answers`()
+        throws
+    {
+        let world = try DemoWorld(.memory, asksForRefunds: true, elapsed: { .zero })
+        var parcels = world.store.parcels(withUsage: true)
+        var kinds: [Parcel.Kind: Int] = [:]
+        for _ in 0..<10_000 {
+            guard let parcel = parcels.next() else { break }
+            kinds[parcel.kind, default: 0] += 1
+        }
+        for kind in [Parcel.Kind.notification, .usage, .wait] { #expect(kinds[kind, default: 0] > 50, "\(kinds)") }
+    }
+
     @Test func `has access judged by its own time, and copies aged by the time on the wall`() throws {
         let world = try world()
         let time = world.readAPITime

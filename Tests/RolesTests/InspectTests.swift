@@ -18,7 +18,7 @@ import WorkerTestKit
         (["inspect"], "usage: perennial inspect subscription|account ID"),
         (["inspect", "subscription"], "perennial inspect subscription ID"), (["inspect", "account"], "account TOKEN"),
         (["inspect", "subscription", "1", "2"], "\"2\" is one word too many"),
-        (["inspect", "cell", "x"], "subscription, account or metrics, not \"cell\""),
+        (["inspect", "cell", "x"], "subscription, account, refunds or metrics, not \"cell\""),
         (["inspect", "subscription", ""], "ID is empty; name an original transaction id"),
         (["inspect", "account", ""], "TOKEN is empty; name an appAccountToken"),
         (["inspect", "subscription", long], "ID has 129 bytes"), (["inspect", "account", long], "TOKEN has 129 bytes"),

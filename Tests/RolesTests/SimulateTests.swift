@@ -181,7 +181,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
     @Test func `tells the truth in lines that name what was done, who had access, and how it ended`() async throws {
         _ = try await simulate(["--truth=\(path("truth"))", "--subscribers=30"] + story)
         let truth = try lines(path("truth"))
-        #expect(Set(truth.compactMap { $0["kind"]?.string }) == ["did", "access", "final"])
+        #expect(Set(truth.compactMap { $0["kind"]?.string }) == ["did", "access", "final", "refund_request"])
         let told = Set(
             truth.filter { $0["kind"]?.string == "final" }.compactMap { $0["originalTransactionId"]?.string })
         let used = Set(

@@ -52,6 +52,34 @@ import Testing
         #expect(rig.clock.wait(until: Self.start) == .zero)
     }
 
+    @Test func `passes hours slowly while a refund request is open, and not before`() {
+        let rig = Rig()
+        rig.clock.expect(Self.start + 1000 * Self.hour)
+        rig.clock.wait(forRequest: "a", slowFrom: Self.start + Self.hour, deadline: Self.start + 12 * Self.hour)
+        rig.pass(.milliseconds(3600))
+        #expect(rig.passed == Self.hour)
+        rig.pass(StoreClock.slowHour)
+        #expect(rig.passed == 2 * Self.hour, "not as fast as ever, and not standing still")
+        rig.clock.wait(forRequest: "b", deadline: Self.start + 12 * Self.hour)
+        rig.clock.settle(request: "a")
+        rig.clock.settle(request: "unknown")
+        rig.pass(StoreClock.slowHour)
+        #expect(rig.passed == 3 * Self.hour)
+        rig.clock.settle(request: "b")
+        rig.pass(.milliseconds(3600))
+        #expect(rig.passed == 4 * Self.hour)
+    }
+
+    @Test func `does not wait for a refund request beyond its deadline`() {
+        let rig = Rig()
+        rig.clock.expect(Self.start + 1000 * Self.hour)
+        rig.clock.wait(forRequest: "a", deadline: Self.start + 2 * Self.hour)
+        rig.pass(StoreClock.slowHour * 2)
+        #expect(rig.passed == 2 * Self.hour)
+        rig.pass(.milliseconds(3600))
+        #expect(rig.passed == 3 * Self.hour)
+    }
+
     @Test func `never runs far ahead of what has no answer yet`() {
         let rig = Rig()
         rig.clock.expect(Self.start)

@@ -33,7 +33,7 @@ import WorkerTestKit
             written: letter.timestamp + 5000, inputs: inputs, partitions: 2)
     }
 
-    private func redriven(_ letter: WorkerSimulation.Seen) throws -> RedrivenRecord {
+    private func redriven(_ letter: WorkerSimulation.Seen) throws -> ToolRecord {
         guard case .back(let record) = verdict(letter) else { throw Unexpected() }
         return record
     }
@@ -56,7 +56,7 @@ import WorkerTestKit
         #expect(marks.own == Self.headers)
         #expect(
             try redriven(letters[0])
-                == RedrivenRecord(
+                == ToolRecord(
                     topic: "events", partition: home, key: key, value: value,
                     headers: Self.headers + [RecordHeader("attempt", "1")], timestamp: 1_700_000_000_123))
     }

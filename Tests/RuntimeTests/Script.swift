@@ -22,6 +22,10 @@ struct Script: Processor {
     static let rows = 4
 
     var definition: WorkerDefinition
+    /// Of a row from outside, by its value; the key's when there is none. It says nil of what it cannot read.
+    var identity: ((String) -> String?)?
+    /// A partition is given up.
+    var isClosing: (Int32) -> Void = { _ in }
 
     init(partitions: Int32 = 1) {
         definition = WorkerDefinition(
@@ -34,6 +38,16 @@ struct Script: Processor {
         definition.settledPrefix = UInt8(ascii: "=")
         definition.tables = [InputTopic("rows", kinds: [], withoutHeader: .init("row", version: 1))]
     }
+
+    func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8] {
+        guard let identity else { return record.copyOfKey() ?? [] }
+        guard let name = identity(String(decoding: record.copyOfValue() ?? [], as: UTF8.self)) else {
+            throw ProcessFailure("nobody", "the row does not say whose it is")
+        }
+        return Array(name.utf8)
+    }
+
+    func closed(_ partition: Int32) { isClosing(partition) }
 
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         try run(String(decoding: record.copyOfValue() ?? [], as: UTF8.self).split(separator: ";"), turn)

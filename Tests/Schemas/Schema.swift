@@ -19,7 +19,15 @@ public struct Schema {
 
     /// What the object in a property may have, as the file lists it.
     public func names(of property: String) -> [String] {
-        let rule = root["properties"]?[property] ?? .null
+        names(root["properties"]?[property] ?? .null)
+    }
+
+    /// The same of a part that has a name of its own.
+    public func names(of property: String, in definition: String) -> [String] {
+        names(root["$defs"]?[definition]?["properties"]?[property] ?? .null)
+    }
+
+    private func names(_ rule: JSONValue) -> [String] {
         let name = rule["$ref"]?.string?.split(separator: "/").last.map(String.init)
         let object = name.flatMap { root["$defs"]?[$0] } ?? rule
         return object["properties"]?.object?.members.map(\.name) ?? []
@@ -28,12 +36,23 @@ public struct Schema {
     public func problems(of value: JSONValue) -> [String] { problems(of: value, by: root, at: "$") }
 
     private func problems(of value: JSONValue, by schema: JSONValue, at place: String) -> [String] {
-        (schema.object?.members ?? []).flatMap { problems(of: value, by: $0.name, $0.value, at: place) }
+        var problems = (schema.object?.members ?? []).flatMap {
+            self.problems(of: value, by: $0.name, $0.value, at: place)
+        }
+        if schema["additionalProperties"] == .bool(false), let object = value.object {
+            let known = schema["properties"]?.object?.members.map(\.name) ?? []
+            problems += object.members.filter { !known.contains($0.name) }.map { "\(place) may not have \($0.name)" }
+        }
+        return problems
     }
 
     private func problems(of value: JSONValue, by keyword: String, _ rule: JSONValue, at place: String) -> [String] {
         switch keyword {
         case "$schema", "title", "description", "$defs": return []
+        // Looked at together with the properties.
+        case "additionalProperties" where rule == .bool(false): return []
+        case "minItems": return (value.array?.count ?? .max) >= rule.integer ?? .max ? [] : ["\(place) is too short"]
+        case "maxItems": return (value.array?.count ?? 0) <= rule.integer ?? 0 ? [] : ["\(place) is too long"]
         case "$ref":
             let name = rule.string?.split(separator: "/").last.map(String.init) ?? ""
             return problems(of: value, by: root["$defs"]?[name] ?? .null, at: place)

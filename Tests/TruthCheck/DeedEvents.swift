@@ -111,8 +111,10 @@ struct DeedEvents {
             hasOfferToCome = story == "offerDowngrade"
         case "redeemed_offer": hasOfferToCome = true
         case "price_increase_announced", "price_increase_accepted": tell(["price_consent_changed"], at: told)
+        // The pass is kept, and ends like any other.
+        case "refund_declined": if story == "passAsked" { tell("expired", purchase?.until) }
         // These change nothing; `Simulation` has no others, or the judge has to learn them.
-        case "dropped_change", "refunded_earlier_period", "requested_refund", "refund_declined", "extension_failed",
+        case "dropped_change", "refunded_earlier_period", "requested_refund", "extension_failed",
             "changed_by_developer", "something_new", "migrated", "mass_extension_finished":
             break
         default: tell(["(the judge does not know the deed \(deed.event))"], at: told)

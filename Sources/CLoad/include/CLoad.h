@@ -16,6 +16,10 @@ enum perennial_load_use {
 
 struct perennial_load {
     const char *url;
+    /// NULL: POST.
+    const char *method;
+    /// A header line of its own; NULL: none.
+    const char *header;
     /// PEM file that the server's certificate has to lead to; NULL for plaintext.
     const char *authority;
     /// Bodies lie one after the other; body n is bytes[offsets[n]] up to bytes[offsets[n + 1]]. They are sent in turn.

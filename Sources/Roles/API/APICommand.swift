@@ -13,12 +13,13 @@ import Zone
 
 extension Command {
     static let api = Command(
-        .api, "Answers who may use what, and how many stay, over HTTP, from a local copy of the topics.",
+        .api,
+        "Answers who may use what, what became of refunds, and how many stay, over HTTP, from a local copy of the topics.",
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
-            /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only
-            for those who bear it. Follows entitlements, accounts and churn-cells of one environment, and answers 503 until it
-            has caught up. churn.zone should be that of perennial churn. What is in state.directory is a copy: lost, it is built
+            /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
+            /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear it. Follows
+            entitlements, accounts, churn-cells and consumption of one environment, and answers 503 until it has caught up. churn.zone should be that of perennial churn. What is in state.directory is a copy: lost, it is built
             anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
             SIGTERM or SIGINT.
             """,

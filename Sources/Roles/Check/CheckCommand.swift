@@ -12,6 +12,9 @@ extension Command {
         details: """
             Answers within 10 s, one line a finding. Exit code 0: all is well; 1: something is not, such as a broker that does
             not answer; 2: the configuration is wrong.
+            With consumption.policy it shows the rules of the refund policy and of its shadow as tables, and warns of rules
+            that can never match; what is wrong in the file is told with line and column. Kafka is asked after that.
+            The key of apple.key has to be one on P-256, and apple.ca PEM; neither is sent anywhere.
             """,
         action: .configured { invocation, configuration in
             CheckRun(configuration: configuration, output: invocation.output).run()
@@ -28,13 +31,15 @@ struct CheckRun {
     func run() -> ExitCode {
         let deadline = Deadline(after: Self.limit)
         do throws(ConfigurationFaults) {
-            // What ingest would refuse to start with.
-            _ = try checkedPolicy(configuration)
+            let files = try checkedFiles()
+            output.data("ok      settings")
+            if files.appleKey != nil { output.data("ok      apple.key  on P-256") }
+            if files.appleAuthority != nil { output.data("ok      apple.ca") }
+            if let policy = files.policy { PolicyFindings(policy: policy, output: output).tell() }
         } catch {
             for fault in error.faults { output.message("perennial check: \(fault)") }
             return .wrongUsage
         }
-        output.data("ok      settings")
         for warning in [LibraryVersion.librdkafka, .openSSL, .rocksDB].flatMap(\.warnings) {
             output.message("warning: \(warning)")
         }
@@ -53,6 +58,23 @@ struct CheckRun {
             for cause in error.causes { output.data("wrong   kafka  \(cause)") }
             return .no
         }
+    }
+
+    /// Throws what ingest and the answers to refund requests would refuse to start with, all of it.
+    private func checkedFiles() throws(ConfigurationFaults) -> ConsumptionFiles {
+        var faults: [SettingFault] = []
+        do throws(ConfigurationFaults) {
+            _ = try checkedPolicy(configuration)
+        } catch {
+            faults += error.faults
+        }
+        do throws(ConfigurationFaults) {
+            let files = try ConsumptionFiles(configuration)
+            if faults.isEmpty { return files }
+        } catch {
+            faults += error.faults
+        }
+        throw ConfigurationFaults(faults: faults)
     }
 
     private func topics(_ access: ClusterAccess, by deadline: Deadline) -> ExitCode {

@@ -14,6 +14,11 @@ struct ToolFault: Error, Equatable {
         self.lines = lines
     }
 
+    init(_ code: ExitCode, lines: [String]) {
+        self.code = code
+        self.lines = lines
+    }
+
     init(_ unreachable: ClusterAccess.Unreachable) {
         code = unreachable.isWrongUsage ? .wrongUsage : .gaveUp
         lines = unreachable.causes

@@ -25,12 +25,19 @@ public struct Command: Sendable {
     public let options: [CommandOption]
     /// More than the summary says: what is read, what the exit codes mean.
     public let details: String
+    /// With this option a tool runs until a signal comes, and takes signals itself.
+    let serviceOption: String?
+    /// With this word a service does one thing, as a tool, and ends.
+    let toolOperand: String?
     public let action: Action
 
     public init(
         _ name: CommandName, _ summary: String, operands: String = "", operandCount: ClosedRange<Int> = 0...0,
-        options: [CommandOption] = [], details: String = "", action: Action
+        options: [CommandOption] = [], details: String = "", serviceOption: String? = nil, toolOperand: String? = nil,
+        action: Action
     ) {
+        self.serviceOption = serviceOption
+        self.toolOperand = toolOperand
         self.name = name
         self.summary = summary
         self.operands = operands

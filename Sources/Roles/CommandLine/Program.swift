@@ -16,7 +16,10 @@ public struct Program: Sendable {
 
     /// Whether these arguments call a command that takes SIGINT and SIGTERM itself. All others are tools.
     public func takesSignals(_ arguments: [String]) -> Bool {
-        arguments.first.flatMap { command($0) }?.takesSignals ?? false
+        guard let command = arguments.first.flatMap({ command($0) }) else { return false }
+        if let word = command.toolOperand, arguments.dropFirst().contains(word) { return false }
+        guard let option = command.serviceOption else { return command.takesSignals }
+        return arguments.dropFirst().contains { $0 == "--\(option)" || $0.hasPrefix("--\(option)=") }
     }
 
     /// `arguments` are without the name of the program.

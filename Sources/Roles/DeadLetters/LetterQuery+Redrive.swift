@@ -11,9 +11,9 @@ extension LetterQuery {
     ///   - judge: what is to be published of a letter.
     func redrive(
         _ scans: [LetterScan], to topics: [String], _ configuration: Configuration,
-        judge: (Letter, borrowing ConsumedRecord) -> [RedrivenRecord]
+        judge: (Letter, borrowing ConsumedRecord) -> [ToolRecord]
     ) throws(ToolFault) {
-        let publisher = applies ? try RedrivePublisher(configuration, topics: topics) : nil
+        let publisher = applies ? try ToolPublisher(configuration, as: .deadLetters, topics: topics) : nil
         defer { publisher?.close() }
         var count = 0
         var progress = ProgressBar.standardError()

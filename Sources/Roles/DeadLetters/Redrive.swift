@@ -74,8 +74,8 @@ struct Redrive {
         Names(prefix: configuration.topicPlan.prefix, environment: environment).topic(topic)
     }
 
-    private func placed(_ record: OutgoingRecord) -> RedrivenRecord {
-        RedrivenRecord(
+    private func placed(_ record: OutgoingRecord) -> ToolRecord {
+        ToolRecord(
             topic: name(record.topic, record.environment),
             partition: Partitioner.partition(of: record.key, count: Int32(configuration.topicPlan.partitions)),
             key: record.key, value: record.value, headers: record.headers, timestamp: record.timestamp)

@@ -11,7 +11,7 @@ import Platform
 /// have dealt with it already is nothing new to it, because repetitions are.
 struct WorkerRedrive {
     enum Verdict: Equatable {
-        case back(RedrivenRecord)
+        case back(ToolRecord)
         /// A timer that could not fire is no record: there is nowhere to put it.
         case timer
         /// Nor is a key that could not be settled.
@@ -77,7 +77,7 @@ struct WorkerRedrive {
                 RecordHeader(HeaderName.attempt, "\(max(0, min(attempts ?? 0, 1_000_000)) + 1)")
             ]
         return .back(
-            RedrivenRecord(
+            ToolRecord(
                 topic: source.topic, partition: partition, key: key, value: value, headers: headers,
                 timestamp: marks.firstTimestamp ?? written))
     }

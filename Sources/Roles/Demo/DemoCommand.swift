@@ -20,10 +20,13 @@ extension Command {
             worker reads what ingest takes, and the read API answers at the address that is printed, with ids of this run. The
             churn worker counts the same: who pays, on trial, in grace and in billing retry, what was recovered of failed
             payments, and the monthly revenue (MRR) with what today, of the store and in UTC, has added and taken away.
+            Some customers want their money back: the consumption worker answers the store's questions about them by three rules,
+            over an API of the store, which decides by the answers. "Declined after an answer" adds up the prices of purchases whose
+            refund the store declined when it had an answer; nobody can tell how many of them it would have declined without.
 
             Time: the store's begins 390 days ago and is the only one that records know. In memory it runs on into the
             future until ten years are told, and then stands still. With --kafka it reaches the present and goes on with it,
-            because brokers refuse records from the future.
+            because brokers refuse records from the future. While a refund request is open, an hour may take a second.
 
             On a terminal the view is drawn in its place, in colours unless NO_COLOR is set; otherwise there are lines now and
             then. Ports are free ones of 127.0.0.1. Nothing is written to disk, nothing is left behind. With --kafka topics are

@@ -72,13 +72,9 @@ extension RevenueBridge {
         }
     }
 
-    /// Of those that the make-believe store takes.
-    private static let withoutHundredths: Set = ["JPY", "KRW"]
-
     var written: Written {
-        let places = Self.withoutHundredths.contains(currency) ? 0 : 2
-        let unit: Int64 = places == 0 ? 1000 : 10
-        func units(_ amount: Int64) -> Int64 { rounded(amount, times: 1, over: unit) }
+        let places = decimalPlaces(of: currency)
+        func units(_ amount: Int64) -> Int64 { wholeUnits(amount, places: places) }
         var reached = start
         let steps = steps.map { step in
             let before = units(reached)
@@ -98,6 +94,20 @@ extension RevenueBridge {
         return "\(currency) \(written.end) = \(written.start) at midnight"
             + steps.map { " \($0.amount) \($0.name)" }.joined()
     }
+}
+
+/// Of those that the make-believe store takes.
+private func decimalPlaces(of currency: String) -> Int { ["JPY", "KRW"].contains(currency) ? 0 : 2 }
+
+/// Thousandths, half to even.
+private func wholeUnits(_ amount: Int64, places: Int) -> Int64 {
+    rounded(amount, times: 1, over: places == 0 ? 1000 : 10)
+}
+
+/// `1,234.05` of 1234050 thousandths, as people write the currency.
+func amountText(_ amount: Int64, _ currency: String) -> String {
+    let places = decimalPlaces(of: currency)
+    return decimalText(wholeUnits(amount, places: places), places: places)
 }
 
 /// `-1,234.05` of 123405 hundredths.

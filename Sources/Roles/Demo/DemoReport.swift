@@ -41,7 +41,7 @@ struct DemoReport {
         }
         var lines = [parts.joined(separator: "; ")]
         if scene.subscriptions > 0 { lines.append("  \(Self.standing(scene))") }
-        lines += Self.counted(scene).map { "  \($0)" }
+        lines += (Self.counted(scene) + Self.refunds(scene)).map { "  \($0)" }
         let new = scene.kinds.compactMap { kind -> String? in
             let count = kind.count - toldKinds[kind.name, default: 0]
             return count > 0 ? "\(grouped(count)) \(kind.name)" : nil
@@ -59,7 +59,7 @@ struct DemoReport {
                 + "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused",
             standing(scene),
         ]
-        lines += counted(scene)
+        lines += counted(scene) + refunds(scene)
         if !scene.kinds.isEmpty {
             lines.append("events: " + scene.kinds.map { "\(grouped($0.count)) \($0.name)" }.joined(separator: ", "))
         }
@@ -72,6 +72,17 @@ struct DemoReport {
         guard let figures = scene.figures else { return [] }
         var lines = ["churn: \(figures.standing)" + (figures.recovery.map { "; recovery \($0)" } ?? "")]
         lines += figures.bridges.map { "MRR of \(day(scene.storeTime)): \($0.words)" }
+        return lines
+    }
+
+    private static func refunds(_ scene: DemoScene) -> [String] {
+        guard let figures = scene.refunds else { return [] }
+        var lines = ["refunds: \(figures.standing)"]
+        if let rules = figures.rules { lines.append("answered by rule: \(rules)") }
+        if let reasons = figures.reasons { lines.append("withheld: \(reasons)") }
+        if let margin = figures.margin { lines.append("shortest margin to a deadline: \(margin)") }
+        if let decisions = figures.decisions { lines.append("Apple decided: \(decisions)") }
+        if let amounts = figures.amounts { lines.append("declined after an answer: \(amounts)") }
         return lines
     }
 

@@ -3,6 +3,8 @@
 import AppStore
 import ChurnWorker
 import Clock
+import Consumption
+import ConsumptionWorker
 import Contract
 import Crypto
 import Entitlements
@@ -27,8 +29,8 @@ struct DemoRun {
     /// Of the days that are counted: the same on every machine.
     static let zone = Zone.utc
     private static let dayMilliseconds: Int64 = 86_400_000
-    /// Of the store's time: some ticks a second for each partition.
-    private static let tickInterval: Duration = .seconds(6 * 3600)
+    /// Of the store's time: short beside the time that an open refund request leaves.
+    private static let tickInterval: Duration = .seconds(5 * 60)
     /// The default in production.
     private static let leeway: Int64 = 3_600_000
     /// The least that brokers allow: the group is deleted when its member is forgotten.
@@ -89,13 +91,16 @@ struct DemoRun {
     ) throws -> [any ServicePart] {
         let logger = Logger(level: .warning, format: .text, sink: sink)
         let topics = DemoTopics(place, say: output.message)
-        let world = try DemoWorld(place, elapsed: { start.duration(to: .now) })
+        let world = try DemoWorld(place, asksForRefunds: true, elapsed: { start.duration(to: .now) })
         let (store, clock) = (world.store, world.clock)
         let metrics = Metrics()
         let board = DemoBoard()
         let identity = try Self.identity()
+        let answers = try DemoAnswers(store, listen: Self.anyPort, userAgent: Self.app)
+        let usageToken = Self.secret()
         let ingest = ingest(
-            topics, policy: VerificationPolicy(anchors: TrustAnchors([store.root]), apps: Self.apps),
+            topics, usageToken: usageToken,
+            policy: VerificationPolicy(anchors: TrustAnchors([store.root]), apps: Self.apps),
             identity: identity,
             clock: clock, health: health, metrics: metrics,
             // It warns of requests that are refused; forgeries are what the demo sends it.
@@ -104,13 +109,14 @@ struct DemoRun {
             prefix: topics.prefix, partitions: DemoTopics.partitions, interval: Self.tickInterval, app: Self.app)
         ticking.environments = [.production]
         let ticker = LogTicker(ticking, log: topics.log, now: { clock.now }, metrics: metrics, logger: logger)
-        let workers = workers(topics, health: health, metrics: metrics, logger: logger)
+        let workers = workers(topics, answers, clock: clock, health: health, metrics: metrics, logger: logger)
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 topics.names(.production), partitions: Int(DemoTopics.partitions), listen: Self.anyPort, token: nil),
             log: topics.log, stores: MemoryStores(), time: world.readAPITime, health: health, metrics: metrics,
             logger: logger)
-        let url: @Sendable () -> String? = { ingest.address.map { "https://\($0)/notifications" } }
+        let door: @Sendable (String) -> String? = { path in ingest.address.map { "https://\($0)/\(path)" } }
+        let url: @Sendable () -> String? = { door("notifications") }
         let subject = DemoView.Subject(
             topics: topics, world: world, board: board, metrics: metrics, troubles: troubles, health: health,
             start: start, isOver: isOver, ingest: url, api: { api.address.map { "http://\($0)" } })
@@ -123,20 +129,23 @@ struct DemoRun {
             isIngestReady: {
                 // Of Kafka; what lives in this process is there when it has started.
                 !health.readiness.reasons.contains { $0.condition == "kafka" || $0.condition == "topics" }
-            }, url: url)
-        let others: [any ServicePart] = [view] + workers + [ticker] + api.parts + ingest.parts + [appStore]
+            }, url: url,
+            usage: { door("usage").map { Courier.Options.Usage(url: $0, token: usageToken) } })
+        let others: [any ServicePart] = [view, answers] + workers + [ticker] + api.parts + ingest.parts + [appStore]
         return [topics] + others.map { EarlierStop(part: $0, by: DemoTopics.stopShare) }
     }
 
     private static let apps = MakeBelieveStore.apps.map(\.contractApp)
 
     private func ingest(
-        _ topics: DemoTopics, policy: VerificationPolicy, identity: HTTPServer.Identity, clock: StoreClock,
+        _ topics: DemoTopics, usageToken: String, policy: VerificationPolicy, identity: HTTPServer.Identity,
+        clock: StoreClock,
         health: Health, metrics: Metrics, logger: Logger
     ) -> IngestService {
         let door = IngestDoor(listen: Self.anyPort, identity: .inMemory(identity))
         var endpoint = Endpoint.Configuration(app: Self.app)
         endpoint.archivesSignedPayloads = false
+        endpoint.usageToken = usageToken
         let destination = IngestService.Destination(
             prefix: topics.prefix, partitions: DemoTopics.partitions, topics: DemoTopics.taken)
         let judge = VerifierPool(policy, revocation: nil)
@@ -152,7 +161,10 @@ struct DemoRun {
         }
     }
 
-    private func workers(_ topics: DemoTopics, health: Health, metrics: Metrics, logger: Logger) -> [any ServicePart] {
+    private func workers(
+        _ topics: DemoTopics, _ answers: DemoAnswers, clock: StoreClock, health: Health, metrics: Metrics,
+        logger: Logger
+    ) -> [any ServicePart] {
         let rules = EntitlementRules(apps: Self.apps, leeway: Self.leeway, environment: .production)
         let names = topics.names(.production)
         var configuration = WorkerService.Configuration()
@@ -162,6 +174,14 @@ struct DemoRun {
                 makeProcessor, log: topics.log, stores: MemoryStores(), configuration, health: health,
                 metrics: metrics, logger: logger)
         }
+        let refundRules = answers.rules(Self.apps)
+        configuration.showsOwnership = true
+        let consumption = service {
+            ConsumptionProcessor(
+                names, rules: refundRules, partitions: DemoTopics.partitions, app: Self.app,
+                metrics: ConsumptionMetrics(metrics, policy: refundRules.policy))
+        }
+        configuration.showsOwnership = false
         return [
             service {
                 EntitlementsProcessor(
@@ -173,11 +193,20 @@ struct DemoRun {
                     names, zone: Self.zone, partitions: DemoTopics.partitions, app: Self.app,
                     metrics: ChurnMetrics(metrics))
             },
+            consumption,
+            answers.sender(
+                topics, beside: consumption, clock: clock, app: Self.app, health: health, metrics: metrics,
+                logger: logger),
         ]
     }
 
     /// Loopback, whatever port is free.
     private static let anyPort = ListenAddress("127.0.0.1:0")!
+
+    /// Of this run alone: nobody else may say what was used.
+    private static func secret() -> String {
+        hexadecimal((0..<16).map { _ in UInt8.random(in: 0...255) })
+    }
 
     /// A certificate for this run, signed by itself.
     private static func identity() throws(CertificateFault) -> HTTPServer.Identity {

@@ -16,6 +16,7 @@ struct DemoScene: Sendable {
     /// Records that the entitlements worker has not dealt with; nil: not known yet.
     var lag: Int?
     var churnLag: Int?
+    var consumptionLag: Int?
     /// Milliseconds from the first post of a notification until the view has read what the worker has committed for it.
     var latency: (half: Double, nearlyAll: Double)?
     /// When the first entitlement could be read, from the start.
@@ -28,6 +29,8 @@ struct DemoScene: Sendable {
     var events: [DemoOutputs.Event] = []
     /// nil: nothing has been counted yet.
     var figures: DemoFigures?
+    /// nil: nobody has asked for a refund yet.
+    var refunds: RefundFigures?
     var unreadable = 0
     /// Requests that have been answered with 200, as a user would write them; empty: the API is not ready yet.
     var questions: [String] = []

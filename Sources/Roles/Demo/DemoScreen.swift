@@ -56,13 +56,14 @@ struct DemoScreen {
 
     private func top(_ scene: DemoScene, _ layout: Layout) -> [ScreenLine] {
         let empty = [ScreenLine("")]
-        let (head, flow, counts) = (head(scene), flow(scene), counts(scene))
+        let (head, flow) = (head(scene), flow(scene, layout))
+        let blocks = [counts(scene), refunds(scene, layout)].filter { !$0.isEmpty }
         switch layout {
         case .roomy:
-            return head + empty + flow + empty + title(scene) + bars(scene) + (counts.isEmpty ? [] : empty + counts)
+            return head + empty + flow + empty + title(scene) + bars(scene) + blocks.flatMap { empty + $0 }
         case .close:
-            return head + flow + empty + title(scene) + words(scene) + (counts.isEmpty ? [] : empty + counts)
-        case .dense: return head + flow + title(scene) + words(scene) + counts
+            return head + flow + empty + title(scene) + words(scene) + blocks.flatMap { empty + $0 }
+        case .dense: return head + flow + title(scene) + words(scene) + blocks.flatMap(\.self)
         }
     }
 
@@ -75,7 +76,7 @@ struct DemoScreen {
         ]
     }
 
-    private func flow(_ scene: DemoScene) -> [ScreenLine] {
+    private func flow(_ scene: DemoScene, _ layout: Layout) -> [ScreenLine] {
         let posts = scene.posts
         var answers = "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused"
         if posts.comeAgain > 0 { answers += ", \(grouped(posts.comeAgain)) to come again" }
@@ -95,8 +96,12 @@ struct DemoScreen {
                 "churn",
                 (scene.churnLag.map { "\(grouped($0)) behind; " } ?? "")
                     + (scene.figures.map { "\(grouped($0.cells)) cells" } ?? "nothing counted yet")),
+        ]
+            // When there is no room, its figures have to do.
+            + (layout == .dense
+                ? [] : [row("consumption", scene.consumptionLag.map { "\(grouped($0)) behind" } ?? "starting")])
             // When it answers, what to ask it is below.
-        ] + (scene.questions.isEmpty ? [row("api", "starting")] : [])
+            + (scene.questions.isEmpty ? [row("api", "starting")] : [])
     }
 
     private func title(_ scene: DemoScene) -> [ScreenLine] {
@@ -137,6 +142,19 @@ struct DemoScreen {
             ScreenLine("Churn: \(figures.standing)", .title),
             row("recovery rate", figures.recovery ?? "no failed payment is decided yet"),
         ] + table(figures.bridges)
+    }
+
+    private func refunds(_ scene: DemoScene, _ layout: Layout) -> [ScreenLine] {
+        guard let figures = scene.refunds else { return [] }
+        let title = ScreenLine("Refunds: \(figures.standing)", .title)
+        let saved = ScreenLine("  declined after an answer: \(figures.amounts ?? "nothing yet")")
+        guard layout != .dense else { return [title, saved] }
+        let margin = figures.margin.map { "; shortest margin to a deadline: \($0)" } ?? ""
+        return [
+            title, row("by rule", figures.rules ?? "nothing answered yet"),
+            row("withheld", figures.reasons ?? "none"),
+            row("Apple decided", (figures.decisions ?? "nothing yet") + margin), saved,
+        ]
     }
 
     /// Each line adds up: what it is now is what it was at midnight and the steps behind it.

@@ -16,10 +16,12 @@ enum DemoStore {
     /// - Parameters:
     ///   - isIngestReady: nothing is posted before. Apple would not wait for that, but come again in an hour.
     ///   - url: where it posts to; asked once, at the start.
+    ///   - usage: where the app's backend posts to, asked like `url`; nil: there is none.
     ///   - authority: PEM, what the certificate of ingest leads to.
     static func part(
         _ store: MakeBelieveStore, clock: StoreClock, board: DemoBoard, authority: [UInt8],
-        isIngestReady: @escaping @Sendable () -> Bool, url: @escaping @Sendable () -> String?
+        isIngestReady: @escaping @Sendable () -> Bool, url: @escaping @Sendable () -> String?,
+        usage: @escaping @Sendable () -> Courier.Options.Usage? = { nil }
     ) -> ThreadPart {
         ThreadPart("app-store") { stop in
             guard let url = url() else { throw DemoFault(description: "ingest does not listen") }
@@ -35,13 +37,19 @@ enum DemoStore {
             var options = Courier.Options(url: url)
             options.connections = connections
             options.retryScale = retryScale
+            options.usage = usage()
             let guide = Guide(clock: clock, board: board, stop: stop)
             var courier = Courier(options, client: client, guide: guide) { _, _, _, _, _ in }
-            var parcels = store.parcels
+            var parcels = store.parcels(withUsage: options.usage != nil)
+            var waited: Int64?
             try courier.deliver(
                 {
                     guard let parcel = parcels.next() else { return nil }
                     clock.expect(parcel.at)
+                    // Time does not run past a decision before it is made.
+                    let before = waited
+                    waited = parcel.kind == .wait ? parcel.at : nil
+                    if let before { clock.settle(before) }
                     return parcel
                 }, watch: { _, _ in })
             // Every story is told; what was told goes on to have its consequences.
@@ -58,12 +66,19 @@ enum DemoStore {
         func wait(until time: Int64) -> Duration { clock.wait(until: time) }
 
         func sending(_ parcel: Parcel, sends: Int) {
+            if parcel.isRefundRequest, sends == 1 {
+                clock.wait(
+                    forRequest: parcel.notificationUUID, slowFrom: parcel.at + DemoAnswers.calm,
+                    deadline: parcel.at + RefundTruth.timeToAnswer)
+            }
+            guard parcel.kind == .notification else { return }
             board.sending(
                 parcel.notificationUUID, waitsForOutput: parcel.expectation == .accepted && sends == 1)
         }
 
         func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict) {
-            board.answered(verdict)
+            if parcel.kind == .notification { board.answered(verdict) }
+            if parcel.isRefundRequest, verdict != .accepted { clock.settle(request: parcel.notificationUUID) }
             // As with Apple, time does not stand still for what has to come again.
             if sends == 1 { clock.settle(parcel.at) }
         }

@@ -24,9 +24,9 @@ final class DemoTopics: ServicePart {
     /// Enough to show that there are several, few enough for any laptop.
     static let partitions: Int32 = 4
     /// What ingest writes.
-    static let taken: [TopicID] = [.notifications, .rejected]
+    static let taken: [TopicID] = [.notifications, .rejected, .usage]
 
-    private static let workers: [Worker] = [.entitlements, .churn]
+    private static let workers: [Worker] = [.entitlements, .churn, .consumption]
 
     private let place: Place
     private let say: @Sendable (String) -> Void
@@ -67,8 +67,10 @@ final class DemoTopics: ServicePart {
         let plan = TopicPlan(
             prefix: prefix, partitions: Int(Self.partitions), replicationFactor: 1, minimumInSyncReplicas: 1)
         let ofWorkers: [TopicID] =
-            [.entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents]
-            + Self.workers.flatMap { [.changelog($0), .deadLetters($0)] }
+            [
+                .entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents, .consumption,
+                .consumptionAttempts,
+            ] + Self.workers.flatMap { [.changelog($0), .deadLetters($0)] }
         // Ingest serves both worlds, the workers of the demo one.
         return plan.topics(in: .production).filter { (Self.taken + ofWorkers).contains($0.id) }
             + plan.topics(in: .sandbox).filter { Self.taken.contains($0.id) }

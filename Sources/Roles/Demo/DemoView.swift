@@ -59,6 +59,7 @@ struct DemoView: ~Copyable {
     private let questions: DemoQuestions
     private var outputs = DemoOutputs()
     private var counts = DemoCounts()
+    private var refunds = DemoRefunds()
     private var report = DemoReport()
     private var canvas: TerminalCanvas
     private var samples: [Sample] = []
@@ -75,7 +76,7 @@ struct DemoView: ~Copyable {
     mutating func run(until stop: Latch) throws(LogFault) {
         defer { questions.close() }
         let names = subject.topics.names(.production)
-        let topics = [names.topic(.entitlements), names.topic(.entitlementEvents), names.topic(.churnCells)]
+        let topics = [.entitlements, .entitlementEvents, .churnCells, .consumption].map { names.topic($0) }
         let reader = try subject.topics.log.openReader(
             ReaderOptions(name: "perennial-demo-view", group: names.group(.entitlements), topics: topics))
         defer { reader.close(by: Deadline(after: .seconds(2))) }
@@ -138,8 +139,9 @@ struct DemoView: ~Copyable {
                     if firstOutput == nil { firstOutput = subject.start.duration(to: .now) }
                 case 1:
                     if let value { outputs.take(event: value) }
+                case 2: counts.take(cell: value, key: key)
                 default:
-                    counts.take(cell: value, key: key)
+                    if let value { refunds.take(value, subject.world.clock) }
                 }
             }
         } while !batch.isEmpty && !enough.hasPassed
@@ -164,6 +166,7 @@ struct DemoView: ~Copyable {
         let metrics = MetricsReading(subject.metrics.exposition())
         scene.lag = metrics.lag(of: .entitlements)
         scene.churnLag = metrics.lag(of: .churn)
+        scene.consumptionLag = metrics.lag(of: .consumption)
         scene.latency = subject.board.latency
         scene.firstOutput = firstOutput
         scene.subscriptions = outputs.subscriptionCount
@@ -172,7 +175,8 @@ struct DemoView: ~Copyable {
         scene.byKind = outputs.byKind
         scene.events = outputs.events
         scene.figures = counts.figures(today: DemoRun.zone.day(of: scene.storeTime))
-        scene.unreadable = outputs.unreadable + counts.unreadable
+        scene.refunds = refunds.figures
+        scene.unreadable = outputs.unreadable + counts.unreadable + refunds.unreadable
         scene.questions = questions.answered
         scene.troubles = subject.troubles.lines(
             at: now, standing: subject.health.readiness.reasons, running: scene.running)

@@ -30,8 +30,20 @@ struct DemoWorld: Sendable {
         .steady: 100, .graceRecovered: 60, .graceLost: 30, .retryRecovered: 60, .retryLost: 60, .refunded: 40,
     ]
 
-    /// - Parameter elapsed: on a clock that never jumps.
-    init(_ place: DemoTopics.Place, elapsed: @escaping @Sendable () -> Duration) throws(DemoFault) {
+    /// Of a thousand subscribers: whose story is about asking for the money back.
+    private static let refundsPerMille = 60
+    /// Their endings are written: where Apple decides by what is answered, they would be answered in vain.
+    private static let decidedBefore: [Story] = [
+        .refunded, .refundedProrated, .refundReversed, .refundDeclined, .refundOfEarlierPeriod, .refundedThenRenewed,
+        .familyPurchaserRefunded, .commitmentRefundOfEarlierPeriod, .commitmentRefunded, .consumableRefunded,
+    ]
+
+    /// - Parameters:
+    ///   - asksForRefunds: an API takes answers to refund requests, and Apple decides by them.
+    ///   - elapsed: on a clock that never jumps.
+    init(
+        _ place: DemoTopics.Place, asksForRefunds: Bool = false, elapsed: @escaping @Sendable () -> Duration
+    ) throws(DemoFault) {
         let begin = WallClock.milliseconds() - Self.pastDays * Self.dayMilliseconds
         var days = Self.pastDays
         switch place {
@@ -49,11 +61,15 @@ struct DemoWorld: Sendable {
             seed: seed, subscribers: Int(days * Self.subscribersPerDay), apps: MakeBelieveStore.apps, start: begin,
             end: end)
         simulation.weights.merge(Self.livelier) { _, livelier in livelier }
+        if asksForRefunds {
+            simulation.refundsPerMille = Self.refundsPerMille
+            for story in Self.decidedBefore { simulation.weights[story] = 0 }
+        }
         var delivery = Delivery.Configuration(seed: seed)
         delivery.duplicatesPerMille = 20
         delivery.forgeriesPerMille = 20
         do throws(MakeBelieveStore.Fault) {
-            store = try MakeBelieveStore(simulation, delivery)
+            store = try MakeBelieveStore(simulation, delivery, decidesByAnswers: asksForRefunds)
         } catch {
             throw DemoFault(description: error.words)
         }

@@ -1,4 +1,4 @@
-// `perennial inspect`: one subscription or account, or what is counted of all, from the topics.
+// `perennial inspect`: one subscription or account, refund requests, or what is counted of all, from the topics.
 
 import Churn
 import Configuration
@@ -11,15 +11,20 @@ import Zone
 
 extension Command {
     static let inspect = Command(
-        .inspect, "Shows one subscription or account and why it is as it is, or metrics of all, from the topics.",
-        operands: "subscription|account ID, or metrics", operandCount: 1...2,
+        .inspect,
+        "Shows one subscription or account and why it is as it is, refund requests, or metrics of all, from the topics.",
+        operands: "subscription|account ID, refunds [ID], or metrics", operandCount: 1...2,
         options: [
             CommandOption(
                 "format", value: "FORMAT",
                 effect:
-                    "subscription, account: text (default), a card for people, or json. metrics: table (default), json or csv."
+                    "subscription, account, refunds: text (default), a card for people, or json. metrics: table (default), json or csv."
             ),
-            CommandOption("all", effect: "Every purchase and notification, not only the newest; json always has all."),
+            CommandOption(
+                "all",
+                effect:
+                    "Every purchase and notification, not only the newest; json always has all. refunds: up to "
+                    + "\(RefundsQuery.limitAll) requests, in json too."),
             CommandOption(
                 "at", value: "TIME",
                 effect:
@@ -28,8 +33,11 @@ extension Command {
             CommandOption(
                 "content", value: "DATE[,...]",
                 effect: "subscription: which items published on these dates are accessible, and why."),
-            CommandOption("from", value: "DAY", effect: "metrics: the first day, as `2026-11-01`."),
-            CommandOption("to", value: "DAY", effect: "metrics: the day behind the last one."),
+            CommandOption(
+                "from", value: "DAY",
+                effect: "metrics: the first day, as `2026-11-01`. refunds: only requests since then, also `2h`, `7d`."),
+            CommandOption(
+                "to", value: "DAY", effect: "metrics: the day behind the last one. refunds: only requests before then."),
             CommandOption(
                 "by", value: "NAME[,...]", effect: "metrics: told apart by `product`, `plan`, `storefront`, `currency`."
             ),
@@ -45,6 +53,9 @@ extension Command {
             account: ID is an appAccountToken. Reads its partition of accounts: what the customer owns over all apps, what that
             gives, and what a screen of support should advise. --at takes no time before its newest record: what was so then
             only its subscriptions tell.
+            refunds: ID is an originalTransactionId, a transactionId or a notificationUUID; without one the newest requests of all.
+            Reads consumption: what Apple asked, the facts, the rule, what was sent, every attempt, and what Apple decided. The
+            partition of an originalTransactionId is enough; to find another ID all may have to be read.
             metrics: reads all of churn-cells, which perennial churn writes, and tells rates of churn, billing, trials and
             refunds, each with its formula; what is not final has a star. Money is told apart by currency. csv has a line for
             each day, group and currency. Rates are of all days asked for together: ask month by month. churn.zone should be

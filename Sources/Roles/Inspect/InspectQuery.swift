@@ -11,6 +11,7 @@ struct InspectQuery: Sendable, Equatable {
         /// In lower case, as it is kept.
         case account(token: String)
         case metrics(MetricsQuery)
+        case refunds(RefundsQuery)
     }
 
     /// Apple's ids have up to 20 digits, UUIDs have 36 characters.
@@ -32,6 +33,13 @@ struct InspectQuery: Sendable, Equatable {
             subject = .metrics(query)
             (instant, published) = (nil, [])
             (isJSON, showsAll) = (query.format == .json, false)
+            return
+        }
+        guard kind != "refunds" else {
+            let query = try RefundsQuery(invocation, now: now)
+            subject = .refunds(query)
+            (instant, published) = (nil, [])
+            (isJSON, showsAll) = (query.isJSON, query.showsAll)
             return
         }
         try Self.check(kind, invocation)
@@ -69,7 +77,7 @@ struct InspectQuery: Sendable, Equatable {
     }
 
     private static func unknown(_ kind: String) -> ToolFault {
-        ToolFault(.wrongUsage, "subscription, account or metrics, not \(quoted(kind))")
+        ToolFault(.wrongUsage, "subscription, account, refunds or metrics, not \(quoted(kind))")
     }
 
     /// What one subscription or account takes.
@@ -83,11 +91,12 @@ struct InspectQuery: Sendable, Equatable {
                     : "subscription takes an original transaction id: perennial inspect subscription ID")
         }
         for name in MetricsQuery.options where invocation.has(name) {
-            throw ToolFault(.wrongUsage, "--\(name) belongs to metrics, not to one \(kind)")
+            let owner = RefundsQuery.options.contains(name) ? "metrics and refunds" : "metrics"
+            throw ToolFault(.wrongUsage, "--\(name) belongs to \(owner), not to one \(kind)")
         }
     }
 
-    private static func checked(_ name: String, _ word: String, as kind: String) throws(ToolFault) -> String {
+    static func checked(_ name: String, _ word: String, as kind: String) throws(ToolFault) -> String {
         guard !name.isEmpty else { throw ToolFault(.wrongUsage, "\(word) is empty; name \(kind)") }
         guard name.utf8.count <= limitNameBytes else {
             throw ToolFault(

@@ -29,6 +29,7 @@ struct InspectRun {
         case .subscription(let id): return try inspect(subscription: id)
         case .account(let token): return try inspect(account: token)
         case .metrics(let query): return try inspect(metrics: query)
+        case .refunds(let query): return try inspect(refunds: query)
         }
     }
 

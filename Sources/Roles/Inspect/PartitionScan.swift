@@ -56,6 +56,13 @@ struct PartitionScan {
         return end
     }
 
+    /// Of the first record with a timestamp at or after this; the end when there is none.
+    func start(at timestamp: Int64) throws(ToolFault) -> NextOffset? {
+        try persisting { () throws(LogFault) in
+            try reader.offsets(at: timestamp, in: [partition], by: Deadline(after: Self.answerLimit))[partition]
+        }
+    }
+
     private func range() throws(ToolFault) -> (beginning: NextOffset, end: NextOffset) {
         try persisting { () throws(LogFault) in
             let deadline = Deadline(after: Self.answerLimit)

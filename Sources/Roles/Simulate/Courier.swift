@@ -28,6 +28,13 @@ struct Courier {
         var rate: Double?
         /// Milliseconds of Apple's waiting that pass in one.
         var retryScale = 3600.0
+        /// Where records of the app's backend go; nil: there are none.
+        var usage: Usage?
+
+        struct Usage: Sendable {
+            var url: String
+            var token: String
+        }
     }
 
     /// Posts that wait to be sent again, a few hundred bytes each. When there are so many, nothing new is sent: the other
@@ -92,8 +99,10 @@ struct Courier {
                             start + dueAfter(parcel.at - firstAt, started: started)
                         }
                     if due <= now {
-                        if order.mayStart(parcel) { sendFirst(parcel) }
-                        started += 1
+                        if parcel.kind != .wait {
+                            if order.mayStart(parcel) { sendFirst(parcel) }
+                            started += 1
+                        }
                         lastAt = parcel.at
                         upcoming = try next()
                         watch(lastAt, tally)
@@ -122,15 +131,22 @@ struct Courier {
         guide?.sending(parcel, sends: sends)
         let payload = parcel.payload()
         let sha256 = sha256 ?? SHA256.digest(payload.span)
+        inFlight += 1
+        client.send(request(of: parcel, payload)) { [mailbox] result in
+            mailbox.put(Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result)))
+        }
+    }
+
+    private func request(of parcel: Parcel, _ payload: [UInt8]) -> HTTPClient.Request {
+        let type = HTTPClient.Header("Content-Type", "application/json")
+        if parcel.kind == .usage, let usage = options.usage {
+            let token = HTTPClient.Header("Authorization", "Bearer \(usage.token)")
+            return HTTPClient.Request("POST", usage.url, headers: [type, token], body: payload)
+        }
         var body = Array(#"{"signedPayload":""#.utf8)
         body += payload
         body += Array(#""}"#.utf8)
-        inFlight += 1
-        let request = HTTPClient.Request(
-            "POST", options.url, headers: [.init("Content-Type", "application/json")], body: body)
-        client.send(request) { [mailbox] result in
-            mailbox.put(Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result)))
-        }
+        return HTTPClient.Request("POST", options.url, headers: [type], body: body)
     }
 
     private mutating func settle(_ letters: [Mailbox.Letter]) throws(OutputFault) {

@@ -11,6 +11,9 @@ struct MakeBelieveStore: Sendable {
     private let authority: SimulatedAuthority
     private let forger: Forger
     private let delivery: Delivery.Configuration
+    private let key: SimulatedAPIKey
+    /// What Apple decides by; nil: chance alone.
+    let desk: AnswerDesk?
 
     /// Two, so that entitlements over several apps are met. Nobody has `example`; Apple's ids have ten digits.
     static let apps = [
@@ -26,16 +29,25 @@ struct MakeBelieveStore: Sendable {
             seed: options.seed, subscribers: options.subscribers, apps: Self.apps, start: options.from,
             end: options.end)
         configuration.sandboxPerMille = options.sandboxPerMille
+        configuration.refundsPerMille = options.refunds
+        configuration.decidesWithin = options.decidesWithin
         var delivery = Delivery.Configuration(seed: options.seed)
         delivery.duplicatesPerMille = options.duplicates
         delivery.delaysPerMille = options.delays
         delivery.swapsPerMille = options.reorderings
         delivery.forgeriesPerMille = options.forgeries
-        try self.init(configuration, delivery)
+        try self.init(configuration, delivery, decidesByAnswers: options.decidesByAnswers)
     }
 
-    init(_ configuration: Simulation.Configuration, _ delivery: Delivery.Configuration) throws(Fault) {
+    /// - Parameter decidesByAnswers: the API takes answers while the stories are told.
+    init(
+        _ configuration: Simulation.Configuration, _ delivery: Delivery.Configuration, decidesByAnswers: Bool = false
+    ) throws(Fault) {
         self.delivery = delivery
+        desk = decidesByAnswers ? AnswerDesk() : nil
+        key = SimulatedAPIKey(seed: configuration.seed)
+        var configuration = configuration
+        configuration.desk = desk
         do throws(Simulation.Fault) {
             simulation = try Simulation(configuration)
         } catch {
@@ -90,12 +102,27 @@ struct MakeBelieveStore: Sendable {
         let count = simulation.configuration.subscribers
         for subscriber in 0..<count {
             for line in simulation.truth(of: subscriber).lines { try file.append(line: line) }
+            for request in simulation.refundRequests(of: subscriber) { try file.append(line: request.line) }
             watch(Double(subscriber + 1) / Double(count))
         }
         try file.flush()
     }
 
+    // MARK: The API
+
+    func consumptionJudge(of environments: Set<Contract.Environment>) -> ConsumptionJudge {
+        ConsumptionJudge(key: key, bundleIds: Self.apps.map(\.bundleId), environments: environments) {
+            [simulation] id in
+            simulation.find(id)
+        }
+    }
+
+    var apiKey: SimulatedAPIKey { key }
+
     // MARK: Posts
+
+    /// A backend that fails to tell comes again, as Apple does, but sooner.
+    private static let usageRetryDelays: [Int64] = [1, 1, 2, 4, 8].map { $0 * 3_600_000 }
 
     /// How much of the story is told by then, 0 to 1.
     func fraction(at time: Int64) -> Double {
@@ -104,29 +131,67 @@ struct MakeBelieveStore: Sendable {
     }
 
     /// In the order in which they are to be sent, each made when it is asked for.
-    var parcels: Parcels { Parcels(self) }
+    var parcels: Parcels { parcels(withUsage: false) }
+
+    /// - Parameter withUsage: what the app's backend has to say comes between them.
+    func parcels(withUsage: Bool) -> Parcels { Parcels(self, withUsage: withUsage) }
 
     struct Parcels: IteratorProtocol {
+        private let store: MakeBelieveStore
+        private let hasUsage: Bool
         private var delivery: Delivery
+        private var upcoming: Delivery.Step?
+        private var usage = UsageQueue()
+        private var waitedUntil: Int64?
         private let authority: SimulatedAuthority
         private let forger: Forger
 
-        fileprivate init(_ store: MakeBelieveStore) {
+        fileprivate init(_ store: MakeBelieveStore, withUsage: Bool) {
+            self.store = store
+            hasUsage = withUsage
             delivery = Delivery(store.simulation.notifications, store.delivery)
             authority = store.authority
             forger = store.forger
+            upcoming = delivery.step()
         }
 
         mutating func next() -> Parcel? {
-            guard let post = delivery.next() else { return nil }
-            return Parcel(
+            if let until = waitedUntil {
+                store.desk?.advance(to: until)
+                waitedUntil = nil
+                upcoming = delivery.step()
+            }
+            if let record = usage.pop(by: upcoming?.at) { return Self.parcel(of: record) }
+            guard let step = upcoming else { return nil }
+            guard case .post(let post) = step else {
+                // Whoever asks again has waited until then; until that happens answers count.
+                waitedUntil = step.at
+                return .wait(until: step.at)
+            }
+            upcoming = delivery.step()
+            if hasUsage, post.forgery == nil, !post.isDuplicate {
+                usage.add(store.simulation.usage(after: post.notification))
+            }
+            return parcel(of: post)
+        }
+
+        private static func parcel(of record: SimulatedUsage) -> Parcel {
+            Parcel(
+                at: record.at, subscriber: record.subscriber, notificationUUID: "", expectation: .accepted,
+                retryDelays: usageRetryDelays, payload: { record.json }, kind: .usage)
+        }
+
+        private func parcel(of post: Post) -> Parcel {
+            Parcel(
                 at: post.at, subscriber: post.notification.subscriber,
                 notificationUUID: post.notification.notificationUUID,
                 // A forgery is judged by the answer it gets, wherever it pretends to come from: it is tried like production's.
                 expectation: post.forgery.map { .refused(code: $0.reason) } ?? .accepted,
                 retryDelays: RetrySchedule.delays(
                     in: post.forgery == nil ? post.notification.environment : .production),
-                payload: { [authority, forger] in post.signedPayload(by: authority, forger: forger) })
+                payload: { [authority, forger] in post.signedPayload(by: authority, forger: forger) },
+                isRefundRequest: post.forgery == nil && !post.isDuplicate
+                    && post.notification.notificationType == "CONSUMPTION_REQUEST")
         }
     }
 }

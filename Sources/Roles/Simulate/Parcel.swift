@@ -2,7 +2,7 @@
 
 import HTTPClient
 
-/// What is to be posted, and what a right answer to it is.
+/// What is to be posted, and what a right answer to it is; or that there is nothing to post before some time.
 struct Parcel: Sendable {
     enum Expectation: Sendable, Equatable {
         case accepted
@@ -21,6 +21,23 @@ struct Parcel: Sendable {
     /// The signed payload. Made when it is sent and again for each retry, always the same: kept, those of an hour's outage
     /// would fill the memory.
     let payload: @Sendable () -> [UInt8]
+    var kind = Kind.notification
+    /// Apple waits for what the developer says.
+    var isRefundRequest = false
+
+    enum Kind: Sendable, Equatable {
+        case notification
+        /// A record of the app's backend.
+        case usage
+        /// Nothing to post: what comes next is not decided before its time.
+        case wait
+    }
+
+    static func wait(until time: Int64) -> Parcel {
+        Parcel(
+            at: time, subscriber: -1, notificationUUID: "", expectation: .accepted, retryDelays: [], payload: { [] },
+            kind: .wait)
+    }
 }
 
 /// What one send brought.

@@ -12,6 +12,14 @@ struct SimulateOptions: Sendable {
     /// Milliseconds since 1970.
     var from: Int64 = 0
     var days = 400
+    /// In place of `days`.
+    var hours: Int?
+    /// Milliseconds after now at which stories end that go on with the time on the wall; nil: they do not.
+    var ahead: Int64?
+    /// Of a thousand subscribers: those whose story is about a refund request.
+    var refunds = 0
+    /// Milliseconds; nil: as long as Apple takes.
+    var decidesWithin: Int64?
 
     var url: String?
     var authorities: String?
@@ -20,6 +28,10 @@ struct SimulateOptions: Sendable {
     var root: String?
     var apps: String?
     var acknowledged: String?
+    var usage: String?
+    var usageToken: String?
+    var usageFile: String?
+    var api = SimulateAPIOptions()
 
     /// nil: as fast as answers come.
     var speed: Double?
@@ -33,54 +45,93 @@ struct SimulateOptions: Sendable {
     var reorderings = 0
     var forgeries = 0
 
+    static let hourMilliseconds: Int64 = 3_600_000
     static let dayMilliseconds: Int64 = 86_400_000
+    /// Less is no story.
+    private static let shortestDecision: Int64 = 60_000
+    private static let aheadByDefault: Int64 = hourMilliseconds
     /// Stories of ten years; Apple's own certificates do not last longer.
     static let maxDays = 3650
     /// Each is a socket, here and on the other side.
     static let maxConnections = 1024
 
-    var end: Int64 { from + Int64(days) * Self.dayMilliseconds }
+    var length: Int64 { hours.map { Int64($0) * Self.hourMilliseconds } ?? Int64(days) * Self.dayMilliseconds }
+    var end: Int64 { from + length + (ahead ?? 0) }
+    var isLive: Bool { ahead != nil }
+    /// Only while time passes there is any for answers.
+    var decidesByAnswers: Bool { api.address != nil && url != nil && (isLive || speed != nil) }
 
-    static let options = [
-        CommandOption(
-            "url", value: "URL", effect: "Posts to this endpoint, such as https://127.0.0.1:8443/notifications."),
-        CommandOption("ca", value: "FILE", effect: "PEM: authorities to trust in TLS besides those of the system."),
-        CommandOption(
-            "out", value: "DIR", effect: "Writes every payload to a file there, and index.jsonl, instead of posting."),
-        CommandOption(
-            "root", value: "FILE", effect: "Writes the root certificate of the make-believe store: for verify.roots."),
-        CommandOption("apps", value: "FILE", effect: "Writes the apps of the stories: for the setting apps."),
-        CommandOption("truth", value: "FILE", effect: "Writes what really happened, as JSON lines."),
-        CommandOption(
-            "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
-        CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
-        CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
-        CommandOption(
-            "environment", value: "production|sandbox|both",
-            effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
-        CommandOption(
-            "from", value: "DATE",
-            effect:
-                "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise so that the last one ended at the last midnight."),
-        CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
-        CommandOption(
-            "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
-        CommandOption("rate", value: "N", effect: "At most so many new posts a second."),
-        CommandOption("connections", value: "N", effect: "Posts on their way at the same time (32)."),
-        CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent again within an hour (0)."),
-        CommandOption("delays", value: "PERCENT", effect: "Sent up to an hour late (0)."),
-        CommandOption("reorder", value: "PERCENT", effect: "Sent just after the next one of any subscriber (0)."),
-        CommandOption(
-            "forgeries", value: "PERCENT", effect: "Accompanied by a forgery, which ingest has to refuse (0)."),
-        CommandOption(
-            "retry-scale", value: "N",
-            effect: "How many times faster than Apple to try again (3600: an hour is a second)."),
-    ]
+    static let options =
+        [
+            CommandOption(
+                "url", value: "URL", effect: "Posts to this endpoint, such as https://127.0.0.1:8443/notifications."),
+            CommandOption("ca", value: "FILE", effect: "PEM: authorities to trust in TLS besides those of the system."),
+            CommandOption(
+                "out", value: "DIR",
+                effect: "Writes every payload to a file there, and index.jsonl, instead of posting."),
+            CommandOption(
+                "root", value: "FILE",
+                effect: "Writes the root certificate of the make-believe store: for verify.roots."),
+            CommandOption("apps", value: "FILE", effect: "Writes the apps of the stories: for the setting apps."),
+            CommandOption("truth", value: "FILE", effect: "Writes what really happened, as JSON lines."),
+            CommandOption(
+                "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
+            CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
+            CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
+            CommandOption(
+                "environment", value: "production|sandbox|both",
+                effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
+            CommandOption(
+                "from", value: "DATE",
+                effect:
+                    "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise so that the last one ended at the last midnight."
+            ),
+            CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
+            CommandOption("hours", value: "N", effect: "In place of --days: how many hours."),
+            CommandOption(
+                "live",
+                effect:
+                    "Begins --days or --hours before now: what is past is posted at once, the rest when its time comes."
+            ),
+            CommandOption(
+                "ahead", value: "DURATION",
+                effect: "With --live: how long the stories go on after now (1h), as 30s or 10m."),
+            CommandOption(
+                "refunds", value: "PERCENT",
+                effect: "Of subscribers, live a story that is about asking for a refund (0)."),
+            CommandOption(
+                "decide-after", value: "DURATION",
+                effect:
+                    "Apple decides on refunds within this time (otherwise within 2 to 40 hours, in sandbox a minute)."),
+            CommandOption(
+                "usage", value: "URL",
+                effect:
+                    "Plays the app's backend too: posts usage records to this endpoint, such as https://127.0.0.1:8443/usage."
+            ),
+            CommandOption(
+                "usage-token", value: "TOKEN",
+                effect: "Of --usage: the bearer token, or file:PATH to read it from a file."),
+            CommandOption(
+                "usage-out", value: "FILE", effect: "Writes the usage records, as JSON lines with at and record."),
+            CommandOption(
+                "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
+            CommandOption("rate", value: "N", effect: "At most so many new posts a second."),
+            CommandOption("connections", value: "N", effect: "Posts on their way at the same time (32)."),
+            CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent again within an hour (0)."),
+            CommandOption("delays", value: "PERCENT", effect: "Sent up to an hour late (0)."),
+            CommandOption("reorder", value: "PERCENT", effect: "Sent just after the next one of any subscriber (0)."),
+            CommandOption(
+                "forgeries", value: "PERCENT", effect: "Accompanied by a forgery, which ingest has to refuse (0)."),
+            CommandOption(
+                "retry-scale", value: "N",
+                effect: "How many times faster than Apple to try again (3600: an hour is a second)."),
+        ] + SimulateAPIOptions.options
 }
 
 extension SimulateOptions {
-    /// - Parameter today: the last midnight, in milliseconds.
-    init(_ invocation: Invocation, today: Int64) throws(SettingFaults) {
+    /// - Parameter now: in milliseconds.
+    init(_ invocation: Invocation, now: Int64) throws(SettingFaults) {
+        let today = now - now % Self.dayMilliseconds
         var reader = OptionReader(invocation: invocation)
         reader.whole("seed", 0...Int.max) { seed = UInt64($0) }
         reader.whole("subscribers", 1...Simulation.limitSubscribers) { subscribers = $0 }
@@ -95,7 +146,10 @@ extension SimulateOptions {
             }
             return true
         }
-        from = today - Int64(days) * Self.dayMilliseconds
+        if invocation.has("hours") { reader.whole("hours", 1...Self.maxDays * 24) { hours = $0 } }
+        if invocation.has("live") { ahead = Self.aheadByDefault }
+        reader.duration("ahead") { ahead = $0 }
+        from = (isLive ? now : today) - length
         reader.read("from", "a day that exists, as 2026-01-31") { text in
             guard let day = utcDay(text) else { return false }
             from = day
@@ -104,6 +158,8 @@ extension SimulateOptions {
         reader.factor("retry-scale") { retryScale = $0 }
         reader.factor("rate") { rate = $0 }
         if invocation.option("speed") != "max" { reader.factor("speed") { speed = $0 } }
+        reader.percent("refunds") { refunds = $0 }
+        reader.duration("decide-after") { decidesWithin = max($0, Self.shortestDecision) }
         reader.percent("duplicates") { duplicates = $0 }
         reader.percent("delays") { delays = $0 }
         reader.percent("reorder") { reorderings = $0 }
@@ -115,6 +171,19 @@ extension SimulateOptions {
         root = invocation.option("root")
         apps = invocation.option("apps")
         acknowledged = invocation.option("acknowledged")
+        usage = invocation.option("usage")
+        usageFile = invocation.option("usage-out")
+        usageToken = reader.secret("usage-token")
+        api = SimulateAPIOptions(invocation, &reader)
+        if invocation.has("hours"), invocation.has("days") {
+            reader.faults.append("--hours is in place of --days: give one")
+        }
+        if !invocation.has("live"), invocation.has("ahead") {
+            reader.faults.append("--ahead is about --live: give it as well")
+        }
+        if isLive, invocation.has("from") || invocation.has("speed") {
+            reader.faults.append("--live takes the time on the wall: leave --from and --speed out")
+        }
         reader.faults += contradictions
         guard reader.faults.isEmpty else { throw SettingFaults(reader.faults) }
     }
@@ -132,7 +201,10 @@ extension SimulateOptions {
         }
         if url == nil, authorities != nil { faults.append("--ca is for posting: give --url as well") }
         if url == nil, acknowledged != nil { faults.append("--acknowledged is about posts: give --url as well") }
-        if [url, payloadFolder, truth, root, apps].allSatisfy({ $0 == nil }) {
+        if (usage == nil) != (usageToken == nil) { faults.append("--usage and --usage-token go together: give both") }
+        if usage != nil, url == nil { faults.append("--usage tells of what --url posts: give --url as well") }
+        faults += api.contradictions
+        if [url, payloadFolder, truth, root, apps, usageFile, api.address?.description].allSatisfy({ $0 == nil }) {
             faults.append("nothing to do: give --url to post, --out for files, or one of --root, --apps, --truth")
         }
         return faults
@@ -146,7 +218,7 @@ struct SettingFaults: Error {
 }
 
 /// Reads options that may be absent, and gathers what is wrong with the others.
-private struct OptionReader {
+struct OptionReader {
     let invocation: Invocation
     var faults: [String] = []
 
@@ -173,6 +245,35 @@ private struct OptionReader {
             guard let number = plainNumber(text), number > 0, number <= 1e9 else { return false }
             take(number)
             return true
+        }
+    }
+
+    /// In milliseconds.
+    mutating func duration(_ name: String, _ take: (Int64) -> Void) {
+        read(name, "a duration up to 24h, as 30s, 10m or 2h") { text in
+            guard let duration = DemoRun.duration(text) else { return false }
+            take(duration.components.seconds * 1000)
+            return true
+        }
+    }
+
+    mutating func address(_ name: String, _ take: (ListenAddress) -> Void) {
+        read(name, "an address and a port, as 127.0.0.1:0") { text in
+            guard let address = ListenAddress(text) else { return false }
+            take(address)
+            return true
+        }
+    }
+
+    /// A text that nobody is to see, or by `file:` the path of a file that holds it.
+    mutating func secret(_ name: String) -> String? {
+        guard let text = invocation.option(name), text.hasPrefix("file:") else { return invocation.option(name) }
+        do throws(FileFault) {
+            let bytes = try readFile(String(text.dropFirst("file:".utf8.count)))
+            return String(decoding: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...], as: UTF8.self)
+        } catch {
+            faults.append("--\(name): \(error)")
+            return nil
         }
     }
 

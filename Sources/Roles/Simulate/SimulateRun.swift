@@ -29,12 +29,21 @@ struct SimulateRun {
             }
             // What is wrong with the endpoint is better known before hours of writing.
             let client = try options.url.map { _ throws(Stop) in try makeClient() }
+            let api = try options.api.address.map { address throws(Stop) in
+                try SimulateAPI.start(options, address: address, store: store, output: output)
+            }
+            defer { api?.stop() }
             do throws(OutputFault) {
                 try writeFiles(of: store)
                 if let folder = options.payloadFolder { try writePayloads(of: store, to: folder) }
-                guard let client, let url = options.url else { return .done }
-                defer { client.close() }
-                return try post(store, to: url, with: client)
+                var code = ExitCode.done
+                if let client, let url = options.url {
+                    defer { client.close() }
+                    code = try post(store, to: url, with: client)
+                }
+                if options.decidesByAnswers { try writeTruth(of: store) }
+                try api?.serve()
+                return code
             } catch {
                 throw .gaveUp(error)
             }
@@ -74,6 +83,22 @@ struct SimulateRun {
     private func writeFiles(of store: MakeBelieveStore) throws(OutputFault) {
         if let path = options.root { try OutputFile.write(store.rootPEM, to: path) }
         if let path = options.apps { try OutputFile.write(store.appsFile + [UInt8(ascii: "\n")], to: path) }
+        // While answers decide the truth is not known before the end.
+        guard !options.decidesByAnswers else { return }
+        try writeTruth(of: store)
+        if let path = options.usageFile { try writeUsage(of: store, to: path) }
+    }
+
+    private func writeUsage(of store: MakeBelieveStore, to path: String) throws(OutputFault) {
+        let file = try OutputFile(path: path)
+        var parcels = store.parcels(withUsage: true)
+        while let parcel = parcels.next() {
+            if parcel.kind == .usage { try file.append(line: parcel.usageLine) }
+        }
+        try file.flush()
+    }
+
+    private func writeTruth(of store: MakeBelieveStore) throws(OutputFault) {
         guard let path = options.truth else { return }
         var progress = ProgressBar.standardError()
         defer { progress.end() }
@@ -100,40 +125,6 @@ struct SimulateRun {
         progress.end()
         output.message("\(count) payloads in \(folder)")
     }
-
-    // MARK: Posting
-
-    private func post(
-        _ store: MakeBelieveStore, to url: String, with client: HTTPClient
-    ) throws(OutputFault) -> ExitCode {
-        var journal: OutputFile?
-        if let path = options.acknowledged { journal = try OutputFile(path: path) }
-        let file = journal
-        var courier = Courier(
-            Courier.Options(
-                url: url, connections: options.connections, speed: options.speed, rate: options.rate,
-                retryScale: options.retryScale),
-            client: client
-        ) { parcel, sha256, sends, answer, verdict throws(OutputFault) in
-            guard let file else { return }
-            try file.append(line: parcel.journalLine(sha256: sha256, sends: sends, answer: answer, verdict: verdict))
-            // At once: what was acknowledged is to be known even if this process is killed.
-            try file.flush()
-        }
-        var progress = ProgressBar.standardError()
-        var parcels = store.parcels
-        do throws(OutputFault) {
-            try courier.deliver({ parcels.next() }) { at, tally in
-                progress.update(store.fraction(at: at)) { tally.progress }
-            }
-        } catch {
-            progress.end()
-            throw error
-        }
-        progress.end()
-        for line in courier.tally.summary { output.message(line) }
-        return courier.tally.isAllRight ? .done : .no
-    }
 }
 
 extension Parcel {
@@ -152,6 +143,16 @@ extension Parcel {
             json.member("at", at)
             json.member("notificationUUID", notificationUUID)
             json.member("expected", expected)
+        }
+        return json.bytes
+    }
+
+    /// A line of the file of `--usage-out`.
+    var usageLine: [UInt8] {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("at", at)
+            json.member("record", json: payload())
         }
         return json.bytes
     }

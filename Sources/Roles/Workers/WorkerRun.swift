@@ -14,8 +14,22 @@ struct WorkerRun {
     let configuration: Configuration
     let output: Output
 
-    /// - Parameter makeProcessor: called once for each thread.
-    func run(_ makeProcessor: @escaping @Sendable (Metrics) -> any Processor) -> ExitCode {
+    /// What a part beside the worker is made of.
+    struct Parts {
+        let worker: WorkerService
+        let log: KafkaLog
+        let health: Health
+        let metrics: Metrics
+        let logger: Logger
+    }
+
+    /// - Parameters:
+    ///   - beside: parts that act on what the worker writes; they start after it and end before it.
+    ///   - makeProcessor: called once for each thread.
+    func run(
+        beside: ((Parts) -> [any ServicePart])? = nil,
+        _ makeProcessor: @escaping @Sendable (Metrics) -> any Processor
+    ) -> ExitCode {
         guard configuration.kafka.bootstrapServers != nil else {
             output.message(
                 "perennial \(worker.rawValue): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
@@ -44,11 +58,14 @@ struct WorkerRun {
         options.commitInterval = configuration.worker.commitInterval
         options.cacheBytes = configuration.worker.stateCacheBytes
         options.crashNotes = directory
+        options.showsOwnership = beside != nil
+        let log = KafkaLog(configuration.kafka)
         let service = WorkerService(
-            { makeProcessor(metrics) }, log: KafkaLog(configuration.kafka), stores: directory.stores, options,
+            { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
             health: health, metrics: metrics, logger: logger)
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
-        return Service([admin, service], health: health, logger: logger).run()
+        let parts = Parts(worker: service, log: log, health: health, metrics: metrics, logger: logger)
+        return Service([admin, service] + (beside?(parts) ?? []), health: health, logger: logger).run()
     }
 
     private func slot(_ logger: Logger) -> Int {

@@ -70,6 +70,7 @@ private final class TornSession: LogSession {
         try session.commit(positions)
     }
 
+    var ownedUntil: Duration? { session.ownedUntil }
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? { ends[TopicPartition("\(topic)", partition)] }
 
     func close(by deadline: Deadline) -> Bool {

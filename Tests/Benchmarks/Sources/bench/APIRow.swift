@@ -44,10 +44,14 @@ private func token(of id: String) -> String { "7d6f1d1e-0000-4000-8000-\(id.suff
 /// Serves until it is killed: the process whose CPU time is measured.
 func serveAPI() throws -> Never {
     let log = MemoryLog()
-    let topics: [TopicID] = [.entitlements, .accounts, .churnCells]
+    let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption]
     let deadline = Deadline(after: .seconds(60))
     try log.create(
-        topics.map { NewTopic(names.topic($0), partitions: partitions, isCompacted: true) }, by: deadline)
+        topics.map {
+            NewTopic(
+                names.topic($0), partitions: partitions,
+                isCompacted: TopicCatalogue.definition($0).retention == .lastOfKey)
+        }, by: deadline)
     let writer = try log.openWriter(WriterOptions(name: "bench", topics: topics.map { names.topic($0) }))
     for first in stride(from: 0, to: subscriptions, by: 1000) {
         let batch = OutputBatch()

@@ -246,6 +246,7 @@ private final class MadeSession: LogSession {
     func append(_ outputs: OutputBatch) throws(LogFault) { appended += Int64(outputs.count) }
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {}
     func abort() throws(LogFault) {}
+    var ownedUntil: Duration? { nil }
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? { NextOffset(appended) }
     func close(by deadline: Deadline) -> Bool { true }
 }

@@ -37,6 +37,10 @@ struct Row: Sendable {
             name: "churn-kafka", summary: "the worker that counts on Kafka, against the same bytes from a loop in C",
             measure: measureChurnOnKafka),
         Row(
+            name: "consumption",
+            summary: "refund requests decided on Kafka, and answers sent over TLS, against loops in C",
+            measure: measureConsumption),
+        Row(
             name: "worker-replay", summary: "a backlog on Kafka in large cycles, records per second of a core",
             measure: measureWorkerReplay),
         Row(

@@ -136,6 +136,10 @@ func runWorker(_ arguments: [String]) throws -> RunFigures {
             worker(arguments), arguments[2], arguments[3], run: arguments[4], records: number(arguments, 5),
             recordsPerTransaction: number(arguments, 6), settledPerTransaction: number(arguments, 7))
     case "worker-limit": try runLimit(worker(arguments), records: number(arguments, 2))
+    case "worker-refunds": try runRefunds(arguments[1], arguments[2], requests: number(arguments, 3))
+    case "worker-answers": try runAnswers(RefundServer.Files(directory: arguments[1]), requests: number(arguments, 2))
+    case "worker-answers-c":
+        try runAnswersInC(RefundServer.Files(directory: arguments[1]), requests: number(arguments, 2))
     case "worker-restore": try runRestore(arguments[1], arguments[2], run: arguments[3])
     case "worker-size": try runSize(subscriptions: number(arguments, 1))
     case "worker-year": try runYear(worker(arguments), subscriptions: number(arguments, 2))

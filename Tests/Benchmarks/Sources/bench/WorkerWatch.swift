@@ -99,6 +99,7 @@ private final class WatchedSession: LogSession {
         hooks.committed(positions)
     }
     func abort() throws(LogFault) { try session.abort() }
+    var ownedUntil: Duration? { session.ownedUntil }
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? {
         session.appendedEnd(topic: topic, partition: partition)
     }

@@ -16,6 +16,9 @@ func writeSeeds(below folder: String) {
     for (name, payload) in World.payloads { write(Array(payload.utf8), to: "\(folder)/payload/\(name)") }
     for (name, story) in World.stories { write(Array(story.utf8), to: "\(folder)/facts/\(name)") }
     for (name, state) in World.states { write(state, to: "\(folder)/state/\(name)") }
+    for (name, usage) in World.usages { write(Array(usage.utf8), to: "\(folder)/usage/\(name)") }
+    for (name, state) in World.refundStates { write(state, to: "\(folder)/refunds/\(name)") }
+    for (name, policy) in World.policies { write(Array(policy.utf8), to: "\(folder)/policy/\(name)") }
     write(Array("{\"signedPayload\":\"a.b.c\"}".utf8), to: "\(folder)/body/notification")
     write(
         Array(

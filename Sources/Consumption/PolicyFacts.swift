@@ -1,0 +1,91 @@
+// What a rule of the refund policy may test.
+
+public import Notices
+
+/// The facts of one request; nil is what nobody has told. A decision carries them, so that another policy can be asked later.
+public struct RefundFacts: Sendable, Equatable {
+    public var productId: Text?
+    public var productType: Text?
+    public var bundleId: Text?
+    public var storefront: Text?
+    public var reason: Text?
+    public var billingPlan: Text?
+    public var offerType: Text?
+    public var deliveryStatus: Text?
+    public var commitmentPeriod: Int64?
+    /// In thousandths of a percent.
+    public var consumptionPercentage: Int64?
+    public var daysSincePurchase: Int64?
+    public var refundsRequested: Int64?
+    public var refundsGranted: Int64?
+
+    public init() {}
+
+    public func text(_ fact: TextFact) -> Text? {
+        switch fact {
+        case .productId: productId
+        case .productType: productType
+        case .bundleId: bundleId
+        case .storefront: storefront
+        case .reason: reason
+        case .billingPlan: billingPlan
+        case .offerType: offerType
+        case .deliveryStatus: deliveryStatus
+        }
+    }
+
+    public func number(_ fact: NumberFact) -> Int64? {
+        switch fact {
+        case .commitmentPeriod: commitmentPeriod
+        case .consumptionPercentage: consumptionPercentage
+        case .daysSincePurchase: daysSincePurchase
+        case .refundsRequested: refundsRequested
+        case .refundsGranted: refundsGranted
+        }
+    }
+}
+
+/// A fact that is a text, by the name that the policy file has for it.
+public enum TextFact: String, Sendable, CaseIterable {
+    case productId, productType, bundleId, storefront, reason, billingPlan, offerType, deliveryStatus
+
+    /// `*` in a test stands for any run of characters.
+    var takesPatterns: Bool { self == .productId }
+
+    /// The words that it can be, where they are ours to say. Apple may add to the others.
+    var closedWords: [String]? {
+        switch self {
+        // The words for Apple's numbers 1 to 4. An unknown number is written as text.
+        case .offerType: ["introductory", "promotional", "code", "win_back"]
+        case .deliveryStatus: DeliveryStatus.allCases.map(\.rawValue)
+        default: nil
+        }
+    }
+
+    /// The words that Apple has today: another one is more likely a slip than news.
+    var usualWords: [String]? {
+        switch self {
+        case .productType:
+            ["Auto-Renewable Subscription", "Non-Consumable", "Consumable", "Non-Renewing Subscription"]
+        case .reason: ["UNINTENDED_PURCHASE", "FULFILLMENT_ISSUE", "UNSATISFIED_WITH_PURCHASE", "LEGAL", "OTHER"]
+        case .billingPlan: ["MONTHLY", "BILLED_UPFRONT"]
+        default: nil
+        }
+    }
+}
+
+/// A fact that is a whole number.
+public enum NumberFact: String, Sendable, CaseIterable {
+    case commitmentPeriod, consumptionPercentage, daysSincePurchase, refundsRequested, refundsGranted
+
+    /// The values that it can have.
+    var possible: NumberRange {
+        switch self {
+        case .consumptionPercentage: NumberRange(from: 0, to: 100_000)
+        case .commitmentPeriod, .refundsRequested: NumberRange(from: 1, to: nil)
+        case .refundsGranted: NumberRange(from: 0, to: nil)
+        // Apple's two dates are two clocks.
+        case .daysSincePurchase: NumberRange(from: nil, to: nil)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// Rows of `consumption-attempts`: what Apple answered, before anything else happens.
+
+internal import Consumption
+internal import Contract
+internal import JSON
+internal import Log
+internal import Platform
+internal import Telemetry
+
+struct AttemptRow {
+    let name: AnswerName
+    let originalTransactionId: [UInt8]
+    let attempt: Attempt
+}
+
+/// Appends rows, and keeps them until the log has them. On the sender's thread.
+final class AttemptWriter {
+    private static let appendLimit: Duration = .seconds(5)
+    /// Between two tries of what has failed.
+    private static let faultPause: Duration = .seconds(1)
+
+    private let topic: String
+    private let app: String
+    private let log: any RecordLog
+    private let logger: Logger
+    private var writer: (any LogWriter)?
+    private var nextTry: Duration = .zero
+    private(set) var unwritten: [AttemptRow] = []
+    /// Why rows cannot be written; nil while they can.
+    private(set) var trouble: String?
+
+    init(topic: String, app: String, log: any RecordLog, logger: Logger) {
+        self.topic = topic
+        self.app = app
+        self.log = log
+        self.logger = logger
+    }
+
+    func add(_ row: AttemptRow) { unwritten.append(row) }
+
+    /// - Returns: what the log has now.
+    func write(at now: Duration) -> [AttemptRow] {
+        guard !unwritten.isEmpty, now >= nextTry else { return [] }
+        do throws(LogFault) {
+            _ = try openWriter().append(batch, by: Deadline(after: Self.appendLimit))
+            if trouble != nil { logger.info("rows of attempts are written again") }
+            trouble = nil
+            defer { unwritten = [] }
+            return unwritten
+        } catch {
+            // What was appended of it is merged by its number when it comes again.
+            if trouble == nil {
+                logger.error("rows of attempts cannot be written", ["reason": .string(error.words)])
+            }
+            trouble = "what Apple answered cannot be written to \(topic): \(error.words)"
+            if error.remedy != .retrySameCall { close(by: Deadline(after: Self.appendLimit)) }
+            nextTry = now + Self.faultPause
+            return []
+        }
+    }
+
+    private func openWriter() throws(LogFault) -> any LogWriter {
+        if let writer { return writer }
+        let made = try log.openWriter(WriterOptions(name: "perennial-consumption-attempts", topics: [topic]))
+        writer = made
+        return made
+    }
+
+    private var batch: OutputBatch {
+        let batch = OutputBatch()
+        let type = RecordType.consumptionAttempt
+        for row in unwritten {
+            batch.append(
+                topic: 0, partition: row.name.partition, timestamp: row.attempt.at, key: row.originalTransactionId,
+                value: row.attempt.value,
+                headers: [
+                    RecordHeader(HeaderName.id, "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)"),
+                    RecordHeader(HeaderName.type, type.rawValue), RecordHeader(HeaderName.schema, type.schema),
+                    RecordHeader(HeaderName.app, app),
+                ])
+        }
+        return batch
+    }
+
+    func close(by deadline: Deadline) {
+        writer?.close(by: deadline)
+        writer = nil
+    }
+}

@@ -1,0 +1,84 @@
+// What the worker counts besides what every worker counts.
+
+public import Consumption
+internal import Notices
+public import Telemetry
+
+/// A record that is worked on again, after a crash or an abort, is counted again.
+public struct ConsumptionMetrics: Sendable {
+    private let metrics: Metrics
+    private let kinds: [ConsumptionRecord.Kind: Counter]
+    private let withheld: [ConsumptionRecord.Withholding: Counter]
+    /// Without a policy, or where none of its rules fits.
+    private let withoutRule: Counter
+    private let byRule: [String: Counter]
+    private let margin: Histogram
+    let tooLate: Counter
+    let lateAcceptances: Counter
+    let strayAttempts: Counter
+    let usageRows: Counter
+
+    /// - Parameter policy: its rules become labels; others are none.
+    public init(_ metrics: Metrics, policy: RefundPolicy?) {
+        self.metrics = metrics
+        kinds = Dictionary(
+            uniqueKeysWithValues: ConsumptionRecord.Kind.allCases.map { kind in
+                let counter = metrics.counter(
+                    "perennial_consumption_records_total", help: "Steps of refund requests that were written, by kind.",
+                    labels: ["kind": kind.rawValue])
+                return (kind, counter)
+            })
+        withheld = Dictionary(
+            uniqueKeysWithValues: ConsumptionRecord.Withholding.allCases.map { cause in
+                let counter = metrics.counter(
+                    "perennial_consumption_withheld_total",
+                    help:
+                        "Requests that are not answered, by the reason. For want of consent one may still be answered.",
+                    labels: ["reason": cause.rawValue])
+                return (cause, counter)
+            })
+        func rule(_ name: String) -> Counter {
+            metrics.counter(
+                "perennial_consumption_decisions_total",
+                help: "Decisions by the rule of the refund policy that made them; none: no rule did.",
+                labels: ["rule": name])
+        }
+        withoutRule = rule("none")
+        let names = Set((policy?.rules ?? []).map(\.name))
+        byRule = Dictionary(uniqueKeysWithValues: names.map { ($0, rule($0)) })
+        margin = metrics.histogram(
+            "perennial_consumption_margin_seconds",
+            help: "Between the moment Apple took an answer and the deadline of its request.",
+            bounds: [30, 60, 300, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800, 36_000, 39_600, 43_200])
+        tooLate = metrics.counter(
+            "perennial_consumption_too_late_total",
+            help:
+                "Requests that were older than 12 hours when they arrived, by one of Apple's late tries or a backfill.")
+        lateAcceptances = metrics.counter(
+            "perennial_consumption_late_acceptances_total",
+            help: "Answers that Apple took and that were told of after the last word on their request was written.")
+        strayAttempts = metrics.counter(
+            "perennial_consumption_stray_attempts_total", help: "Rows of attempts that belong to no known request.")
+        usageRows = metrics.counter(
+            "perennial_consumption_usage_rows_total", help: "Rows of usage that were merged.")
+    }
+
+    func count(_ record: ConsumptionRecord) {
+        kinds[record.kind]?.add()
+        switch record.kind {
+        case .withheld:
+            if let detail = record.detail, let cause = ConsumptionRecord.Withholding(rawValue: detail.description) {
+                withheld[cause]?.add()
+                if cause == .policy { countRule(of: record) }
+            }
+        case .decided: countRule(of: record)
+        case .sent: margin.observe(Double(record.deadline - record.at) / 1000)
+        default: break
+        }
+    }
+
+    private func countRule(of record: ConsumptionRecord) {
+        let counter = record.policy?.rule.flatMap { byRule[$0.description] }
+        (counter ?? withoutRule).add()
+    }
+}

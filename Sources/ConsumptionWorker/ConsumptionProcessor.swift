@@ -1,0 +1,170 @@
+// The worker `consumption`: refund requests and usage in, decisions out.
+
+public import Consumption
+public import Contract
+internal import JSON
+public import Log
+internal import Notices
+internal import NotificationWorker
+internal import Records
+public import Runtime
+internal import Telemetry
+
+/// Decides what each refund request is answered with, and tells what became of it.
+///
+/// `notifications` moves the clock. Its tables are `usage`, which the app's backend writes, and `consumption-attempts`, which
+/// the sender writes: so what happens outside of the log enters as records, and nothing else does.
+public final class ConsumptionProcessor: Processor {
+    public let definition: WorkerDefinition
+    private let rules: ConsumptionRules
+    private let metrics: ConsumptionMetrics
+    /// Its buffers are used again from record to record.
+    private var json = JSONDocument()
+    /// The row whose identity was asked for last.
+    private var row = JSONValue.null
+
+    private enum Input {
+        static let notifications = 0
+        static let usage = 1
+    }
+
+    private static let output = 0
+    private static let somethingIsDue: UInt8 = 0
+
+    /// - Parameter app: `perennial/<version>`.
+    public init(
+        _ names: Names, rules: ConsumptionRules, partitions: Int32, app: String, metrics: ConsumptionMetrics
+    ) {
+        self.rules = rules
+        self.metrics = metrics
+        var definition = WorkerDefinition(
+            .consumption, names, outputs: [(.consumption, .consumption)], partitions: partitions, app: app)
+        let usage = InputTopic.Kind(RecordType.usage.rawValue, version: RecordType.usage.version)
+        var usageTopic = InputTopic(names.topic(.usage), kinds: [usage], withoutHeader: usage)
+        usageTopic.isFromOutside = true
+        let attempt = RecordType.consumptionAttempt
+        definition.tables = [
+            usageTopic,
+            InputTopic(
+                names.topic(.consumptionAttempts), kinds: [.init(attempt.rawValue, version: attempt.version)]),
+        ]
+        definition.stateFormat = RefundState.format
+        definition.rules = rules.fingerprint
+        self.definition = definition
+    }
+
+    public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        switch record.topic {
+        case Input.notifications: try takeNotification(record, turn)
+        case Input.usage: try takeUsage(record, turn)
+        default: try takeAttempt(record, turn)
+        }
+    }
+
+    // MARK: Notifications
+
+    private func takeNotification(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        guard let key = record.key, let value = record.value else {
+            throw ProcessFailure("no_notification", "a notification has a key and a value")
+        }
+        try read(value)
+        let notice = RefundNotice(json)
+        guard !notice.isSilent else { return }
+        try change(key, turn, timestamp: record.timestamp) { state, step throws(ProcessFailure) in
+            do throws(RefundFault) {
+                try state.take(notice, &step)
+            } catch {
+                throw ProcessFailure(error.rawValue, "the request cannot be answered")
+            }
+        }
+    }
+
+    private func read(_ value: Span<UInt8>) throws(ProcessFailure) {
+        do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
+        guard json.kind(of: json.root) == .object else { throw ProcessFailure("json", "the value is an object") }
+    }
+
+    // MARK: Usage
+
+    public func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8] {
+        guard let value = record.copyOfValue() else { throw ProcessFailure("usage", "a record of usage has a value") }
+        let read: JSONValue
+        do throws(JSONFault) { read = try JSONValue.read(value) } catch { throw ProcessFailure("json", "\(error)") }
+        let usage: UsageRecord
+        do throws(UsageRecord.Fault) {
+            usage = try UsageRecord(read)
+        } catch {
+            throw ProcessFailure("usage", error.reason)
+        }
+        let identity = Array(usage.originalTransactionId.utf8)
+        guard identity.count <= Text.limitBytes else {
+            throw ProcessFailure("usage", "originalTransactionId is longer than \(Text.limitBytes) bytes")
+        }
+        row = read
+        return identity
+    }
+
+    private func takeUsage(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        let identity = try identity(ofRow: record)
+        let usage = UsageRow(row, timestamp: record.timestamp)
+        metrics.usageRows.add()
+        try change(identity.span, turn, timestamp: record.timestamp) { state, step throws(ProcessFailure) in
+            state.take(usage, &step)
+        }
+    }
+
+    // MARK: Attempts and time
+
+    private func takeAttempt(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
+        guard let key = record.key, let value = record.value else {
+            throw ProcessFailure("no_attempt", "a row of an attempt has a key and a value")
+        }
+        try read(value)
+        guard let attempt = Attempt(json) else {
+            throw ProcessFailure("attempt", "a row of an attempt has v, id, attempt and at")
+        }
+        try change(key, turn, timestamp: record.timestamp) { state, step throws(ProcessFailure) in
+            state.take(attempt, &step)
+        }
+    }
+
+    public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
+        try change(timer.key.span, turn, timestamp: turn.clock) { state, step throws(ProcessFailure) in
+            state.wake(&step)
+        }
+    }
+
+    // MARK: State
+
+    private func change(
+        _ key: Span<UInt8>, _ turn: Turn, timestamp: Int64,
+        _ body: (inout RefundState, inout RefundStep) throws(ProcessFailure) -> Void
+    ) throws(ProcessFailure) {
+        let place = try turn.state(key)
+        let before = place.value
+        var state = RefundState()
+        if let before {
+            guard let kept = RefundState(before) else {
+                throw ProcessFailure("state", "the \(before.count) bytes kept of this subscription are damaged")
+            }
+            state = kept
+        }
+        guard String(validating: place.key, as: UTF8.self) != nil else {
+            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+        }
+        var step = RefundStep(
+            originalTransactionId: Text(place.key), clock: turn.clock, timestamp: timestamp, rules: rules)
+        try body(&state, &step)
+        for record in step.records {
+            turn.emit(Self.output, key: place.key.span, value: record.value.span)
+            metrics.count(record)
+        }
+        metrics.lateAcceptances.add(UInt64(step.lateAcceptances))
+        metrics.strayAttempts.add(UInt64(step.strayAttempts))
+        metrics.tooLate.add(UInt64(step.tooLate))
+        if before == nil, state.isEmpty { return }
+        let after = state.bytes
+        if after != before { place.put(after.span) }
+        place.setTimer(Self.somethingIsDue, due: state.nextDue(rules))
+    }
+}

@@ -1,0 +1,45 @@
+// What `perennial check` says of the refund policy.
+
+import Consumption
+import Notices
+import Platform
+import Settings
+
+/// Nothing here is wrong: that has been told before.
+struct PolicyFindings {
+    let policy: RefundPolicy
+    let output: Output
+
+    func tell() {
+        tell(policy, as: "policy")
+        if let shadow = policy.shadow { tell(shadow, as: "shadow") }
+    }
+
+    private func tell(_ policy: RefundPolicy, as role: String) {
+        let rules = policy.rules.count
+        output.data("ok      \(role)  \(policy.version), \(rules) rule\(rules == 1 ? "" : "s")")
+        let indent = String(repeating: " ", count: 8)
+        output.data(indent + "unless usage says otherwise: " + policy.defaultsLine)
+        for line in policy.table { output.data(indent + line) }
+        for (rule, earlier) in policy.unreachable() {
+            let reason =
+                earlier.tests.isEmpty ? "matches every request" : "comes first and takes all that this one could take"
+            output.message(
+                "warning: \(role): the rule \(quoted(rule.name)) can never match: \(quoted(earlier.name)) \(reason)")
+        }
+        for remark in policy.remarks() { output.message("warning: \(role): \(words(remark))") }
+    }
+
+    private func words(_ remark: RefundPolicy.Remark) -> String {
+        switch remark {
+        case .impossible(let rule, let fact, let range):
+            let hint =
+                fact == .consumptionPercentage ? ": it is counted from 0 to 100000, thousandths of a percent" : ""
+            return "the rule \(quoted(rule)) can never match: \(fact.rawValue) is never \(range)\(hint)"
+        case .unusualWord(let rule, let fact, let word, let usual):
+            let nearest = nearestName(to: word.description, among: usual).map { "; the nearest is \($0)" }
+            return "the rule \(quoted(rule)) tests for a \(fact.rawValue) that Apple does not have today, "
+                + quoted(word.description) + (nearest ?? "; today there are \(usual.joined(separator: ", "))")
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// `perennial consumption`: wiring.
+
+import AppStoreAPI
+import Configuration
+import Consumption
+import ConsumptionSender
+import ConsumptionWorker
+import Contract
+import Crypto
+import HTTPClient
+import Platform
+import Runtime
+import Service
+import Settings
+import Telemetry
+
+extension Command {
+    private static let whatIfWord = "what-if"
+
+    static let consumption = Command(
+        .consumption, "Answers Apple's refund requests: by policy, in time, once.", operands: "[\(whatIfWord)]",
+        operandCount: 0...1, options: whatIfOptions,
+        details: """
+            Reads notifications, usage (what the app's backend says of purchases) and consumption-attempts; writes consumption:
+            one record for each step of a request. What is decided is sent to the App Store Server API, whose key apple.issuer.id,
+            apple.key.id and apple.key name; what Apple answered goes to consumption-attempts. With consumption.send=false
+            nothing is sent and no key is needed. Without consent of the customer nothing is sent, whatever the policy says.
+            Replicas share the partitions; give each a worker.slot of its own. What is on disk is a cache. Runs until SIGTERM or
+            SIGINT. Bundle ids come from the file `apps`: requests of other apps are not answered.
+
+            \(whatIfDetails)
+            """,
+        toolOperand: whatIfWord,
+        action: .service { invocation, configuration in
+            switch invocation.operands.first {
+            case whatIfWord?: return whatIf(invocation, configuration)
+            case let other?:
+                invocation.output.message(
+                    "perennial consumption: \(quoted(other)) is nothing that it does: the worker takes no words, and "
+                        + "\(whatIfWord) asks another policy")
+                return .wrongUsage
+            case nil: break
+            }
+            if let option = whatIfOptions.first(where: { invocation.has($0.name) }) {
+                invocation.output.message(
+                    "perennial consumption: --\(option.name) belongs to what-if: perennial consumption what-if --policy FILE"
+                )
+                return .wrongUsage
+            }
+            return ConsumptionRun(configuration: configuration, output: invocation.output).run()
+        })
+}
+
+struct ConsumptionRun {
+    let configuration: Configuration
+    let output: Output
+
+    func run() -> ExitCode {
+        guard !configuration.apps.isEmpty else {
+            return refuse("apps is not set: it has to be known whose requests are to be answered; name the JSON file")
+        }
+        let files: ConsumptionFiles
+        do throws(ConfigurationFaults) {
+            files = try ConsumptionFiles(configuration)
+        } catch {
+            for fault in error.faults { output.message("perennial consumption: \(fault)") }
+            return .wrongUsage
+        }
+        var api: AppStoreServerAPI?
+        if configuration.consumption.sends {
+            do throws(Refusal) { api = try makeAPI(files) } catch { return refuse(error.words) }
+        } else {
+            output.message(
+                "perennial consumption: consumption.send is false: decisions are recorded, and nothing is sent")
+        }
+        let rules = ConsumptionRules(configuration, policy: files.policy)
+        let code = WorkerRun(worker: .consumption, configuration: configuration, output: output).run(
+            beside: { [configuration] parts in
+                guard let api else { return [] }
+                return [SenderService(configuration, parts, api)]
+            },
+            {
+                ConsumptionProcessor(
+                    configuration.names, rules: rules, partitions: Int32(configuration.topicPlan.partitions),
+                    app: "perennial/\(PerennialVersion.text)",
+                    metrics: ConsumptionMetrics($0, policy: files.policy))
+            })
+        api?.close()
+        return code
+    }
+
+    /// So many apps may be answered slowly before one holds up another; each may have as many connections as it has attempts.
+    private static let limitAppsAtOnce = 8
+
+    private struct Refusal: Error { let words: String }
+
+    private func refuse(_ words: String) -> ExitCode {
+        output.message("perennial consumption: \(words)")
+        return .wrongUsage
+    }
+
+    private func makeAPI(_ files: ConsumptionFiles) throws(Refusal) -> AppStoreServerAPI {
+        let apple = configuration.apple
+        guard let issuerId = apple.issuerId, let keyId = apple.keyId, let key = files.appleKey else {
+            throw Refusal(
+                words: "there is no App Store Server API key: set apple.issuer.id, apple.key.id and apple.key, or "
+                    + "consumption.send=false to decide without sending")
+        }
+        var settings = AppStoreServerAPI.Configuration()
+        settings.production = apple.production.description
+        settings.sandbox = apple.sandbox.description
+        settings.authorities = files.appleAuthority
+        settings.maxInFlight = SenderOptions.usualMaxInFlight * min(configuration.apps.count, Self.limitAppsAtOnce)
+        // Which replica it was, for whoever has to find out.
+        let slot = configuration.worker.slot.number(hostName: HostName.current) ?? 0
+        settings.userAgent = "perennial/\(PerennialVersion.text) (\(configuration.names.group(.consumption)).\(slot))"
+        let signer: APIKey
+        do throws(APIKeyFault) {
+            signer = try APIKey(issuerId: issuerId, keyId: keyId, pem: key.pem)
+        } catch {
+            throw Refusal(words: error.description)
+        }
+        do throws(HTTPClientFault) {
+            return try AppStoreServerAPI(key: signer, configuration: settings, now: WallClock.milliseconds)
+        } catch {
+            throw Refusal(words: error.detail)
+        }
+    }
+}
+
+extension ConsumptionRules {
+    init(_ configuration: Configuration, policy: RefundPolicy?) {
+        self.init(apps: configuration.apps, policy: policy, wait: configuration.consumption.wait.wholeMilliseconds)
+    }
+}
+
+extension SenderService {
+    fileprivate convenience init(_ configuration: Configuration, _ run: WorkerRun.Parts, _ api: AppStoreServerAPI) {
+        let worker = run.worker
+        self.init(
+            SenderOptions(
+                configuration.names, partitions: Int32(configuration.topicPlan.partitions),
+                rate: configuration.consumption.rate, app: "perennial/\(PerennialVersion.text)"),
+            worker: WorkerView(ownership: worker.ownership, positions: { worker.positions(of: $0) }),
+            carrier: AppStoreCarrier(api, configuration.environment, now: WallClock.milliseconds), log: run.log,
+            health: run.health, metrics: run.metrics, logger: run.logger)
+    }
+}

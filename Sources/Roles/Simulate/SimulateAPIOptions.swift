@@ -1,0 +1,72 @@
+// What `perennial simulate --api` is asked for.
+
+import Platform
+import Settings
+
+struct SimulateAPIOptions: Sendable {
+    /// nil: no API.
+    var address: ListenAddress?
+    var sandbox: ListenAddress?
+    var authority: String?
+    var key: String?
+    var settings: String?
+    /// Of a thousand requests.
+    var troubles = 0
+    var hold: Duration = .seconds(60)
+    var rate: Int?
+    var journal: String?
+    /// nil: until a signal comes.
+    var duration: Duration?
+
+    private var given: [String] = []
+
+    static let options = [
+        CommandOption(
+            "api", value: "ADDRESS",
+            effect: "Serves the App Store Server API's endpoints for consumption there, as 127.0.0.1:0."),
+        CommandOption(
+            "api-sandbox", value: "ADDRESS", effect: "Serves sandbox there, and with --api production alone."),
+        CommandOption(
+            "api-ca", value: "FILE",
+            effect: "Serves it over TLS, and writes the authority of its certificate: for apple.ca."),
+        CommandOption("api-key", value: "FILE", effect: "Writes the key that tokens are signed with: for apple.key."),
+        CommandOption(
+            "api-settings", value: "FILE",
+            effect: "Writes the settings apple.* for it, as soon as it listens. They are printed as well."),
+        CommandOption(
+            "api-faults", value: "PERCENT",
+            effect:
+                "Of requests, get 429, 500, 503, no answer or a cut connection, some of them after they were taken (0)."
+        ),
+        CommandOption(
+            "api-hold", value: "DURATION", effect: "How long an answer that never comes is waited for (60s)."),
+        CommandOption(
+            "api-rate", value: "N", effect: "Requests a second for each app; what is beyond gets 429 (no limit)."),
+        CommandOption("api-journal", value: "FILE", effect: "Writes a line for each request before it is answered."),
+        CommandOption(
+            "api-for", value: "DURATION", effect: "Serves so long after the last post (until SIGTERM or SIGINT)."),
+    ]
+
+    init() {}
+
+    init(_ invocation: Invocation, _ reader: inout OptionReader) {
+        reader.address("api") { address = $0 }
+        reader.address("api-sandbox") { sandbox = $0 }
+        authority = invocation.option("api-ca")
+        key = invocation.option("api-key")
+        settings = invocation.option("api-settings")
+        reader.percent("api-faults") { troubles = $0 }
+        reader.duration("api-hold") { hold = .milliseconds($0) }
+        if invocation.has("api-rate") { reader.whole("api-rate", 1...Self.maxRate) { rate = $0 } }
+        journal = invocation.option("api-journal")
+        reader.duration("api-for") { duration = .milliseconds($0) }
+        given = Self.options.map(\.name).filter { $0 != "api" && invocation.has($0) }
+    }
+
+    private static let maxRate = 1_000_000
+
+    var contradictions: [String] {
+        guard address == nil, let first = given.first else { return [] }
+        return ["--\(first) is about --api: give --api as well"]
+    }
+}

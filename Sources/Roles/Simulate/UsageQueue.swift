@@ -1,0 +1,22 @@
+// Records of the app's backend that wait for their time.
+
+import Simulation
+
+/// In order of time; of equal times who was added first. A few for each refund request of the last half day, and for each
+/// purchase of the last minutes.
+struct UsageQueue {
+    private var records: [SimulatedUsage] = []
+
+    mutating func add(_ others: [SimulatedUsage]) {
+        for record in others {
+            let place = records.lastIndex { $0.at <= record.at }.map { $0 + 1 } ?? 0
+            records.insert(record, at: place)
+        }
+    }
+
+    /// - Parameter time: nil: whatever there is.
+    mutating func pop(by time: Int64?) -> SimulatedUsage? {
+        guard let first = records.first, time.map({ first.at <= $0 }) ?? true else { return nil }
+        return records.removeFirst()
+    }
+}

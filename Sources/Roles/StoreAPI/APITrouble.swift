@@ -1,0 +1,72 @@
+// What goes wrong at the make-believe Apple: chosen by chance that a seed repeats, and by a rate.
+
+import Crypto
+
+/// One way in which a request goes wrong.
+enum APITrouble: String, Sendable, CaseIterable {
+    case tooMany = "too_many"
+    case internalError = "internal"
+    case unavailable
+    /// No answer comes; Apple has not, or has, what was sent.
+    case timeoutBefore = "timeout_before"
+    case timeoutAfter = "timeout_after"
+    /// The connection ends.
+    case cutBefore = "cut_before"
+    case cutAfter = "cut_after"
+
+    /// Apple has taken what was sent, if it was right.
+    var comesAfter: Bool { self == .timeoutAfter || self == .cutAfter }
+}
+
+/// The same requests in the same order of tries get the same troubles, whatever happens between them.
+struct APIChance {
+    /// Different requests whose tries are counted, some hundred bytes each. Beyond it counting begins anew.
+    private static let maxRequests = 1_000_000
+
+    let seed: UInt64
+    let perMille: Int
+    private var tries: [[UInt8]: Int] = [:]
+
+    init(seed: UInt64, perMille: Int) {
+        self.seed = seed
+        self.perMille = perMille
+    }
+
+    /// - Returns: nil: all goes well. `draw` is chance for whatever else has to be chosen.
+    mutating func trouble(of path: String, body: [UInt8]) -> (trouble: APITrouble, draw: UInt64)? {
+        guard perMille > 0 else { return nil }
+        let text = Array("\(seed) \(path) ".utf8) + body
+        let request = SHA256.digest(text.span)
+        if tries.count >= Self.maxRequests { tries.removeAll() }
+        tries[request, default: 0] += 1
+        let again = request + Array(" \(tries[request, default: 0])".utf8)
+        let bytes = SHA256.digest(again.span)
+        func number(_ place: Int) -> UInt64 { bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) } }
+        guard number(0) % 1000 < UInt64(perMille) else { return nil }
+        return (APITrouble.allCases[Int(number(8) % UInt64(APITrouble.allCases.count))], number(16))
+    }
+}
+
+/// Apple's limit: so many requests within a second for each app. Seconds are those of the clock.
+struct APIRate {
+    private static let second: Int64 = 1000
+
+    /// nil: no limit.
+    let perSecond: Int?
+    private var counted: Int64 = 0
+    private var counts: [String: Int] = [:]
+
+    init(perSecond: Int?) { self.perSecond = perSecond }
+
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: nil: it may pass; else when to come again, in milliseconds since 1970.
+    mutating func refusal(of app: String, now: Int64) -> Int64? {
+        guard let perSecond else { return nil }
+        if now / Self.second != counted {
+            counted = now / Self.second
+            counts.removeAll(keepingCapacity: true)
+        }
+        counts[app, default: 0] += 1
+        return counts[app, default: 0] > perSecond ? (counted + 1) * Self.second : nil
+    }
+}

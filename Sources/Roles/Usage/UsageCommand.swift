@@ -1,0 +1,125 @@
+// `perennial usage put`: what an app's own backend knows of purchases, written by hand or from a file.
+
+import Configuration
+import JSON
+import Platform
+import Settings
+
+extension Command {
+    static let usage = Command(
+        .usage, "Writes records of usage: what the app's own backend knows of a purchase.",
+        operands: "put [FILE|JSON|-]", operandCount: 1...2,
+        options: UsageOptions.members + [
+            CommandOption(
+                "skip-wrong", effect: "Writes the lines that are right although others are not, which are counted."),
+            CommandOption("dry-run", effect: "Checks everything and writes nothing; Kafka is not asked."),
+        ],
+        details: """
+            One record from options, or as JSON; or a FILE, or by - standard input, with one JSON record in each line, as
+            POST /usage of ingest takes them. Empty lines are passed over.
+            Everything is checked first: what is wrong is told with its line, and then nothing is written. Each record goes to
+            the topic usage of the environment that it names, else of --environment, and the command ends when Kafka has
+            acknowledged all of them. Writing a record again does no harm.
+            Exit code 0: all is written (with --skip-wrong: all that is right); 1: with --skip-wrong, no line was right; 2: a
+            record, the arguments, the settings or the topics are wrong; 3: Kafka did not answer or did not take everything.
+            """,
+        action: .configured { invocation, configuration in
+            do throws(ToolFault) {
+                let options: UsageOptions
+                do throws(SettingFault) {
+                    options = try UsageOptions(invocation)
+                } catch {
+                    throw ToolFault(error)
+                }
+                return try UsagePut(options: options, configuration: configuration, output: invocation.output).run()
+            } catch {
+                for line in error.lines { invocation.output.message("perennial usage: \(line)") }
+                return error.code
+            }
+        })
+}
+
+/// What is to be written, and how.
+struct UsageOptions {
+    enum Input: Equatable {
+        /// From the command line.
+        case record([UInt8])
+        case file(path: String)
+        case standardInput
+    }
+
+    let input: Input
+    let skipsWrong: Bool
+    let isDryRun: Bool
+
+    private enum Kind { case text, bool, number }
+
+    private static let kinds: [(member: String, kind: Kind, value: String, effect: String)] = [
+        ("originalTransactionId", .text, "ID", "The purchase, or the subscription, that the record is about."),
+        ("transactionId", .text, "ID", "Of it this transaction alone; otherwise all of them."),
+        ("consented", .bool, "true|false", "Whether the customer agreed that Apple is told."),
+        ("consentedAt", .number, "MS", "When that was said, in milliseconds since 1970; otherwise now."),
+        ("deliveryStatus", .text, "WORD", "DELIVERED, or UNDELIVERED_ and the reason, as Apple calls it."),
+        ("sampleContentProvided", .bool, "true|false", "Whether the customer could try it before buying."),
+        ("consumptionPercentage", .number, "COUNT", "How much is used up, 0 to 100000 (thousandths of a percent)."),
+        ("refundPreference", .text, "WORD", "DECLINE, GRANT_FULL or GRANT_PRORATED, where the policy has none."),
+        ("accountCreatedAt", .number, "MS", "When the account was made, in milliseconds since 1970."),
+        ("playTimeSeconds", .number, "COUNT", "How long the customer has used the app."),
+        ("userStatus", .number, "0..4", "Of the account: 1 active, 2 suspended, 3 terminated, 4 limited."),
+        ("platform", .number, "0..2", "Where the content was used: 1 Apple, 2 another."),
+    ]
+
+    /// Called as the members of the record are.
+    static let members = kinds.map { CommandOption($0.member, value: $0.value, effect: $0.effect) }
+
+    init(_ invocation: Invocation) throws(SettingFault) {
+        guard invocation.operands.first == "put" else {
+            throw SettingFault("put, not \(quoted(invocation.operands.first ?? ""))")
+        }
+        skipsWrong = invocation.has("skip-wrong")
+        isDryRun = invocation.has("dry-run")
+        let given = Self.kinds.filter { invocation.has($0.member) }
+        switch (invocation.operands.dropFirst().first, given.first) {
+        case (.some(let operand), .some(let option)):
+            throw SettingFault("--\(option.member) and \(quoted(operand)) are two sources of records; keep one of them")
+        case (nil, nil):
+            throw SettingFault(
+                "which record? Name a FILE, - for standard input, the JSON of a record, or --originalTransactionId and others"
+            )
+        case (.some(let operand), nil):
+            // JSON is an argument of its own; no sensible file is called so.
+            input =
+                operand == "-"
+                ? .standardInput : operand.hasPrefix("{") ? .record(Array(operand.utf8)) : .file(path: operand)
+        case (nil, .some):
+            input = .record(try Self.record(invocation))
+        }
+    }
+
+    private static func record(_ invocation: Invocation) throws(SettingFault) -> [UInt8] {
+        var members: [(name: String, value: JSONValue)] = [("v", .integer(1))]
+        for (member, kind, _, _) in kinds {
+            guard let text = invocation.option(member) else { continue }
+            members.append((member, try value(text, kind, of: member)))
+        }
+        var writer = JSONWriter()
+        writer.value(.object(JSONObject(members.map { JSONObject.Member(name: $0.name, value: $0.value) })))
+        return writer.bytes
+    }
+
+    private static func value(_ text: String, _ kind: Kind, of member: String) throws(SettingFault) -> JSONValue {
+        switch kind {
+        case .text: return .string(text)
+        case .bool:
+            guard text == "true" || text == "false" else {
+                throw SettingFault("--\(member) must be true or false, not \(quoted(text))")
+            }
+            return .bool(text == "true")
+        case .number:
+            guard let number = Int64(text) else {
+                throw SettingFault("--\(member) must be a whole number, not \(quoted(text))")
+            }
+            return .integer(number)
+        }
+    }
+}

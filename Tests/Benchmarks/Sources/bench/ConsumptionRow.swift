@@ -1,0 +1,98 @@
+// Refund requests: what a decision and an answer cost.
+
+import Contract
+import Glibc
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+
+private let requests = 50_000
+/// The sender begins at most 32 in each of its steps: a run of some seconds.
+private let answers = 5_000
+/// Alternating runs of each side; the median counts.
+private let rounds = 5
+/// The worker divided by a consumer in C that counts the same records. 27 was measured (57 us beside 2.1), on a machine that was busy
+/// with other things: what is demanded is 70 % of that speed.
+private let decisionMultiple = 39.0
+/// An answer divided by libcurl's own, sent by a loop in C over as many connections. 3.2 was measured (137 us beside 43), as above.
+private let answerMultiple = 4.5
+
+func measureConsumption(_ report: inout Report) async throws {
+    try await measureDecisions(&report)
+    try await measureAnswers(&report)
+}
+
+private func measureDecisions(_ report: inout Report) async throws {
+    let bootstrap = try await requireKafka()
+    var (worker, counting, wall, cycles): ([Double], [Double], [Double], [Double]) = ([], [], [], [])
+    var peak = 0.0
+    // The first round warms the broker's caches.
+    for round in 0...rounds {
+        let prefix = "bench-consumption-\(getpid())-\(round)"
+        let names = refundNames(prefix)
+        let topics = refundTopics(names)
+        try await onThread {
+            let log = KafkaLog(ClientProperties(bootstrapServers: bootstrap))
+            try log.create(topics, by: Deadline(after: .seconds(30)))
+            try refundFeed.fill(log, names, requests: requests)
+        }
+        let figures = try await measureRun(["worker-refunds", bootstrap, prefix, "\(requests)"])
+        guard figures["told"] >= Double(2 * requests) else { throw NotInTime("a decision of each", limit: .zero) }
+        var counted = 0.0
+        for topic in [names.topic(.notifications), names.topic(.usage)] {
+            counted += try await measureLoop(["worker-count-c", bootstrap, topic, "\(requests)"])
+        }
+        try await deleteTopics(topics.map(\.name), bootstrap)
+        if round > 0 {
+            worker.append(figures["cpu"] / Double(requests))
+            wall.append(Double(requests) / figures["wall"] * 1e6)
+            cycles.append(2 * Double(requests) / figures["commits"])
+            counting.append(counted / Double(requests))
+            peak = max(peak, figures["peak"])
+        }
+        printMessage("consumption decisions \(round)/\(rounds)")
+    }
+    report.note(
+        "CPU microseconds per decision (getrusage of the process), median [min-max] of \(rounds) alternating runs; each reads a "
+            + "request of 1.7 KB and a row of usage, and writes `requested`, `decided` and its state; "
+            + "\(Int(median(cycles))) records a transaction; resident at most \(mebibytes(peak))")
+    // By `perf` over a run: the largest single cost of the worker's thread, some 8 % of it, is `elementsEqual` of UTF-8 texts;
+    // then JSON, RocksDB and the cache with at most 1.5 % a function.
+    report.judge(
+        "consumption-decisions",
+        "counting in C \(figures(counting)), worker \(figures(worker)): \(decimals(1e6 / median(worker))) decisions/s a core "
+            + "(\(decimals(median(wall)))/s by the clock)",
+        ratio: median(worker) / median(counting), .atMost(decisionMultiple))
+}
+
+private func deleteTopics(_ names: [String], _ bootstrap: String) async throws {
+    try await onThread {
+        let admin = try Admin(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
+        defer { admin.close(by: Deadline(after: .seconds(5))) }
+        _ = try admin.delete(topics: names, by: Deadline(after: .seconds(20)))
+    }
+}
+
+private func measureAnswers(_ report: inout Report) async throws {
+    let server = try await RefundServer()
+    var (sender, loop, wall): ([Double], [Double], [Double]) = ([], [], [])
+    for round in 1...rounds {
+        let arguments = [server.files.directory, "\(answers)"]
+        loop.append(try await measureRun(["worker-answers-c"] + arguments)["cpu"] / Double(answers))
+        let figures = try await measureRun(["worker-answers"] + arguments)
+        guard figures["told"] == Double(3 * answers) else { throw NotInTime("one `sent` of each", limit: .zero) }
+        sender.append(figures["cpu"] / Double(answers))
+        wall.append(Double(answers) / figures["wall"] * 1e6)
+        printMessage("consumption answers \(round)/\(rounds)")
+    }
+    try await server.stop()
+    report.note(
+        "CPU microseconds per answer, from its decision to the record `sent`: the request over TLS, Apple's word as a row, and the "
+            + "worker's turn on that; log and state in memory, the simulator in Apple's place, every answer of it 202")
+    report.judge(
+        "consumption-answers",
+        "libcurl alone in C \(figures(loop)), sender and worker \(figures(sender)): \(decimals(1e6 / median(sender))) answers/s a "
+            + "core (\(decimals(median(wall)))/s by the clock)",
+        ratio: median(sender) / median(loop), .atMost(answerMultiple))
+}

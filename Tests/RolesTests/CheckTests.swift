@@ -1,0 +1,131 @@
+import Crypto
+import Kafka
+import KafkaTestKit
+import Platform
+import Testing
+
+/// What the program says of the files that refund answers need.
+@Suite struct `perennial check of refund answers` {
+    private func check(_ arguments: [String], servers: String = "127.0.0.1:1") async throws -> ProgramResult {
+        try await perennial(["check", "--kafka.bootstrap.servers", servers] + arguments)
+    }
+
+    @Test func `tells all that is wrong in a policy with line and column, and exits 2`() async throws {
+        let folder = try ScratchDirectory("check")
+        let path = try folder.write(
+            """
+            {"version": "1",
+             "ruels": [],
+             "rules": [{"name": "a", "when": {"reson": "LEGAL"}, "answer": {"refundPreference": "GRANT-FULL"}}]}
+            """, to: "policy.json")
+        let result = try await check(["--consumption.policy", path])
+        #expect(result.code == 2 && result.standardOutput.isEmpty, "\(result.words)")
+        #expect(
+            result.standardError == """
+                perennial check: \(path): line 2, column 2: nothing in a policy is called "ruels"; the nearest is rules
+                perennial check: \(path): line 3, column 35: nothing in when is called "reson"; the nearest is reason
+                perennial check: \(path): line 3, column 85: no refundPreference is called "GRANT-FULL"; \
+                the nearest is GRANT_FULL
+
+                """)
+        for (text, words) in [
+            ("{\"version\": \"1", "line 1, column 13: a string is not closed"), ("", "line 1, column 1: "),
+        ] {
+            let broken = try await check(["--consumption.policy", folder.write(text, to: "broken.json")])
+            #expect(broken.code == 2 && broken.standardError.contains(words), "\(broken.words)")
+        }
+    }
+
+    @Test func `shows the rules and those that can never match, also when Kafka does not answer`() async throws {
+        let folder = try ScratchDirectory("check")
+        let path = try folder.write(
+            """
+            {"version": "2026-11", "rules": [
+              {"name": "coins", "when": {"productId": "coins.*"}, "answer": {"refundPreference": "DECLINE"}},
+              {"name": "big coins", "when": {"productId": "coins.1000", "reason": "LEGALL"}, "answer": {"withhold": true}}],
+             "shadow": {"version": "2026-12", "rules": [
+              {"name": "percent", "when": {"consumptionPercentage": {"from": 200000}}, "answer": {"refundPreference": null}}]}}
+            """, to: "policy.json")
+        let result = try await check(["--consumption.policy", path])
+        #expect(result.code == 1, "\(result.words)")
+        let lines = result.standardOutput.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        #expect(
+            lines.prefix(9) == [
+                "ok      settings",
+                "ok      policy  2026-11, 2 rules",
+                "        unless usage says otherwise: deliveryStatus DELIVERED (no default given), "
+                    + "sampleContentProvided true when the log has a free trial (no default given)",
+                "           rule       when                   answer",
+                "        1  coins      productId coins.*      DECLINE",
+                "        2  big coins  productId coins.1000   withhold",
+                "                      reason LEGALL",
+                "           (no rule)  nothing above matches  no preference",
+                "ok      shadow  2026-12, 1 rule",
+            ])
+        #expect(result.standardOutput.contains("\nwrong   kafka  no connection"))
+        // Warnings of the libraries' versions follow.
+        #expect(
+            result.standardError.hasPrefix(
+                """
+                warning: policy: the rule "big coins" can never match: "coins" comes first and takes all that this one could \
+                take
+                warning: policy: the rule "big coins" tests for a reason that Apple does not have today, "LEGALL"; the \
+                nearest is LEGAL
+                warning: shadow: the rule "percent" can never match: consumptionPercentage is never at least 200000: it is \
+                counted from 0 to 100000, thousandths of a percent
+
+                """))
+    }
+
+    @Test func `refuses a key that cannot sign calls to Apple, and shows none of it`() async throws {
+        let folder = try ScratchDirectory("check")
+        let key = SigningKey(.p256)
+        let right = try folder.write(String(decoding: key.pem, as: UTF8.self), to: "right.p8")
+        let other = try folder.write(String(decoding: SigningKey(.p384).pem, as: UTF8.self), to: "other.p8")
+        let broken = try folder.write(String(decoding: key.pem.dropLast(60), as: UTF8.self), to: "broken.p8")
+        func apple(_ key: String, _ more: [String] = []) -> [String] {
+            ["--apple.issuer.id", "issuer", "--apple.key.id", "KEY", "--apple.key", key] + more
+        }
+        for (path, words) in [
+            (other, "\(other): the key is not on P-256"), (broken, "\(broken): no private key in PEM"),
+        ] {
+            for given in [path, "file:\(path)"] {
+                let result = try await check(apple(given))
+                #expect(result.code == 2, "\(result.words)")
+                #expect(
+                    result.standardError.contains(words.drop { given == path ? false : $0 != ":" }), "\(result.words)")
+                #expect(!result.words.contains("PRIVATE KEY-----") && !result.words.contains("MIG"))
+            }
+        }
+        let authority = try folder.write("no certificate", to: "authority.pem")
+        let wrong = try await check(apple(right, ["--apple.ca", authority]))
+        #expect(wrong.code == 2 && wrong.standardError.contains("apple.ca \(authority): no certificate in the file"))
+        // Everything that is wrong at once.
+        let both = try await check(apple(other, ["--apple.ca", authority, "--consumption.policy", authority]))
+        #expect(both.code == 2 && both.standardError.split(separator: "\n").count == 3, "\(both.words)")
+    }
+
+    @Test func `takes the key and the authority that are right`() async throws {
+        let cluster = try MockCluster()
+        defer { cluster.close() }
+        let folder = try ScratchDirectory("check")
+        let (key, now) = (SigningKey(.p256), WallClock.milliseconds())
+        let request = CertificateRequest(
+            commonName: "authority", serial: [1], validity: now - 3_600_000...now + 86_400_000,
+            extensions: [.basicConstraints(isAuthority: true, pathLength: nil)])
+        let certificate = try Certificate.make(request, key: key)
+        let result = try await check(
+            [
+                "--apple.issuer.id", "issuer", "--apple.key.id", "KEY", "--apple.key",
+                folder.write(String(decoding: key.pem, as: UTF8.self), to: "key.p8"), "--apple.ca",
+                folder.write(String(decoding: certificate.pem, as: UTF8.self), to: "authority.pem"),
+            ], servers: cluster.bootstrapServers)
+        #expect(result.standardOutput.hasPrefix("ok      settings\nok      apple.key  on P-256\nok      apple.ca\n"))
+        // The topics are missing.
+        #expect(result.code == 1, "\(result.words)")
+        let der = "\(folder.path)/authority.der"
+        try OutputFile.write(certificate.der, to: der)
+        let binary = try await check(["--apple.ca", der])
+        #expect(binary.code == 2 && binary.standardError.contains("it is DER; write it as PEM"), "\(binary.words)")
+    }
+}
