@@ -124,7 +124,7 @@ extension KafkaFault {
 
 extension KafkaCode {
     /// For calls that answer with a bare code.
-    var remedyOutsideTransactions: KafkaFault.Remedy {
+    public var remedyOutsideTransactions: KafkaFault.Remedy {
         if isAuthorisation { return .stopProcess }
         switch raw {
         case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,

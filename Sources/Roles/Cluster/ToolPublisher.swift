@@ -17,55 +17,93 @@ struct ToolRecord: Equatable {
     var timestamp: Int64
 }
 
-/// Sends records as ingest does, and remembers the first that Kafka did not take. One thread.
+/// The records that Kafka has not acknowledged, in the order in which they were published.
+struct Unacknowledged {
+    private var records: [UInt: ToolRecord] = [:]
+    private var next: UInt = 0
+    private(set) var written = 0
+    /// Why the first record failed since the last `again`.
+    private(set) var failure: KafkaCode?
+
+    /// The number by which the record's report will name it.
+    mutating func add(_ record: ToolRecord) -> UInt {
+        records[next] = record
+        defer { next += 1 }
+        return next
+    }
+
+    /// A record that follows a failed one counts as failed, too: it is sent again behind it, so that the last of two
+    /// records with one key stays the last.
+    mutating func note(_ failure: KafkaCode?, of number: UInt) {
+        if let failure { self.failure = self.failure ?? failure }
+        guard self.failure == nil else { return }
+        records[number] = nil
+        written += 1
+    }
+
+    /// What has to be sent again, by number.
+    mutating func again() -> [(key: UInt, value: ToolRecord)] {
+        failure = nil
+        return records.sorted { $0.key < $1.key }
+    }
+}
+
+/// Sends records as ingest does, outside of transactions. What Kafka has lost is sent again by another producer. One thread.
 final class ToolPublisher {
     /// Records on their way: a few batches, and 20 MB at most of ordinary notifications.
     private static let window = 1000
     private static let finishLimit: Duration = .seconds(60)
+    /// Producers that may be needed in a row without a single record written.
+    private static let limitProducers = 5
 
     private final class Reports {
-        var failure: KafkaCode?
-        var written = 0
+        var records = Unacknowledged()
     }
 
-    private let producer: Producer
-    private let reports: Reports
+    private let clientID: String
+    private let properties: ClientProperties
+    private let names: [String]
     private let partitions: Int32
+    private let reports = Reports()
+    private var producer: Producer
     private var topics: [String: ProducerTopic] = [:]
     private var trouble: ToolFault?
+    private var producersInVain = 0
+    private var writtenBefore = 0
 
     /// - Parameters:
     ///   - tool: the command that writes.
     ///   - names: of every topic that may be written to.
     init(_ configuration: Configuration, as tool: CommandName, topics names: [String]) throws(ToolFault) {
-        let reports = Reports()
-        self.reports = reports
+        clientID = "perennial-\(tool.rawValue)"
+        properties = configuration.kafka
+        self.names = names
         partitions = Int32(configuration.topicPlan.partitions)
-        do throws(PropertyFault) {
-            var options = Producer.Configuration(
-                clientID: "perennial-\(tool.rawValue)", properties: configuration.kafka)
-            options.deliveryTimeout = Self.finishLimit / 2
-            producer = try Producer(options) { report in
-                if let failure = report.failure {
-                    reports.failure = reports.failure ?? failure
-                } else {
-                    reports.written += 1
-                }
-            }
-        } catch {
-            throw ToolFault(error)
-        }
+        producer = try Self.makeProducer(clientID, properties, reports)
         do {
-            try open(names)
+            try open()
         } catch {
             close()
             throw error
         }
     }
 
+    private static func makeProducer(
+        _ clientID: String, _ properties: ClientProperties, _ reports: Reports
+    ) throws(ToolFault) -> Producer {
+        do throws(PropertyFault) {
+            var options = Producer.Configuration(clientID: clientID, properties: properties)
+            options.deliveryTimeout = finishLimit / 2
+            return try Producer(options) { reports.records.note($0.failure, of: $0.token) }
+        } catch {
+            throw ToolFault(error)
+        }
+    }
+
     /// All of them have to be there, with the partitions that keys are spread over.
-    private func open(_ names: [String]) throws(ToolFault) {
+    private func open() throws(ToolFault) {
         let counts = try ToolFault.asking { () throws(KafkaFault) in
+            topics = [:]
             for name in names { topics[name] = try producer.topic(name) }
             return try producer.partitionCounts(by: Deadline(after: .seconds(10)))
         }
@@ -76,40 +114,78 @@ final class ToolPublisher {
 
     /// Waits when too much is on its way.
     func publish(_ record: ToolRecord) {
+        let deadline = Deadline(after: Self.finishLimit)
+        while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
+        send(record, reports.records.add(record))
+        producer.poll()
+        if let failure { renew(after: failure) }
+    }
+
+    private func send(_ record: ToolRecord, _ number: UInt) {
         guard let topic = topics[record.topic] else {
             preconditionFailure("\(record.topic) was not named before")
         }
-        let deadline = Deadline(after: Self.finishLimit)
-        while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
         do throws(KafkaFault) {
             try producer.send(
                 to: topic, partition: record.partition, key: record.key?.span, value: record.value?.span,
-                headers: record.headers, timestamp: record.timestamp)
+                headers: record.headers, timestamp: record.timestamp, token: number)
         } catch {
             trouble = trouble ?? ToolFault(error)
         }
-        producer.poll()
+    }
+
+    private var failure: KafkaCode? { reports.records.failure ?? producer.fatalFault?.code }
+
+    /// A producer that had one record refused goes on with a sequence that the broker does not expect. Another one sends
+    /// everything again that has no acknowledgement, unless Kafka will say the same to that one.
+    private func renew(after failure: KafkaCode) {
+        guard trouble == nil else { return }
+        producersInVain = reports.records.written > writtenBefore ? 1 : producersInVain + 1
+        writtenBefore = reports.records.written
+        guard failure.mayPassWithAnotherProducer, producersInVain <= Self.limitProducers else {
+            trouble = ToolFault(
+                .gaveUp,
+                "Kafka did not take everything: \(failure.explanation) (\(failure.name)). \(reports.records.written) records "
+                    + "are written; running it again is safe")
+            return
+        }
+        close()
+        do throws(ToolFault) {
+            producer = try Self.makeProducer(clientID, properties, reports)
+            let records = reports.records.again()
+            try open()
+            for (number, record) in records { send(record, number) }
+        } catch {
+            trouble = error
+        }
     }
 
     /// Why it is no use to go on.
-    var fault: ToolFault? {
-        if let trouble { return trouble }
-        guard let failure = reports.failure ?? producer.fatalFault?.code else { return nil }
-        return ToolFault(
-            .gaveUp,
-            "Kafka did not take everything: \(failure.explanation) (\(failure.name)). \(reports.written) records are written; "
-                + "running it again is safe")
-    }
+    var fault: ToolFault? { trouble }
 
     /// Returns when Kafka has acknowledged everything.
     func finish() throws(ToolFault) {
-        do throws(KafkaFault) {
-            try producer.flush(by: Deadline(after: Self.finishLimit))
-        } catch {
-            throw fault ?? ToolFault(error)
-        }
-        if let fault { throw fault }
+        let deadline = Deadline(after: Self.finishLimit)
+        repeat {
+            do throws(KafkaFault) {
+                try producer.flush(by: deadline)
+            } catch {
+                throw trouble ?? ToolFault(error)
+            }
+            guard let failure else { break }
+            renew(after: failure)
+        } while trouble == nil
+        if let trouble { throw trouble }
     }
 
     func close() { producer.close(by: Deadline(after: .seconds(5))) }
+}
+
+extension KafkaCode {
+    fileprivate var mayPassWithAnotherProducer: Bool {
+        switch remedyOutsideTransactions {
+        case .retrySameCall, .rebuildClient, .abortTransaction: self != .deliveryTimedOut
+        case .stopProcess: false
+        }
+    }
 }
