@@ -242,7 +242,8 @@ private struct Ordeal {
         }
         for worker in workers {
             let ending = try await worker.terminate(within: .seconds(30))
-            #expect(ending == .exited(code: 0), "\(worker.standardError.suffix(3000))")
+            // A torn ordeal may end at once, before a worker that was just started listens to signals.
+            #expect(ending == .exited(code: 0) || isTorn, "\(ending): \(worker.standardError.suffix(3000))")
         }
         let wrong = try await group.judge()
         if !wrong.isEmpty && !isTorn {
