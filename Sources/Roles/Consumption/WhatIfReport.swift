@@ -17,12 +17,15 @@ struct WhatIfReport {
 
     struct Count {
         var requests = 0
-        /// By currency, in milliunits.
+        /// By currency, in milliunits; each transaction once, however often it was asked about.
         var amounts: [Text: Int64] = [:]
+        private var transactions: Set<Text> = []
 
         mutating func add(_ finding: WhatIf.Finding) {
             requests += 1
-            guard let stake = finding.atStake else { return }
+            guard let stake = finding.atStake, transactions.insert(finding.transactionId ?? finding.id).inserted else {
+                return
+            }
             let currency = stake.currency ?? ""
             guard amounts[currency] != nil || amounts.count < WhatIfReport.limitCurrencies else { return }
             amounts[currency] = adding(amounts[currency] ?? 0, stake.value)

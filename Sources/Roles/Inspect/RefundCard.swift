@@ -93,8 +93,8 @@ struct RefundCard {
         case .settled?: return "Apple had decided already"
         case .noConsent?:
             return isOpen
-                ? "the customer has not consented; consent by \(shownTime(story.deadline)) would still do"
-                : "the customer did not consent"
+                ? "the customer has not consented, or no longer; consent by \(shownTime(story.deadline)) would still do"
+                : "the customer did not consent, or not until the end"
         case .policy?: return "the policy says so"
         case nil: return shownText(detail)
         }
@@ -128,7 +128,7 @@ struct RefundCard {
         }
         let usage = facts["usage"]?.object?.members ?? []
         let consent = usage.first { $0.name == "consentedAt" }?.value.integer
-        if let consent { card.text("consent", "given \(shownTime(consent))") }
+        if let consent { card.text("consent", "given \(shownTime(consent)), as known when it was decided") }
         let others = usage.filter { !$0.name.hasPrefix("consented") }
         card.text(
             "usage",

@@ -102,7 +102,8 @@ struct SimulateOptions: Sendable {
             CommandOption(
                 "decide-after", value: "DURATION",
                 effect:
-                    "Apple decides on refunds within this time (otherwise within 2 to 40 hours, in sandbox a minute)."),
+                    "Apple decides on refunds within this time, 24h at most (otherwise within 2 to 40 hours, in sandbox a minute)."
+            ),
             CommandOption(
                 "usage", value: "URL",
                 effect:
