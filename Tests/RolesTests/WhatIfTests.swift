@@ -69,6 +69,17 @@ import Testing
         #expect(try JSONValue.read(Array(answer.lines.utf8))["requests"]?.integer == 4)
     }
 
+    @Test func `counts the money of a purchase once, though it was asked about twice`() throws {
+        try desk.tell(
+            "CONSUMPTION_REQUEST", RefundDesk.uuid(7), of: "2000000000000004", on: "2026-11-22T11:40", reason: "OTHER",
+            ("transactionId", "'2000000000000044'"), ("type", "'Auto-Renewable Subscription'"),
+            ("productId", "'pro.monthly'"), ("offerType", "1"), ("offerDiscountType", "'FREE_TRIAL'"))
+        let answer = desk.whatIf(["--policy", try file(Self.other), "--format", "json"])
+        let told = try JSONValue.read(Array(answer.lines.utf8))
+        #expect(told["changed"]?.integer == 3)
+        #expect(told["atStake"]?["USD"]?.integer == 9_990)
+    }
+
     @Test func `is asked only about requests from and until then`() throws {
         let path = try file(Self.other)
         func count(_ arguments: [String]) throws -> Int64? {
