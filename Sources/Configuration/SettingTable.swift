@@ -93,7 +93,7 @@ public enum SettingTable {
     static let stateCacheBytes = setting(
         // Below one MiB the store's own blocks do not fit.
         "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote],
-        "Memory for reading state, per process, all partitions together.")
+        "Memory for state, backlogs and restores, per process; all that a worker has resident is at most 100 MiB more.")
     static let workerThreads = setting(
         "worker.threads", default: "1", .integer(1...256), for: .runWorkers,
         "Threads of a worker, each with its own partitions.")

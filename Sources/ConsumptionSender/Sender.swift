@@ -116,6 +116,8 @@ final class Sender {
                     start: .time { wall() - Self.reach })
             ], partitions: options.partitions)
         follow.pollWait = options.pollWait
+        // A worker's memory has a bound, and this lies outside of its plan.
+        follow.readAheadBytes = 8 << 20
         // The worker hears that a commit is done before the log shows all of it: its end is where the transaction ends.
         follow.ends = .all
         follower = TopicFollower(

@@ -60,6 +60,8 @@ public struct FollowOptions: Sendable {
     public var ends: EndKind = .committed
     /// For so long a step waits for records, at most.
     public var pollWait: Duration = .milliseconds(100)
+    /// About as much memory may hold what is fetched and not applied.
+    public var readAheadBytes = 64 << 20
     /// For so long the log may think about a question.
     public var questionLimit: Duration = .seconds(10)
 

@@ -109,13 +109,7 @@ public final class IngestProcess: Sendable {
         return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// The most memory that it has ever had (VmHWM).
-    public func peakMemoryBytes() throws -> Int {
-        let line = try readProc("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        guard let kilobytes = line?.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
-        else { throw IngestTestFault("/proc/\(process.processID)/status is not as expected") }
-        return kilobytes * 1024
-    }
+    public func peakMemoryBytes() throws -> Int { try process.peakMemoryBytes() }
 
     private func readProc(_ name: String) throws -> String {
         String(decoding: try readFile("/proc/\(process.processID)/\(name)", limitBytes: 1 << 16), as: UTF8.self)

@@ -55,6 +55,12 @@ public final class Consumer {
         public var queuedKilobytes = 16 * 1024
         public var onEvent: ClientEventHandler = { _ in }
 
+        /// The library keeps some 400 bytes beside the bytes of each record.
+        mutating func readAhead(bytes: Int) {
+            queuedKilobytes = max(1024, bytes / 1024 * 2 / 3)
+            queuedRecords = max(1000, bytes / 3 / 400)
+        }
+
         public init(clientID: String, groupID: String, instanceID: String? = nil, properties: ClientProperties) {
             self.clientID = clientID
             self.groupID = groupID
@@ -72,6 +78,9 @@ public final class Consumer {
     let readings = Readings()
     /// Kept alive until `close`.
     private var hooks: (any RebalanceHooks)?
+    /// Half of what may be fetched ahead, and what was given since the brokers' threads were last woken.
+    private let halfQueue: (records: Int, bytes: Int)
+    private var given: (records: Int, bytes: Int) = (0, 0)
     /// What went wrong in a callback, for the next `poll` to throw.
     private var pendingFault: KafkaFault?
     /// Rebalances wait for an answer instead of being dealt with inside the callback; see `Consumer+Answers.swift`.
@@ -82,6 +91,7 @@ public final class Consumer {
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
         isStatic = configuration.instanceID != nil
+        halfQueue = (configuration.queuedRecords / 2, configuration.queuedKilobytes * 512)
         var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
@@ -248,6 +258,21 @@ public final class Consumer {
         }
         if let fault = pendingFault.take() { throw fault }
         return nil
+    }
+
+    /// After records were given. A thread of 2.0.2 that finds the queue full looks again after a second, or when it has something
+    /// else to do: it gets a question before what is queued has run out.
+    func keepFetching(records: Int, bytes: Int) throws(KafkaFault) {
+        given.records += records
+        given.bytes += bytes
+        guard given.records >= halfQueue.records || given.bytes >= halfQueue.bytes else { return }
+        given = (0, 0)
+        do throws(KafkaFault) {
+            _ = try ends(of: readings.partitions, by: Deadline(after: .milliseconds(200)))
+        } catch {
+            // Nobody wanted the answer.
+            if error.remedy == .stopProcess { throw error }
+        }
     }
 
     /// Gives every record that is there, without waiting for more; stops after `limit`. Returns how many there were.

@@ -18,9 +18,7 @@ final class KafkaReader: LogReader {
         self.properties = properties
         var reading = Consumer.Configuration(clientID: options.name, groupID: options.group, properties: properties)
         if options.readsAhead {
-            // Enough that the queue never fills: librdkafka 2.0.2 then stands still for up to a second.
-            reading.queuedRecords = 500_000
-            reading.queuedKilobytes = 256 * 1024
+            reading.readAhead(bytes: options.readAheadBytes)
         }
         consumer = try Self.make(reading)
         lender = RecordLender(topics: options.topics)

@@ -77,6 +77,7 @@ final class KafkaSession: LogSession {
         var reading = Consumer.Configuration(
             clientID: options.identity, groupID: options.group, instanceID: options.identity, properties: properties)
         reading.sessionTimeout = options.sessionTimeout
+        reading.readAhead(bytes: options.readAheadBytes)
         reading.onEvent = onEvent
         var writing = TransactionalProducer.Configuration(transactionalID: options.identity, properties: properties)
         writing.transactionTimeout = options.transactionTimeout

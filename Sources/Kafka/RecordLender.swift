@@ -16,6 +16,8 @@ final class RecordLender: RecordAccess {
     private var last: (topic: OpaquePointer?, index: Int32) = (nil, -1)
     private weak var batch: RecordBatch?
     private var lent = 0
+    /// Of the last `fill`.
+    private var lentBytes = 0
 
     init(topics: [String]) {
         self.topics = topics
@@ -26,15 +28,18 @@ final class RecordLender: RecordAccess {
     /// Puts what is there into the batch; waits only for the first record.
     func fill(_ batch: RecordBatch, from consumer: Consumer, limit: Int, wait: Duration) throws(KafkaFault) {
         takeBack()
+        lentBytes = 0
         batch.begin(self)
         self.batch = batch
         guard limit > 0, let first = try consumer.message(within: wait) else { return }
         lend(first, in: batch)
         while batch.count < limit, let message = try consumer.nextMessage(wait: 0) { lend(message, in: batch) }
+        try consumer.keepFetching(records: batch.count, bytes: lentBytes)
     }
 
     private func lend(_ message: UnsafeMutablePointer<rd_kafka_message_t>, in batch: RecordBatch) {
         lent += 1
+        lentBytes += message.pointee.key_len + message.pointee.len
         var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
         let timestamp = rd_kafka_message_timestamp(message, &kind)
         batch.append(

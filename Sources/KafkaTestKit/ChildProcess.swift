@@ -150,6 +150,15 @@ public final class ChildProcess: Sendable {
         }
     }
 
+    /// The most memory that it has ever had resident (VmHWM). It runs still.
+    public func peakMemoryBytes() throws -> Int {
+        let status = String(decoding: try readFile("/proc/\(processID)/status", limitBytes: 1 << 16), as: UTF8.self)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        guard let kilobytes = line?.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
+        else { throw SystemFailure(operation: "read the memory of process \(processID)", code: EINVAL) }
+        return kilobytes * 1024
+    }
+
     // MARK: Output
 
     /// All that it has written so far.

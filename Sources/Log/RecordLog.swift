@@ -62,6 +62,8 @@ public struct SessionOptions: Sendable {
     public var sessionTimeout: Duration = .seconds(30)
     /// How long a dead member's open transaction holds readers back at most.
     public var transactionTimeout: Duration = .seconds(10)
+    /// About as much memory may hold what was fetched and is not given yet.
+    public var readAheadBytes = 24 << 20
     /// What `ownedUntil` is told on.
     public var bootClock: @Sendable () -> Duration = BootClock.now
     /// Hears, on any thread, what the log says by itself.
@@ -166,6 +168,8 @@ public struct ReaderOptions: Sendable {
     public var topics: [String]
     /// Fetched ahead: a restore or a replay wants much, a look at a few records wants little.
     public var readsAhead = false
+    /// About as much memory may hold what a reader that reads ahead has fetched.
+    public var readAheadBytes = 256 << 20
 
     public init(name: String, group: String, topics: [String]) {
         self.name = name

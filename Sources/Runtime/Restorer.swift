@@ -47,11 +47,13 @@ package final class Restorer: Sendable {
 
     /// - Parameter name: of the reader, for the log's messages.
     package init(
-        _ definition: WorkerDefinition, log: any RecordLog, name: String, wallClock: @escaping @Sendable () -> Int64,
-        remaining: @escaping @Sendable (_ records: Int64) -> Void
+        _ definition: WorkerDefinition, log: any RecordLog, name: String,
+        memory: MemoryPlan = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12),
+        wallClock: @escaping @Sendable () -> Int64, remaining: @escaping @Sendable (_ records: Int64) -> Void
     ) {
         work = Mutex(
-            RestoreWork(definition, log: log, name: name, wallClock: wallClock, remaining: remaining))
+            RestoreWork(
+                definition, log: log, name: name, memory: memory, wallClock: wallClock, remaining: remaining))
     }
 
     func restore(_ order: RestoreOrder) { _ = words.post(.order(order)) }
@@ -86,7 +88,6 @@ package final class Restorer: Sendable {
 private struct RestoreWork: ~Copyable {
     /// Written to a store in one step.
     private static let recordsPerWrite = 10_000
-    private static let bytesPerWrite = 8 << 20
     private static let patience: Duration = .seconds(10)
     /// A store that was away for longer may have missed deletions: the changelog keeps them for a week.
     private static let greatestAge: Int64 = 6 * 86_400_000
@@ -114,6 +115,7 @@ private struct RestoreWork: ~Copyable {
     private let definition: WorkerDefinition
     private let log: any RecordLog
     private let name: String
+    private let memory: MemoryPlan
     private let wallClock: @Sendable () -> Int64
     private let remaining: @Sendable (Int64) -> Void
     private var reader: (any LogReader)?
@@ -124,10 +126,11 @@ private struct RestoreWork: ~Copyable {
     private var running: [Restore] = []
 
     init(
-        _ definition: WorkerDefinition, log: any RecordLog, name: String, wallClock: @escaping @Sendable () -> Int64,
-        remaining: @escaping @Sendable (Int64) -> Void
+        _ definition: WorkerDefinition, log: any RecordLog, name: String, memory: MemoryPlan,
+        wallClock: @escaping @Sendable () -> Int64, remaining: @escaping @Sendable (Int64) -> Void
     ) {
         self.definition = definition
+        self.memory = memory
         self.log = log
         self.name = name
         self.wallClock = wallClock
@@ -185,6 +188,7 @@ private struct RestoreWork: ~Copyable {
         if let reader { return reader }
         var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
+        options.readAheadBytes = memory.restoreReadAheadBytes
         let made = try log.openReader(options)
         reader = made
         if !running.isEmpty { try read(made) }
@@ -291,8 +295,9 @@ private struct RestoreWork: ~Copyable {
             let position = reader.position(of: partition(restore.order)) ?? restore.position
             restore.position = min(restore.end, max(restore.position, position))
         }
+        let bytesPerWrite = memory.restoreWriteBytes / max(1, running.count)
         for restore in running
-        where restore.changed >= Self.recordsPerWrite || restore.changes.bytes.count >= Self.bytesPerWrite {
+        where restore.changed >= Self.recordsPerWrite || restore.changes.bytes.count >= bytesPerWrite {
             write(restore, restore.isWhole ? .none : .process)
         }
     }

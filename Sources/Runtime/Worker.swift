@@ -24,6 +24,8 @@ public struct WorkerOptions: Sendable {
     public var storeInterval: Duration = .seconds(2)
     /// Of all partitions of this thread together.
     public var cacheBytes = 128 << 20
+    /// About as much memory may hold records that are fetched and not dealt with.
+    public var readAheadBytes = 24 << 20
     public var sessionTimeout: Duration = .seconds(30)
     public var transactionTimeout: Duration = .seconds(10)
     /// Somebody acts on what this worker writes, and needs to know what it owns.
@@ -409,6 +411,7 @@ package final class Worker {
         sessionOptions.partitions = definition.partitions
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
+        sessionOptions.readAheadBytes = options.readAheadBytes
         sessionOptions.onEvent = environment.sessionEvents
         sessionOptions.bootClock = environment.bootClock
         do throws(LogFault) {

@@ -14,10 +14,11 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
     /// - Parameters:
     ///   - directory: the setting `state.directory`.
     ///   - group: of the worker; its part of the directory has this name.
-    public init(directory: String, group: String, slot: Int, cacheBytes: Int) throws(WorkerEnd) {
+    public init(directory: String, group: String, slot: Int, memory: MemoryPlan) throws(WorkerEnd) {
         path = "\(directory)/\(group)"
         do throws(StoreFault) {
-            stores = try RocksStores(directory: path, cache: StoreCache(bytes: cacheBytes))
+            stores = try RocksStores(
+                directory: path, cache: StoreCache(bytes: memory.blockBytes), writeBufferBytes: memory.writeBufferBytes)
         } catch {
             throw WorkerEnd("state.directory cannot be used: \(error.words)")
         }

@@ -15,8 +15,8 @@ public final class WorkerService: ServicePart {
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
         public var sessionTimeout: Duration = .seconds(30)
-        /// Of all partitions of the process together.
-        public var cacheBytes = 256 << 20
+        /// Of all threads and partitions of the process together.
+        public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
         public var crashNotes: (any CrashNotesProvider)?
         /// Somebody acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
@@ -96,7 +96,8 @@ public final class WorkerService: ServicePart {
             }
         }
         restorer = Restorer(
-            definition, log: log, name: "\(definition.name)-restore", wallClock: environment.wallClock,
+            definition, log: log, name: "\(definition.name)-restore", memory: configuration.memory,
+            wallClock: environment.wallClock,
             remaining: { instruments.restoreRemaining.set(Double($0)) })
         let elapsed = environment.elapsed
         let pulses = (0..<configuration.threads).map { _ in Pulse(elapsed()) }
@@ -164,7 +165,9 @@ public final class WorkerService: ServicePart {
         options.thread = thread
         options.commitInterval = configuration.commitInterval
         options.sessionTimeout = configuration.sessionTimeout
-        options.cacheBytes = configuration.cacheBytes / configuration.threads
+        options.cacheBytes = configuration.memory.entryBytes / configuration.threads
+        options.readAheadBytes = configuration.memory.readAheadBytes
+        options.bytesPerCycle = configuration.memory.cycleBytes
         options.crashNotes = configuration.crashNotes
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(

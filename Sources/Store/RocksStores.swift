@@ -8,8 +8,8 @@ public final class StoreCache: Sendable {
     // RocksDB's caches take calls from every thread.
     nonisolated(unsafe) let cache: OpaquePointer
 
-    /// - Parameter bytes: what the blocks take at most. Beside them each open store has its write buffers
-    ///   (`RocksStores.writeBufferBytes`) and about one percent of its size for indexes and filters.
+    /// - Parameter bytes: what the blocks take at most, with the indexes and filters of the files. Beside them each open store
+    ///   has its write buffers.
     public init(bytes: Int) {
         cache = rocksdb_cache_create_lru(bytes)
     }
@@ -19,10 +19,6 @@ public final class StoreCache: Sendable {
 
 /// One directory for each partition, so that one of them can be wiped and the others stay.
 public final class RocksStores: PartitionStores {
-    /// Of one store, twice at most: one that is filled while another is written out. It bounds the write-ahead log that the
-    /// next opening reads through, too.
-    public static let writeBufferBytes = 8 << 20
-
     private let directory: String
     private let cache: StoreCache
     // Read by RocksDB when a store is opened, and never changed.
@@ -31,12 +27,14 @@ public final class RocksStores: PartitionStores {
     /// - Parameters:
     ///   - directory: made when it is not there.
     ///   - cache: the same object for all stores of the process.
-    public init(directory: String, cache: StoreCache) throws(StoreFault) {
+    ///   - writeBufferBytes: of one store, twice at most: one that is filled while another is written out. It bounds the
+    ///     write-ahead log that the next opening reads through, too.
+    public init(directory: String, cache: StoreCache, writeBufferBytes: Int = 8 << 20) throws(StoreFault) {
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         // RocksDB knows what this process has open by its path: one directory must have one name.
         self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
         self.cache = cache
-        options = makeOptions(cache)
+        options = makeOptions(cache, writeBufferBytes)
     }
 
     deinit { rocksdb_options_destroy(options) }
@@ -79,15 +77,19 @@ private func asking<Result>(
     }
 }
 
-private func makeOptions(_ cache: StoreCache) -> OpaquePointer {
+private func makeOptions(_ cache: StoreCache, _ writeBufferBytes: Int) -> OpaquePointer {
     let options = rocksdb_options_create()!
     rocksdb_options_set_create_if_missing(options, 1)
 
     // Memory.
-    rocksdb_options_set_write_buffer_size(options, RocksStores.writeBufferBytes)
+    rocksdb_options_set_write_buffer_size(options, writeBufferBytes)
     rocksdb_options_set_max_write_buffer_number(options, 2)
     let tables = rocksdb_block_based_options_create()!
     rocksdb_block_based_options_set_block_cache(tables, cache.cache)
+    // They grow with the state, and outside of the cache nothing bounds them.
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1)
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(tables, 1)
+    rocksdb_block_based_options_set_pin_top_level_index_and_filter(tables, 1)
     // Ten bits a key: one read in a hundred for a key that is not there looks into a block in vain.
     rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10))
     rocksdb_options_set_block_based_table_factory(options, tables)

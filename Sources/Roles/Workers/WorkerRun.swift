@@ -42,12 +42,15 @@ struct WorkerRun {
         metrics.buildInfo(version: PerennialVersion.text)
         let health = Health()
         let slot = slot(logger)
+        let memory = MemoryPlan(
+            bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
+            partitions: configuration.topicPlan.partitions)
         let directory: WorkerDirectory
         do {
             try CrashNotes.install()
             directory = try WorkerDirectory(
                 directory: configuration.worker.stateDirectory, group: configuration.names.group(worker), slot: slot,
-                cacheBytes: configuration.worker.stateCacheBytes)
+                memory: memory)
         } catch {
             output.message("perennial \(worker.rawValue): \(error)")
             return .gaveUp
@@ -56,7 +59,7 @@ struct WorkerRun {
         options.slot = slot
         options.threads = configuration.worker.threads
         options.commitInterval = configuration.worker.commitInterval
-        options.cacheBytes = configuration.worker.stateCacheBytes
+        options.memory = memory
         options.crashNotes = directory
         options.showsOwnership = beside != nil
         let log = KafkaLog(configuration.kafka)

@@ -60,12 +60,14 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     let kafka = KafkaLog(properties)
     let log: any RecordLog = options.usesTransactions ? kafka : TornLog(kafka)
     let ledger = Ledger(prefix: options.prefix, partitions: options.partitions, format: options.format)
+    let memory = MemoryPlan(bytes: 64 << 20, threads: options.threads, partitions: Int(options.partitions))
     let directory = try WorkerDirectory(
-        directory: options.state, group: ledger.definition.group, slot: options.slot, cacheBytes: 64 << 20)
+        directory: options.state, group: ledger.definition.group, slot: options.slot, memory: memory)
     var configuration = WorkerService.Configuration()
     configuration.slot = options.slot
     configuration.threads = options.threads
     configuration.sessionTimeout = options.sessionTimeout
+    configuration.memory = memory
     configuration.crashNotes = directory
     let worker = WorkerService(
         { options.trapsAt.map { Trapping(ledger, at: $0) as any Processor } ?? ledger }, log: log,

@@ -4,11 +4,13 @@ import KafkaTestKit
 import Platform
 import Runtime
 
-private let records = 500_000
+private let records = 1_000_000
 private let valueBytes = Changelog(.entitlements).value.count
 private let rounds = 5
 /// Records per second.
 private let floor = 100_000.0
+/// Resident: the default cache, and what a process takes beside it.
+private let ceilingBytes = 373_293_056.0
 
 func measureWorkerRebuild(_ report: inout Report) async throws {
     let input = try await WorkerInput("worker-rebuild")
@@ -38,4 +40,7 @@ func measureWorkerRebuild(_ report: inout Report) async throws {
         "worker-rebuild",
         "counting in C \(figures(count)), worker \(figures(cpu)); \(figures(rates)) records/s by the clock, against \(decimals(floor))/s",
         ratio: median(rates) / floor, .atLeast(1))
+    report.judge(
+        "worker-rebuild-size", "resident at most \(mebibytes(peak)), of \(mebibytes(ceilingBytes))",
+        ratio: peak / ceilingBytes, .atMost(1))
 }

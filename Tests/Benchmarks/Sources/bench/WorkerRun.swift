@@ -13,6 +13,10 @@ import Synchronization
 import Telemetry
 
 let workerPartitions: Int32 = 12
+/// With the default of `state.cache.bytes`.
+func defaultMemory(partitions: Int = Int(workerPartitions)) -> MemoryPlan {
+    MemoryPlan(bytes: 256 << 20, threads: 1, partitions: partitions)
+}
 
 /// The worker under names of a run: several runs read one input, and none finds what another has left.
 struct Rerun: Processor {
@@ -71,8 +75,9 @@ final class RunningWorker {
 }
 
 /// Stores of the rows that measure nothing about the cache: its default.
-func openStores(_ directory: String) throws -> RocksStores {
-    try RocksStores(directory: directory, cache: StoreCache(bytes: 256 << 20))
+func openStores(_ directory: String, _ memory: MemoryPlan = defaultMemory()) throws -> RocksStores {
+    return try RocksStores(
+        directory: directory, cache: StoreCache(bytes: memory.blockBytes), writeBufferBytes: memory.writeBufferBytes)
 }
 
 /// What a run in another process says: names and numbers.
@@ -242,7 +247,7 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     let slot = number(arguments, 5)
     let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
-        directory: arguments[4], group: group, slot: slot, cacheBytes: 256 << 20)
+        directory: arguments[4], group: group, slot: slot, memory: defaultMemory())
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
         KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores, hooks
