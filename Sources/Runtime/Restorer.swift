@@ -28,6 +28,8 @@ struct RestoreReply: @unchecked Sendable {
         case useless(String)
         /// A person has to help.
         case refused(String)
+        /// This machine does not let the store be written.
+        case hindered(String)
         case withdrawn
     }
 
@@ -342,8 +344,16 @@ private struct RestoreWork: ~Copyable {
             return true
         } catch {
             drop(restore)
-            answer(restore.order, error.cause == .corrupt ? .useless(error.words) : .refused(error.words))
+            answer(restore.order, Self.outcome(of: error))
             return false
+        }
+    }
+
+    private static func outcome(of fault: StoreFault) -> RestoreReply.Outcome {
+        switch fault.cause {
+        case .corrupt: .useless(fault.words)
+        case .system, .locked: .hindered(fault.words)
+        case .format: .refused(fault.words)
         }
     }
 

@@ -26,6 +26,9 @@ public struct WorkerOptions: Sendable {
     public var cacheBytes = 128 << 20
     public var sessionTimeout: Duration = .seconds(30)
     public var transactionTimeout: Duration = .seconds(10)
+    /// How long a partition is tried whose store this machine does not let be used (a full disk, a missing right). The process
+    /// ends then: a healthy one gets it.
+    public var openingPatience: Duration = .seconds(300)
     /// Somebody acts on what this worker writes, and needs to know what it owns.
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
@@ -112,6 +115,7 @@ package final class Worker {
         defer { showOwnership() }
         let now = environment.elapsed()
         guard let session else { return try open(now) }
+        if let words = partitions.hopeless(now) { throw WorkerEnd(words) }
         do {
             try cycle(session, now)
         } catch let fault as LogFault {

@@ -24,8 +24,13 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
         do throws(FileLockFault) {
             lock = try FileLock.take("\(path)/slot-\(slot).lock")
         } catch {
-            throw WorkerEnd(
-                "worker.slot \(slot) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+            switch error {
+            case .held:
+                throw WorkerEnd(
+                    "worker.slot \(slot) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+            case .system(let failure):
+                throw WorkerEnd("state.directory cannot be used: \(StoreFault("lock", path: path, failure).words)")
+            }
         }
     }
 

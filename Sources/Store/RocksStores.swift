@@ -23,7 +23,12 @@ public final class RocksStores: PartitionStores {
     /// next opening reads through, too.
     public static let writeBufferBytes = 8 << 20
 
+    /// For an opening: the write-ahead log is read through into write buffers, which go to files, twice as many while files are
+    /// put together; beside them the list of files and the next log.
+    static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
+
     private let directory: String
+    private let freeRoom: @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     private let cache: StoreCache
     // Read by RocksDB when a store is opened, and never changed.
     nonisolated(unsafe) private let options: OpaquePointer
@@ -31,7 +36,16 @@ public final class RocksStores: PartitionStores {
     /// - Parameters:
     ///   - directory: made when it is not there.
     ///   - cache: the same object for all stores of the process.
-    public init(directory: String, cache: StoreCache) throws(StoreFault) {
+    public convenience init(directory: String, cache: StoreCache) throws(StoreFault) {
+        try self.init(directory: directory, cache: cache, freeRoom: FreeRoom.at)
+    }
+
+    /// - Parameter freeRoom: the system's word, or a test's.
+    init(
+        directory: String, cache: StoreCache,
+        freeRoom: @escaping @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
+    ) throws(StoreFault) {
+        self.freeRoom = freeRoom
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         // RocksDB knows what this process has open by its path: one directory must have one name.
         self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
@@ -46,8 +60,28 @@ public final class RocksStores: PartitionStores {
         // It may have been removed since, by somebody who wants to begin anew.
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         let path = path(partition)
+        try requireRoom(for: path)
         let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
         return RocksStore(database!, path: path, cache: cache)
+    }
+
+    /// Asked before, because RocksDB does not survive the answer: built with assertions, as Debian does, it ends the process in the
+    /// middle of an opening for which there is no room.
+    private func requireRoom(for path: String) throws(StoreFault) {
+        let (least, freeRoom) = (Self.roomForOpening, freeRoom)
+        let room = try asking("look for room at", directory) { () throws(SystemFailure) in try freeRoom(directory) }
+        if room.bytes < least.bytes {
+            throw StoreFault(
+                .system,
+                "open \(path): No space left: its file system has \(room.bytes >> 20) MiB left, and an opening takes up to "
+                    + "\(least.bytes >> 20) MiB. \(StoreFault.makeRoom)")
+        }
+        if let files = room.files, let wanted = least.files, files < wanted {
+            throw StoreFault(
+                .system,
+                "open \(path): No space left: its file system takes \(files) more files, and an opening makes up to \(wanted). "
+                    + "\(StoreFault.makeRoom)")
+        }
     }
 
     /// RocksDB removes file after file. What is left when the process dies in the middle might open as a store with a hole in
