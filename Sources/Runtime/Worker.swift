@@ -2,7 +2,7 @@
 
 package import Log
 package import Platform
-package import Store
+public import Store
 package import Telemetry
 
 /// What decides how a worker works, but not what it writes.
@@ -29,6 +29,10 @@ public struct WorkerOptions: Sendable {
     /// How long a partition is tried whose store this machine does not let be used (a full disk, a missing right). The process
     /// ends then: a healthy one gets it.
     public var openingPatience: Duration = .seconds(300)
+    /// For a partition whose store somebody else has open for so long: a sibling on this machine that is frozen, as a rule.
+    public var lockPatience: Duration = .seconds(10)
+    /// Where such a partition is restored to; nil: it is waited for.
+    public var aside: (any PartitionStores)?
     /// Somebody acts on what this worker writes, and needs to know what it owns.
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.

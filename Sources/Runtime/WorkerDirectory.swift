@@ -7,6 +7,8 @@ public import Store
 /// Replicas on one machine may share it: a partition that moves between them finds its store there.
 public final class WorkerDirectory: CrashNotesProvider, Sendable {
     public let stores: RocksStores
+    /// This replica's alone: for partitions whose stores another one keeps locked.
+    public let aside: any PartitionStores
     private let path: String
     /// Held until the process ends.
     private let lock: FileLock
@@ -16,8 +18,10 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
     ///   - group: of the worker; its part of the directory has this name.
     public init(directory: String, group: String, slot: Int, cacheBytes: Int) throws(WorkerEnd) {
         path = "\(directory)/\(group)"
+        let cache = StoreCache(bytes: cacheBytes)
+        aside = AsideStores(directory: "\(path)/slot-\(slot).aside", cache: cache)
         do throws(StoreFault) {
-            stores = try RocksStores(directory: path, cache: StoreCache(bytes: cacheBytes))
+            stores = try RocksStores(directory: path, cache: cache)
         } catch {
             throw WorkerEnd("state.directory cannot be used: \(error.words)")
         }
@@ -41,6 +45,26 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
             // A worker without notes still works; only poison would stop it again and again.
             return nil
         }
+    }
+}
+
+/// Makes its directory when it is needed, which is seldom.
+private final class AsideStores: PartitionStores {
+    private let directory: String
+    private let cache: StoreCache
+
+    init(directory: String, cache: StoreCache) {
+        self.directory = directory
+        self.cache = cache
+    }
+
+    func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
+        try RocksStores(directory: directory, cache: cache).open(partition)
+    }
+
+    func wipe(_ partition: Int32) throws(StoreFault) {
+        guard fileExists("\(directory)/\(partition)") else { return }
+        try RocksStores(directory: directory, cache: cache).wipe(partition)
     }
 }
 

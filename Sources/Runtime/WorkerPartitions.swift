@@ -25,8 +25,12 @@ final class WorkerPartitions {
         var isWiped = false
         /// Of the restore under way.
         var token: UInt64 = 0
-        /// Why it is paused, refused or hindered.
+        /// Why it is paused, refused, hindered, or not opened yet.
         var trouble: String?
+        /// Somebody else has the store open.
+        var lockedSince: Duration?
+        /// Its store is not where the others of this machine look.
+        var isAside = false
         var assignedAt: Duration = .zero
     }
 
@@ -95,6 +99,8 @@ final class WorkerPartitions {
             case .running, .gone: nil
             case .paused, .refused: "partition \(number): \(slot.trouble ?? "")"
             case .hindered: "partition \(number), which is tried again: \(slot.trouble ?? "")"
+            case .opening where slot.lockedSince != nil:
+                "partition \(number) waits for its store: \(slot.trouble ?? "")"
             default: "partition \(number) is being opened"
             }
         }
@@ -209,7 +215,7 @@ final class WorkerPartitions {
 
     private func wipe(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
         do throws(StoreFault) {
-            try stores.wipe(number)
+            try (slot.isAside ? options.aside ?? stores : stores).wipe(number)
             slot.isWiped = true
             metrics.wipes.add()
         } catch {
@@ -221,7 +227,7 @@ final class WorkerPartitions {
 
     private func openStore(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
         do throws(StoreFault) {
-            let store = try stores.open(number)
+            let store = try openSomewhere(slot, number)
             slot.store = store
             guard let bytes = try store.note() else {
                 slot.note = nil
@@ -252,6 +258,30 @@ final class WorkerPartitions {
                 closeStore(slot)
                 try hinder(slot, number, error.words, session)
             }
+        }
+    }
+
+    /// In the place that all replicas on this machine share; beside it when one of them keeps it locked. It may be frozen, and would
+    /// block the partition for as long as that lasts. Whatever it writes when it wakes up it writes for itself: the group has
+    /// given the partition away.
+    private func openSomewhere(_ slot: Slot, _ number: Int32) throws(StoreFault) -> any PartitionStore {
+        do throws(StoreFault) {
+            let store = try stores.open(number)
+            slot.lockedSince = nil
+            slot.isAside = false
+            // Of an earlier time; at worst it takes room until the next opening.
+            try? options.aside?.wipe(number)
+            return store
+        } catch {
+            guard error.cause == .locked else { throw error }
+            let (now, since) = (environment.elapsed(), slot.lockedSince ?? environment.elapsed())
+            slot.lockedSince = since
+            slot.trouble = error.words
+            guard let aside = options.aside, now - since >= options.lockPatience else { throw error }
+            let store = try aside.open(number)
+            if !slot.isAside { say(.warning, "partition \(number) is restored into a place of its own", error.words) }
+            slot.isAside = true
+            return store
         }
     }
 

@@ -18,6 +18,8 @@ public final class WorkerService: ServicePart {
         /// Of all partitions of the process together.
         public var cacheBytes = 256 << 20
         public var crashNotes: (any CrashNotesProvider)?
+        /// Where partitions are restored to whose stores another process keeps locked (`WorkerDirectory.aside`).
+        public var aside: (any PartitionStores)?
         /// Somebody acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
 
@@ -166,6 +168,7 @@ public final class WorkerService: ServicePart {
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.cacheBytes / configuration.threads
         options.crashNotes = configuration.crashNotes
+        options.aside = configuration.aside
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,

@@ -61,8 +61,15 @@ public final class RocksStores: PartitionStores {
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         let path = path(partition)
         try requireRoom(for: path)
-        let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
-        return RocksStore(database!, path: path, cache: cache)
+        do throws(StoreFault) {
+            let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
+            return RocksStore(database!, path: path, cache: cache)
+        } catch {
+            guard error.cause == .locked, let holder = processLocking("\(path)/LOCK"), holder != ownProcessID else {
+                throw error
+            }
+            throw StoreFault(.locked, "\(path) is locked by process \(holder), which has it open already")
+        }
     }
 
     /// Asked before, because RocksDB does not survive the answer: built with assertions, as Debian does, it ends the process in the

@@ -157,6 +157,31 @@ private struct HinderedBench {
         #expect(bench.process.troubles == [words])
     }
 
+    @Test func `because a frozen sibling has it open is restored into a place of its own`() throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        #expect(bench.simulation.stop(bench.process))
+        let sibling = try MemoryStores(disk: bench.process.disk).open(0)
+        bench.simulation.start(bench.process)
+        try bench.feed(0, "tell late")
+        bench.pass(seconds: 9)
+        #expect(
+            bench.process.troubles == ["partition 0 waits for its store: the store of partition 0 is open already"])
+        #expect(try !bench.told().contains("0 late"))
+        bench.pass(seconds: 3)
+        #expect(bench.process.troubles == [])
+        #expect(try bench.told().contains("0 late"))
+        #expect(bench.simulation.stop(bench.process))
+
+        // The common place again as soon as it can be had, and nothing stays beside it.
+        try sibling.close()
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 1)
+        #expect(bench.process.troubles == [])
+        #expect(try MemoryStores(disk: bench.process.aside.copy()).open(0).note() == nil)
+        #expect(bench.simulation.stop(bench.process))
+    }
+
     @Test func `because it cannot be wiped does not stop the others`() throws {
         let bench = try HinderedBench()
         try bench.begin()

@@ -57,7 +57,9 @@ import Testing
         let holder = try ChildProcess(try productPath("store-probe"), ["hold", scratch.path])
         try await holder.waitUntilPrinted("open")
         let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
-        #expect(cause { _ = try stores.open(0) } == .locked)
+        let found = fault { _ = try stores.open(0) }
+        #expect(found?.cause == .locked)
+        #expect(found?.words == "\(scratch.path)/0 is locked by process \(holder.processID), which has it open already")
         #expect(cause { try stores.wipe(0) } == .locked)
         holder.killNow()
         _ = try await holder.wait()

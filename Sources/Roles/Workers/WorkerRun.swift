@@ -58,6 +58,7 @@ struct WorkerRun {
         options.commitInterval = configuration.worker.commitInterval
         options.cacheBytes = configuration.worker.stateCacheBytes
         options.crashNotes = directory
+        options.aside = directory.aside
         options.showsOwnership = beside != nil
         let log = KafkaLog(configuration.kafka)
         let service = WorkerService(

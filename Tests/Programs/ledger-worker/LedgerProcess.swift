@@ -67,6 +67,7 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     configuration.threads = options.threads
     configuration.sessionTimeout = options.sessionTimeout
     configuration.crashNotes = directory
+    configuration.aside = directory.aside
     let worker = WorkerService(
         { options.trapsAt.map { Trapping(ledger, at: $0) as any Processor } ?? ledger }, log: log,
         stores: directory.stores,
