@@ -67,6 +67,9 @@ package final class Worker {
     private let inner: InnerOutputs
     private let board: PositionBoard
     private let partitions: WorkerPartitions
+    private var leftAlone: LeftAlone
+    /// What was said of it last.
+    private var leftAloneTold: [String] = []
 
     private var session: (any LogSession)?
     private let batch = RecordBatch()
@@ -97,6 +100,7 @@ package final class Worker {
         self.metrics = metrics
         self.board = board
         counts = WorkerCounts(metrics)
+        leftAlone = LeftAlone(definition)
         let named = definition.outputs.count
         inner = InnerOutputs(
             changelog: named, deadLetters: named + 1, tables: [-1] + definition.tables.indices.map { named + 2 + $0 })
@@ -109,7 +113,7 @@ package final class Worker {
 
     /// What keeps this worker from working; empty when all is well.
     package var troubles: [String] {
-        (sessionTrouble.map { [$0] } ?? []) + partitions.troubles
+        (sessionTrouble.map { [$0] } ?? []) + leftAlone.words + partitions.troubles
     }
 
     private(set) var sessionTrouble: String? = "no partitions were given to it yet"
@@ -420,7 +424,10 @@ package final class Worker {
         sessionOptions.onEvent = environment.sessionEvents
         sessionOptions.bootClock = environment.bootClock
         do throws(LogFault) {
-            session = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
+            let opened = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
+            session = opened
+            leftAlone.opened(opened.grown)
+            tellLeftAlone()
             sessionTrouble = "no partitions were given to it yet"
         } catch {
             sessionTrouble = error.words
@@ -449,10 +456,19 @@ package final class Worker {
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
         try session.take(starts, paused: Set(given))
-        let numbers = Set(given.filter { $0.topic == definition.events.topic }.map(\.partition))
+        // The others stay paused.
+        let numbers = leftAlone.assigned(given)
+        tellLeftAlone()
         sessionTrouble = nil
         say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
         try partitions.assigned(numbers, committed, session)
+    }
+
+    private func tellLeftAlone() {
+        metrics.leftAlone(options.thread, leftAlone.count)
+        let words = leftAlone.words
+        for line in words where !leftAloneTold.contains(line) { say(.error, "partitions are left alone", line) }
+        leftAloneTold = words
     }
 
     private func revoked(_ session: any LogSession) throws {

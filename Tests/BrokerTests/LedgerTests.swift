@@ -122,6 +122,27 @@ extension RealBroker {
             }
         }
 
+        @Test func `goes on when somebody gives its input more partitions, and says that it leaves them alone`()
+            async throws
+        {
+            try await withLedger("grown") { group, fed in
+                let first = try group.start(0)
+                try await first.waitUntilLogged("partition 11 runs")
+                let input = group.ledger.definition.events.topic
+                try await blocking {
+                    let admin = try Admin(
+                        clientID: "operator", properties: ClientProperties(bootstrapServers: group.bootstrap))
+                    defer { admin.close(by: Deadline(after: patience)) }
+                    try admin.grow(topic: input, to: 14, by: Deadline(after: patience))
+                }
+                #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0))
+                let second = try group.start(0)
+                try await second.waitUntilLogged("partition 11 runs")
+                #expect(second.standardError.contains("the topic \(input) has grown to 14 partitions"))
+                return [second]
+            }
+        }
+
         @Test func `that is restarted with its disk restores nothing and disturbs nobody`() async throws {
             try await withLedger("rolling") { group, fed in
                 var workers = try (0..<3).map { try group.start($0, ["--session", "20000"]) }
