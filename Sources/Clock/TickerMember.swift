@@ -97,10 +97,11 @@ final class TickerMember: RebalanceHooks {
 
     func assigned(_ partitions: [TopicPartition], by consumer: Consumer) -> AssignmentPlan {
         hasJoined = true
-        schedule.take(over: partitions.map(\.partition))
+        let numbers = partitions.map(\.partition).filter { $0 < configuration.partitions }
+        schedule.take(over: numbers)
         metrics.rebalances.add()
-        metrics.partitions.set(Double(partitions.count))
-        logger.info("ticking", ["topic": .string(topic), "partitions": .integer(partitions.count)])
+        metrics.partitions.set(Double(numbers.count))
+        logger.info("ticking", ["topic": .string(topic), "partitions": .integer(numbers.count)])
         return .readingNothing
     }
 
@@ -150,7 +151,8 @@ final class TickerMember: RebalanceHooks {
         let (target, counts) = try asking { () throws(KafkaFault) in
             (try producer.topic(topic), try producer.partitionCounts(by: Deadline(after: Self.answerLimit)))
         }
-        guard let count = counts.first, Int(count) == configuration.partitions else {
+        // What has come to the topic since it was made is nobody's work, and needs no ticks.
+        guard let count = counts.first, Int(count) >= configuration.partitions else {
             let fault = LogFault.partitions(of: topic, are: counts.first ?? 0, not: Int32(configuration.partitions))
             throw TickerFault(.topics, fault.words)
         }

@@ -316,10 +316,13 @@ extension Publisher.Configuration {
     func trouble(with partitionCounts: [String: Int]) -> String? {
         var missing: [String] = []
         var different: [String] = []
+        // Where one of them has as many as the setting says, the others were grown since they were made: keys lie where they lay.
+        let isProven = places.contains { partitionCounts[$0.name] == Int(partitions) }
         for name in places.map(\.name) {
             switch partitionCounts[name] {
             case nil: missing.append(name)
-            case .some(let count) where count != Int(partitions): different.append("\(name) has \(count)")
+            case .some(let count) where count < Int(partitions) || (count > Int(partitions) && !isProven):
+                different.append("\(name) has \(count)")
             case .some: break
             }
         }
@@ -332,7 +335,8 @@ extension Publisher.Configuration {
         if !different.isEmpty {
             words.append(
                 "the setting partitions says \(partitions), and \(different.joined(separator: ", ")): keys would "
-                    + "be in other places; set partitions to the number that the topics have, or use another topic.prefix"
+                    + "be in other places. The setting is for good the number with which the topics were made: put it back if it "
+                    + "was changed, or use another topic.prefix"
             )
         }
         return words.isEmpty ? nil : words.joined(separator: "; ")

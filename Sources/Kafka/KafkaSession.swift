@@ -15,14 +15,16 @@ final class KafkaSession: LogSession {
     private let outputs: [ProducerTopic]
     /// What has ended the session: every later call gets the same answer.
     private var failure: LogFault?
+    let grown: [String: Int32]
     private var isClosed = false
     private var lease: Lease
     private let bootClock: @Sendable () -> Duration
 
     private init(
         _ options: SessionOptions, _ consumer: Consumer, _ producer: TransactionalProducer, _ deliveries: Deliveries,
-        _ outputs: [ProducerTopic]
+        _ outputs: [ProducerTopic], _ grown: [String: Int32]
     ) {
+        self.grown = grown
         identity = options.identity
         self.consumer = consumer
         self.producer = producer
@@ -53,13 +55,13 @@ final class KafkaSession: LogSession {
                     try producer.partitionCounts(by: deadline)
                 )
             }
-            let found = zip(options.inputs + options.outputs, read + written)
-            if let wanted = options.partitions, let (topic, count) = found.first(where: { $1 != wanted }) {
-                fault = .partitions(of: topic, are: count, not: wanted)
-            } else {
+            let found = zip(options.inputs + options.outputs, read + written).map { (topic: $0, count: $1) }
+            switch Result(catching: { () throws(LogFault) in try options.grown(found) }) {
+            case .failure(let error): fault = error
+            case .success(let grown):
                 deliveries.reset(partitions: written)
                 try consumer.subscribe(answeringLater: options.inputs)
-                return KafkaSession(options, consumer, producer, deliveries, outputs)
+                return KafkaSession(options, consumer, producer, deliveries, outputs, grown)
             }
         } catch {
             fault = LogFault(error, identity: options.identity)

@@ -51,8 +51,9 @@ public struct LogFault: Error, Equatable, CustomStringConvertible {
     public static func partitions(of topic: String, are count: Int32, not wanted: Int32) -> LogFault {
         LogFault(
             .stop, .misuse,
-            "the topic \(topic) has \(count) partitions and the setting partitions says \(wanted): set partitions to "
-                + "\(count), or topic.prefix to that of topics with \(wanted)")
+            "the topic \(topic) has \(count) partitions and the setting partitions says \(wanted): the setting is for good the "
+                + "number with which the topics were made, since every key has its place by it. Put it back if it was changed, "
+                + "or set topic.prefix to that of topics with \(wanted)")
     }
 
     public var description: String { "\(words) (\(cause.rawValue), \(remedy.rawValue))" }

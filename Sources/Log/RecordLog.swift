@@ -56,7 +56,7 @@ public struct SessionOptions: Sendable {
     public var inputs: [String]
     /// An output's `topic` is the index in this list.
     public var outputs: [String]
-    /// Of each of the topics, for who places keys by it: with another number no session is opened. nil: any will do.
+    /// Of the topics, for who places keys by it: see `grown`. nil: any number will do.
     public var partitions: Int32?
     /// How long a silent member keeps its partitions; one that is back within it has them without a rebalance.
     public var sessionTimeout: Duration = .seconds(30)
@@ -74,6 +74,19 @@ public struct SessionOptions: Sendable {
         self.identity = identity
         self.inputs = inputs
         self.outputs = outputs
+    }
+
+    /// Those of the topics that have more partitions than `partitions`, and how many. No session is opened where a topic has fewer,
+    /// or where all of them have more: somebody has set the number wrong. Where only some have more, those were grown since they
+    /// were made, and the places of keys are what they were.
+    public func grown(_ counts: [(topic: String, count: Int32)]) throws(LogFault) -> [String: Int32] {
+        guard let partitions else { return [:] }
+        let isProven = counts.contains { $0.count == partitions }
+        for (topic, count) in counts where count < partitions || !isProven {
+            throw .partitions(of: topic, are: count, not: partitions)
+        }
+        let grown = counts.filter { $0.count > partitions }
+        return Dictionary(grown.map { ($0.topic, $0.count) }) { first, _ in first }
     }
 }
 
@@ -147,6 +160,10 @@ public protocol LogSession: AnyObject {
     /// Where the partition of an output went on behind the last record of the last commit; nil when that wrote nothing there.
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset?
 
+    /// Topics with more partitions than the options say, and how many, as they were when the session was opened. Nobody looks for a
+    /// key in the rest of them.
+    var grown: [String: Int32] { get }
+
     /// Until when nobody else can have the session's partitions, on the options' `bootClock`; nil: it has none, or the
     /// group has not confirmed it yet. See `Lease`: it begins, and comes back when it has ended, with a `commit` that gives
     /// positions.
@@ -155,6 +172,10 @@ public protocol LogSession: AnyObject {
     /// Aborts what is open and leaves. The group keeps the member's partitions for the session's time. False when it was not
     /// gone by the deadline: then end the process.
     @discardableResult func close(by deadline: Deadline) -> Bool
+}
+
+extension LogSession {
+    public var grown: [String: Int32] { [:] }
 }
 
 // MARK: Readers

@@ -71,18 +71,37 @@ extension LogClaim {
             try bench.expect(second.committedAtTake.values.allSatisfy { $0 == NextOffset(0) }, "it was committed")
             try bench.expect(second.committedAtTake.count, is: 1)
         },
-        LogClaim("opens no session where a topic has not as many partitions as its owner places keys by") { bench in
+        LogClaim("opens no session where a topic has fewer partitions than its owner places keys by") { bench in
+            let two = try bench.topic("two", partitions: 2)
+            let three = try bench.topic("three", partitions: 3)
+            for (inputs, outputs) in [([two, three], [three]), ([three], [three, two])] {
+                var options = bench.options(bench.name("group"), bench.name("m"), inputs: inputs, outputs: outputs)
+                options.partitions = 3
+                let fault = try bench.fault { _ = try bench.log.openSession(options, by: bench.deadline) }
+                try bench.expect(fault, is: .partitions(of: two, are: 2, not: 3))
+            }
+            var options = bench.options(bench.name("group"), bench.name("m"), inputs: [two], outputs: [two])
+            options.partitions = 2
+            let session = try bench.log.openSession(options, by: bench.deadline)
+            try bench.expect(session.grown, is: [:])
+            session.close(by: bench.deadline)
+        },
+        LogClaim("opens a session where some topics have more partitions than that, and says which; not where all have")
+        {
+            bench in
             let two = try bench.topic("two", partitions: 2)
             let three = try bench.topic("three", partitions: 3)
             for (inputs, outputs) in [([two, three], [two]), ([two], [two, three])] {
                 var options = bench.options(bench.name("group"), bench.name("m"), inputs: inputs, outputs: outputs)
                 options.partitions = 2
-                let fault = try bench.fault { _ = try bench.log.openSession(options, by: bench.deadline) }
-                try bench.expect(fault, is: .partitions(of: three, are: 3, not: 2))
+                let session = try bench.log.openSession(options, by: bench.deadline)
+                try bench.expect(session.grown, is: [three: 3])
+                session.close(by: bench.deadline)
             }
-            var options = bench.options(bench.name("group"), bench.name("m"), inputs: [two], outputs: [two])
+            var options = bench.options(bench.name("group"), bench.name("m"), inputs: [three], outputs: [three])
             options.partitions = 2
-            try bench.log.openSession(options, by: bench.deadline).close(by: bench.deadline)
+            let fault = try bench.fault { _ = try bench.log.openSession(options, by: bench.deadline) }
+            try bench.expect(fault, is: .partitions(of: three, are: 3, not: 2))
         },
         LogClaim("gives a member that comes back in time its partitions at once, and asks nobody else") { bench in
             let input = try bench.topic("input", partitions: 2)

@@ -81,17 +81,21 @@ struct LogState {
 
     func committed(group: String) -> [TopicPartition: NextOffset] { groups[group]?.committed ?? [:] }
 
+    private func grown(_ options: SessionOptions) throws(LogFault) -> [String: Int32] {
+        try options.grown(
+            (options.inputs + options.outputs).compactMap { name in
+                topics[name].map { (topic: name, count: $0.shape.partitions) }
+            })
+    }
+
     mutating func open(_ options: SessionOptions, now: Int64) throws(LogFault) -> Seat {
         var inputs: [Topic] = []
         for name in options.inputs { inputs.append(try topic(name)) }
-        for name in options.inputs + options.outputs {
-            guard let wanted = options.partitions, let topic = topics[name] else { continue }
-            let count = topic.shape.partitions
-            if count != wanted { throw .partitions(of: name, are: count, not: wanted) }
-        }
+        let grown = try grown(options)
         let group = groups[options.group] ?? MemoryGroup(options.group)
         groups[options.group] = group
         let seat = Seat(options, inputs: inputs, group, now: now)
+        seat.grown = grown
         let old = self.seat(options.identity)
         if let old { fence(old, now: now) }
         seats.append(seat)

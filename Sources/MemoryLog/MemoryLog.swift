@@ -64,6 +64,11 @@ public final class MemoryLog: RecordLog, Sendable {
         try core.locked { state throws(LogFault) in change(&(try state.topic(topic)).settings) }
     }
 
+    /// Gives a topic more partitions. Members that have joined hear of them at the next assignment.
+    public func grow(_ topic: String, to partitions: Int32) throws(LogFault) {
+        try core.locked { state throws(LogFault) in try state.topic(topic).grow(to: partitions) }
+    }
+
     /// Compacts every compacted topic now; it happens by itself as records are appended.
     public func compact() {
         core.locked { state in

@@ -21,15 +21,22 @@ extension MemoryLog {
 
 final class Topic {
     let name: String
-    let shape: TopicShape
+    private(set) var shape: TopicShape
     var settings: MemoryLog.TopicSettings
-    let partitions: [MemoryPartition]
+    private(set) var partitions: [MemoryPartition]
 
     init(_ topic: NewTopic, _ settings: MemoryLog.TopicSettings) {
         name = topic.name
         shape = topic.shape
         self.settings = settings
         partitions = (0..<topic.shape.partitions).map { MemoryPartition(TopicPartition(topic.name, $0)) }
+    }
+
+    func grow(to count: Int32) {
+        for number in shape.partitions..<max(count, shape.partitions) {
+            partitions.append(MemoryPartition(TopicPartition(name, number)))
+        }
+        shape.partitions = Int32(partitions.count)
     }
 }
 

@@ -211,6 +211,7 @@ final class MemorySession: LogSession {
         }
     }
 
+    var grown: [String: Int32] { seat.grown }
     var ownedUntil: Duration? { seat.ending == nil ? lease.until : nil }
 
     /// The order: the positions are checked against the group, then sent, then everything becomes visible. A session that dies

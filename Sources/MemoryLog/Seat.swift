@@ -46,6 +46,8 @@ final class Seat {
     let transactionTimeout: Int64
     let group: MemoryGroup
 
+    /// As of the opening.
+    var grown: [String: Int32] = [:]
     var standing = Standing.outside
     /// In order of topic and partition.
     var assigned: [TopicPartition] = []

@@ -28,6 +28,8 @@ struct RestoreReply: @unchecked Sendable {
         case useless(String)
         /// A person has to help.
         case refused(String)
+        /// This machine does not let the store be written.
+        case hindered(String)
         case withdrawn
     }
 
@@ -139,6 +141,9 @@ private struct RestoreWork: ~Copyable {
 
     /// The last step met a fault.
     private(set) var hasFailed = false
+    /// A question for several partitions met a fault that nobody but a person mends: they are asked about one by one, so that only
+    /// those that it belongs to get it for an answer.
+    private var goesOneByOne = false
 
     var isIdle: Bool { waiting.isEmpty && running.isEmpty }
 
@@ -215,8 +220,9 @@ private struct RestoreWork: ~Copyable {
     // MARK: The beginning
 
     private mutating func begin(_ reader: any LogReader) throws(LogFault) {
-        if waiting.isEmpty { return }
-        let partitions = waiting.map { partition($0) }
+        if waiting.isEmpty || goesOneByOne && !running.isEmpty { return }
+        let orders = goesOneByOne ? [waiting[0]] : waiting
+        let partitions = orders.map { partition($0) }
         let deadline = Deadline(after: Self.patience)
         // Everything that was ever written before has a smaller offset than this, open transactions of a dead owner included: to
         // end at what is committed now would miss what is settled in a moment.
@@ -226,11 +232,12 @@ private struct RestoreWork: ~Copyable {
         for partition in partitions where ends[partition] == nil || beginnings[partition] == nil {
             throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
         }
-        for order in waiting {
+        for order in orders {
             let partition = partition(order)
             begin(order, beginnings[partition]!, ends[partition]!)
         }
-        waiting = []
+        waiting.removeFirst(orders.count)
+        if waiting.isEmpty { goesOneByOne = false }
         running.sort { $0.order.partition < $1.order.partition }
         if !running.isEmpty { try read(reader) }
     }
@@ -347,8 +354,16 @@ private struct RestoreWork: ~Copyable {
             return true
         } catch {
             drop(restore)
-            answer(restore.order, error.cause == .corrupt ? .useless(error.words) : .refused(error.words))
+            answer(restore.order, Self.outcome(of: error))
             return false
+        }
+    }
+
+    private static func outcome(of fault: StoreFault) -> RestoreReply.Outcome {
+        switch fault.cause {
+        case .corrupt: .useless(fault.words)
+        case .system, .locked: .hindered(fault.words)
+        case .format: .refused(fault.words)
         }
     }
 
@@ -404,10 +419,16 @@ private struct RestoreWork: ~Copyable {
             return
         }
         guard fault.remedy == .stop else { return }
-        let words = fault.words
-        for order in waiting + running.map(\.order) { answer(order, .refused(words)) }
-        waiting = []
+        if !goesOneByOne, waiting.count + running.count > 1 {
+            waiting = running.map(\.order) + waiting
+            running = []
+            goesOneByOne = true
+            return
+        }
+        let guilty = running.first?.order ?? waiting.removeFirst()
         running = []
+        goesOneByOne = !waiting.isEmpty
+        answer(guilty, .refused(fault.words))
     }
 
     private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome) {

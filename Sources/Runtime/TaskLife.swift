@@ -13,6 +13,8 @@ enum TaskStage: Hashable, CaseIterable, Sendable {
     case paused
     /// Cannot work at all; nothing of it is open.
     case refused
+    /// Its store cannot be used for a reason of this machine, such as a full disk; nothing of it is open, and it is tried again.
+    case hindered
     /// Given back with its store open: it may come again with the next assignment.
     case suspended
     /// Given back while the restorer has the store.
@@ -44,6 +46,10 @@ enum TaskEvent: Hashable, CaseIterable, Sendable {
     case useless
     /// It must not be worked on.
     case refuse
+    /// This machine does not let its store be used.
+    case hindered
+    /// Time to try what was hindered.
+    case retry
     /// The restorer is done: the store has everything.
     case restored
     /// The restorer was told to stop, and has.
@@ -78,11 +84,13 @@ extension TaskStage {
         case (.opening, .locked): (.opening, [])
         case (.opening, .useless): (.opening, [.wipe, .open])
         case (.opening, .refuse): (.refused, [.tell])
+        case (.opening, .hindered): (.hindered, [.tell])
         case (.opening, .revoked), (.opening, .lost), (.opening, .sessionEnded): (.gone, [])
 
         case (.restoring, .restored): (.running, [.resume])
         case (.restoring, .useless): (.opening, [.closeStore, .wipe, .open])
         case (.restoring, .refuse): (.refused, [.closeStore, .tell])
+        case (.restoring, .hindered): (.hindered, [.closeStore, .tell])
         case (.restoring, .revoked), (.restoring, .lost), (.restoring, .sessionEnded):
             (.withdrawing, [.cancelRestore])
 
@@ -93,17 +101,20 @@ extension TaskStage {
 
         case (.refused, .revoked), (.refused, .lost), (.refused, .sessionEnded): (.gone, [])
 
+        case (.hindered, .retry): (.opening, [.open])
+        case (.hindered, .revoked), (.hindered, .lost), (.hindered, .sessionEnded): (.gone, [])
+
         case (.suspended, .assigned): (.restoring, [.restore])
         case (.suspended, .notAssigned), (.suspended, .sessionEnded): (.gone, [.closeStore])
 
         case (.withdrawing, .assigned): (.returning, [])
         case (.withdrawing, .notAssigned), (.withdrawing, .sessionEnded): (.withdrawing, [])
-        case (.withdrawing, .withdrawn), (.withdrawing, .restored), (.withdrawing, .refuse):
+        case (.withdrawing, .withdrawn), (.withdrawing, .restored), (.withdrawing, .refuse), (.withdrawing, .hindered):
             (.gone, [.closeStore])
         case (.withdrawing, .useless): (.gone, [.closeStore, .wipe])
 
         case (.returning, .revoked), (.returning, .lost), (.returning, .sessionEnded): (.withdrawing, [])
-        case (.returning, .withdrawn), (.returning, .restored), (.returning, .refuse):
+        case (.returning, .withdrawn), (.returning, .restored), (.returning, .refuse), (.returning, .hindered):
             (.restoring, [.restore])
         case (.returning, .useless): (.opening, [.closeStore, .wipe, .open])
 

@@ -2,7 +2,7 @@
 
 package import Log
 package import Platform
-package import Store
+public import Store
 package import Telemetry
 
 /// What decides how a worker works, but not what it writes.
@@ -28,6 +28,13 @@ public struct WorkerOptions: Sendable {
     public var readAheadBytes = 24 << 20
     public var sessionTimeout: Duration = .seconds(30)
     public var transactionTimeout: Duration = .seconds(10)
+    /// How long a partition is tried whose store this machine does not let be used (a full disk, a missing right). The process
+    /// ends then: a healthy one gets it.
+    public var openingPatience: Duration = .seconds(300)
+    /// For a partition whose store somebody else has open for so long: a sibling on this machine that is frozen, as a rule.
+    public var lockPatience: Duration = .seconds(10)
+    /// Where such a partition is restored to; nil: it is waited for.
+    public var aside: (any PartitionStores)?
     /// Somebody acts on what this worker writes, and needs to know what it owns.
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
@@ -62,6 +69,9 @@ package final class Worker {
     private let inner: InnerOutputs
     private let board: PositionBoard
     private let partitions: WorkerPartitions
+    private var leftAlone: LeftAlone
+    /// What was said of it last.
+    private var leftAloneTold: [String] = []
 
     private var session: (any LogSession)?
     private let batch = RecordBatch()
@@ -92,6 +102,7 @@ package final class Worker {
         self.metrics = metrics
         self.board = board
         counts = WorkerCounts(metrics)
+        leftAlone = LeftAlone(definition)
         let named = definition.outputs.count
         inner = InnerOutputs(
             changelog: named, deadLetters: named + 1, tables: [-1] + definition.tables.indices.map { named + 2 + $0 })
@@ -104,7 +115,7 @@ package final class Worker {
 
     /// What keeps this worker from working; empty when all is well.
     package var troubles: [String] {
-        (sessionTrouble.map { [$0] } ?? []) + partitions.troubles
+        (sessionTrouble.map { [$0] } ?? []) + leftAlone.words + partitions.troubles
     }
 
     private(set) var sessionTrouble: String? = "no partitions were given to it yet"
@@ -114,6 +125,7 @@ package final class Worker {
         defer { showOwnership() }
         let now = environment.elapsed()
         guard let session else { return try open(now) }
+        if let words = partitions.hopeless(now) { throw WorkerEnd(words) }
         do {
             try cycle(session, now)
         } catch let fault as LogFault {
@@ -415,7 +427,10 @@ package final class Worker {
         sessionOptions.onEvent = environment.sessionEvents
         sessionOptions.bootClock = environment.bootClock
         do throws(LogFault) {
-            session = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
+            let opened = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
+            session = opened
+            leftAlone.opened(opened.grown)
+            tellLeftAlone()
             sessionTrouble = "no partitions were given to it yet"
         } catch {
             sessionTrouble = error.words
@@ -444,10 +459,19 @@ package final class Worker {
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
         try session.take(starts, paused: Set(given))
-        let numbers = Set(given.filter { $0.topic == definition.events.topic }.map(\.partition))
+        // The others stay paused.
+        let numbers = leftAlone.assigned(given)
+        tellLeftAlone()
         sessionTrouble = nil
         say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
         try partitions.assigned(numbers, committed, session)
+    }
+
+    private func tellLeftAlone() {
+        metrics.leftAlone(options.thread, leftAlone.count)
+        let words = leftAlone.words
+        for line in words where !leftAloneTold.contains(line) { say(.error, "partitions are left alone", line) }
+        leftAloneTold = words
     }
 
     private func revoked(_ session: any LogSession) throws {

@@ -7,6 +7,8 @@ public import Store
 /// Replicas on one machine may share it: a partition that moves between them finds its store there.
 public final class WorkerDirectory: CrashNotesProvider, Sendable {
     public let stores: RocksStores
+    /// This replica's alone: for partitions whose stores another one keeps locked.
+    public let aside: any PartitionStores
     private let path: String
     /// Held until the process ends.
     private let lock: FileLock
@@ -16,17 +18,24 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
     ///   - group: of the worker; its part of the directory has this name.
     public init(directory: String, group: String, slot: Int, memory: MemoryPlan) throws(WorkerEnd) {
         path = "\(directory)/\(group)"
+        let cache = StoreCache(bytes: memory.blockBytes)
+        aside = AsideStores(
+            directory: "\(path)/slot-\(slot).aside", cache: cache, writeBufferBytes: memory.writeBufferBytes)
         do throws(StoreFault) {
-            stores = try RocksStores(
-                directory: path, cache: StoreCache(bytes: memory.blockBytes), writeBufferBytes: memory.writeBufferBytes)
+            stores = try RocksStores(directory: path, cache: cache, writeBufferBytes: memory.writeBufferBytes)
         } catch {
             throw WorkerEnd("state.directory cannot be used: \(error.words)")
         }
         do throws(FileLockFault) {
             lock = try FileLock.take("\(path)/slot-\(slot).lock")
         } catch {
-            throw WorkerEnd(
-                "worker.slot \(slot) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+            switch error {
+            case .held:
+                throw WorkerEnd(
+                    "worker.slot \(slot) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+            case .system(let failure):
+                throw WorkerEnd("state.directory cannot be used: \(StoreFault("lock", path: path, failure).words)")
+            }
         }
     }
 
@@ -37,6 +46,28 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
             // A worker without notes still works; only poison would stop it again and again.
             return nil
         }
+    }
+}
+
+/// Makes its directory when it is needed, which is seldom.
+private final class AsideStores: PartitionStores {
+    private let directory: String
+    private let cache: StoreCache
+    private let writeBufferBytes: Int
+
+    init(directory: String, cache: StoreCache, writeBufferBytes: Int) {
+        self.directory = directory
+        self.cache = cache
+        self.writeBufferBytes = writeBufferBytes
+    }
+
+    func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
+        try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes).open(partition)
+    }
+
+    func wipe(_ partition: Int32) throws(StoreFault) {
+        guard fileExists("\(directory)/\(partition)") else { return }
+        try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes).wipe(partition)
     }
 }
 

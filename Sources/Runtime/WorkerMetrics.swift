@@ -102,6 +102,15 @@ public final class WorkerMetrics: Sendable {
         set("state_cache_bytes", "Entries of the state in memory.", cached)
     }
 
+    func leftAlone(_ thread: Int, _ count: Int) {
+        metrics.gauge(
+            "perennial_partitions_left_alone",
+            help:
+                "Partitions of topics that have grown beyond the setting, and partitions whose inputs have different owners.",
+            labels: ["worker": worker, "thread": "\(thread)"]
+        ).set(Double(count))
+    }
+
     func partitions(_ thread: Int, in stage: TaskStage, _ count: Int) {
         metrics.gauge(
             "perennial_task_state", help: "Partitions by what the worker does with them.",

@@ -25,8 +25,12 @@ final class WorkerPartitions {
         var isWiped = false
         /// Of the restore under way.
         var token: UInt64 = 0
-        /// Why it is paused or refused.
+        /// Why it is paused, refused, hindered, or not opened yet.
         var trouble: String?
+        /// Somebody else has the store open.
+        var lockedSince: Duration?
+        /// Its store is not where the others of this machine look.
+        var isAside = false
         var assignedAt: Duration = .zero
     }
 
@@ -50,6 +54,7 @@ final class WorkerPartitions {
     private var unheard: [RestoreReply] = []
     private var tokens: UInt64 = 0
     private var openingRetry: Duration = .zero
+    private var hindrances = Hindrances()
 
     init(
         _ processor: any Processor, stores: any PartitionStores, options: WorkerOptions, restorer: Restorer,
@@ -93,6 +98,9 @@ final class WorkerPartitions {
             switch slot.stage {
             case .running, .gone: nil
             case .paused, .refused: "partition \(number): \(slot.trouble ?? "")"
+            case .hindered: "partition \(number), which is tried again: \(slot.trouble ?? "")"
+            case .opening where slot.lockedSince != nil:
+                "partition \(number) waits for its store: \(slot.trouble ?? "")"
             default: "partition \(number) is being opened"
             }
         }
@@ -104,6 +112,7 @@ final class WorkerPartitions {
         _ numbers: Set<Int32>, _ committed: [TopicPartition: NextOffset], _ session: any LogSession
     ) throws {
         for number in numbers where slots[number] == nil { slots[number] = Slot() }
+        hindrances.keep(numbers)
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
             guard numbers.contains(number) else {
                 try tell(slot, number, .notAssigned, session)
@@ -138,10 +147,22 @@ final class WorkerPartitions {
         try tell(slot, number, .pause, session)
     }
 
-    /// Hears the restorer, and tries stores again that were locked.
+    /// Hears the restorer, and tries stores again that were locked or could not be used.
     func goOn(_ session: any LogSession, _ now: Duration) throws {
         try takeReplies(session)
-        try openLocked(session, now)
+        try openAgain(session, now)
+    }
+
+    /// Why this process has to leave its partitions to another one; nil: it does not.
+    func hopeless(_ now: Duration) -> String? {
+        let patience = options.openingPatience
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .hindered {
+            guard let words = hindrances.words(of: number, lasting: patience, at: now) else { continue }
+            return
+                "partition \(number) could not be worked on here for \(patience.wholeMilliseconds / 1000) s, and this process "
+                + "ends so that another one gets it: \(words)"
+        }
+        return nil
     }
 
     // MARK: One of them
@@ -154,7 +175,8 @@ final class WorkerPartitions {
         slot.stage = stage
         if wasOpen, !stage.isOpen { processor.closed(number) }
         defer { listTasks() }
-        for action in actions { try perform(action, slot, number, session) }
+        // An action that fails may have led on to another stage by itself: the rest was for this one.
+        for action in actions where slot.stage == stage { try perform(action, slot, number, session) }
         for stage in TaskStage.allCases where stage != .gone {
             metrics.partitions(options.thread, in: stage, slots.values.count { $0.stage == stage })
         }
@@ -176,18 +198,36 @@ final class WorkerPartitions {
             }
         case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
         case .rollBack: slot.task?.rollBack()
-        case .closeStore: try closeStore(slot)
-        case .wipe:
-            try stores.wipe(number)
+        case .closeStore: closeStore(slot)
+        case .wipe: try wipe(slot, number, session)
+        case .tell:
+            if slot.stage == .hindered, !hindrances.mustTell(number, at: environment.elapsed()) { break }
+            say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
+        }
+    }
+
+    /// A fault of this machine. The others go on.
+    private func hinder(_ slot: Slot, _ number: Int32, _ words: String, _ session: (any LogSession)?) throws {
+        slot.trouble = words
+        hindrances.note(number, words, at: environment.elapsed())
+        try tell(slot, number, .hindered, session)
+    }
+
+    private func wipe(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
+        do throws(StoreFault) {
+            try (slot.isAside ? options.aside ?? stores : stores).wipe(number)
             slot.isWiped = true
             metrics.wipes.add()
-        case .tell: say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
+        } catch {
+            // Whoever has the partition next finds out about its store anew.
+            if slot.stage == .gone { return say(.warning, "a local store could not be removed", error.words) }
+            try hinder(slot, number, error.words, session)
         }
     }
 
     private func openStore(_ slot: Slot, _ number: Int32, _ session: (any LogSession)?) throws {
         do throws(StoreFault) {
-            let store = try stores.open(number)
+            let store = try openSomewhere(slot, number)
             slot.store = store
             guard let bytes = try store.note() else {
                 slot.note = nil
@@ -195,7 +235,7 @@ final class WorkerPartitions {
             }
             slot.note = Note(decoding: bytes)
             if slot.note == nil {
-                try closeStore(slot)
+                closeStore(slot)
                 slot.trouble =
                     "the local state was written by a build that this one does not know: start the later build again, or "
                     + "remove the directory to restore what this build can read"
@@ -209,12 +249,39 @@ final class WorkerPartitions {
                 say(
                     .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
                 )
-                try closeStore(slot)
+                closeStore(slot)
                 try tell(slot, number, useless(slot, error.words), session)
-            case .system, .format:
+            case .format:
                 slot.trouble = error.words
                 try tell(slot, number, .refuse, session)
+            case .system:
+                closeStore(slot)
+                try hinder(slot, number, error.words, session)
             }
+        }
+    }
+
+    /// In the place that all replicas on this machine share; beside it when one of them keeps it locked. It may be frozen, and would
+    /// block the partition for as long as that lasts. Whatever it writes when it wakes up it writes for itself: the group has
+    /// given the partition away.
+    private func openSomewhere(_ slot: Slot, _ number: Int32) throws(StoreFault) -> any PartitionStore {
+        do throws(StoreFault) {
+            let store = try stores.open(number)
+            slot.lockedSince = nil
+            slot.isAside = false
+            // Of an earlier time; at worst it takes room until the next opening.
+            try? options.aside?.wipe(number)
+            return store
+        } catch {
+            guard error.cause == .locked else { throw error }
+            let (now, since) = (environment.elapsed(), slot.lockedSince ?? environment.elapsed())
+            slot.lockedSince = since
+            slot.trouble = error.words
+            guard let aside = options.aside, now - since >= options.lockPatience else { throw error }
+            let store = try aside.open(number)
+            if !slot.isAside { say(.warning, "partition \(number) is restored into a place of its own", error.words) }
+            slot.isAside = true
+            return store
         }
     }
 
@@ -234,28 +301,35 @@ final class WorkerPartitions {
         }
     }
 
-    /// Stores that an earlier owner in this process had not closed yet.
-    private func openLocked(_ session: any LogSession, _ now: Duration) throws {
+    /// Stores that an earlier owner in this process had not closed yet, and those that the machine may let be used by now.
+    private func openAgain(_ session: any LogSession, _ now: Duration) throws {
         guard now >= openingRetry else { return }
         openingRetry = now + .milliseconds(100)
-        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .opening {
-            try openStore(slot, number, session)
+        for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
+            switch slot.stage {
+            case .opening: try openStore(slot, number, session)
+            case .hindered where hindrances.isDue(number, at: now): try tell(slot, number, .retry, session)
+            default: break
+            }
         }
     }
 
-    private func closeStore(_ slot: Slot) throws(StoreFault) {
+    /// What a store says at its end stops nobody: its lock goes all the same, and what is not written is in the changelog.
+    private func closeStore(_ slot: Slot) {
         let task = slot.task.take()
         slot.lastTask = nil
         guard let store = slot.store.take() else { return }
+        defer {
+            do throws(StoreFault) { try store.close() } catch { sayUnclean(error) }
+        }
         do throws(StoreFault) {
             try task?.writeStore()
         } catch {
-            // The lock goes all the same; what is not written is in the changelog.
-            try? store.close()
-            throw error
+            sayUnclean(error)
         }
-        try store.close()
     }
+
+    private func sayUnclean(_ fault: StoreFault) { say(.warning, "a local store was not closed cleanly", fault.words) }
 
     private func restore(_ slot: Slot, _ number: Int32) {
         guard let store = slot.store.take() else { preconditionFailure("a restore needs the store") }
@@ -288,6 +362,7 @@ final class WorkerPartitions {
                 slot.next = next
                 slot.restoredRecords = records
                 slot.isWiped = false
+                hindrances.end(number)
                 try tell(slot, number, .restored, session)
             case .useless(let words):
                 say(.warning, "the local state is of no use and restored from the log", words)
@@ -295,6 +370,7 @@ final class WorkerPartitions {
             case .refused(let words):
                 slot.trouble = words
                 try tell(slot, number, .refuse, session)
+            case .hindered(let words): try hinder(slot, number, words, session)
             case .withdrawn: try tell(slot, number, .withdrawn, session)
             }
         }

@@ -18,6 +18,8 @@ public final class WorkerService: ServicePart {
         /// Of all threads and partitions of the process together.
         public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
         public var crashNotes: (any CrashNotesProvider)?
+        /// Where partitions are restored to whose stores another process keeps locked (`WorkerDirectory.aside`).
+        public var aside: (any PartitionStores)?
         /// Somebody acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
 
@@ -169,6 +171,7 @@ public final class WorkerService: ServicePart {
         options.readAheadBytes = configuration.memory.readAheadBytes
         options.bytesPerCycle = configuration.memory.cycleBytes
         options.crashNotes = configuration.crashNotes
+        options.aside = configuration.aside
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,

@@ -1,7 +1,7 @@
 // What RocksDB's messages mean. Its C face has no codes: the kind of an error is the beginning of its text.
 
 internal import CRocksDB
-internal import Platform
+package import Platform
 
 extension StoreFault {
     /// - Parameter words: RocksDB's, such as "IO error: No space left on device: While appending to file: …".
@@ -24,13 +24,15 @@ extension StoreFault {
     }
 
     /// Of what is asked of the system and not of RocksDB: files that are missing then are no store's.
-    init(_ operation: String, path: String, _ failure: SystemFailure) {
+    package init(_ operation: String, path: String, _ failure: SystemFailure) {
         self.init(.system, "\(operation) \(path): \(failure.reason). \(Self.advice(for: failure.reason))")
     }
 
+    static let makeRoom = "Make room on the disk: nothing is lost, the log has everything"
+
     private static func advice(for words: String) -> String {
         if words.contains("No space left") || words.contains("quota") {
-            return "Make room on the disk and start again: nothing is lost, the log has everything"
+            return makeRoom
         }
         if words.contains("ermission") || words.contains("not permitted") || words.contains("Read-only") {
             return "Give this user the right to write there, or set state.directory to another place"
@@ -40,7 +42,7 @@ extension StoreFault {
         }
         if words.contains("No such file") { return "It cannot be made there: set state.directory to another place" }
         if words.contains("Too many open files") { return "Raise the limit of open files (ulimit -n)" }
-        return "Look after the disk and start again: nothing is lost, the log has everything"
+        return "Look after the disk: nothing is lost, the log has everything"
     }
 }
 

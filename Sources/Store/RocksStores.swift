@@ -19,7 +19,16 @@ public final class StoreCache: Sendable {
 
 /// One directory for each partition, so that one of them can be wiped and the others stay.
 public final class RocksStores: PartitionStores {
+    /// Of one store, twice at most, unless its owner says less: one that is filled while another is written out. It bounds the
+    /// write-ahead log that the next opening reads through, too.
+    public static let writeBufferBytes = 8 << 20
+
+    /// For an opening: the write-ahead log is read through into write buffers, which go to files, twice as many while files are
+    /// put together; beside them the list of files and the next log.
+    static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
+
     private let directory: String
+    private let freeRoom: @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     private let cache: StoreCache
     // Read by RocksDB when a store is opened, and never changed.
     nonisolated(unsafe) private let options: OpaquePointer
@@ -27,9 +36,20 @@ public final class RocksStores: PartitionStores {
     /// - Parameters:
     ///   - directory: made when it is not there.
     ///   - cache: the same object for all stores of the process.
-    ///   - writeBufferBytes: of one store, twice at most: one that is filled while another is written out. It bounds the
-    ///     write-ahead log that the next opening reads through, too.
-    public init(directory: String, cache: StoreCache, writeBufferBytes: Int = 8 << 20) throws(StoreFault) {
+    ///   - writeBufferBytes: of one store.
+    public convenience init(
+        directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes
+    ) throws(StoreFault) {
+        try self.init(
+            directory: directory, cache: cache, writeBufferBytes: writeBufferBytes, freeRoom: FreeRoom.at)
+    }
+
+    /// - Parameter freeRoom: the system's word, or a test's.
+    init(
+        directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes,
+        freeRoom: @escaping @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
+    ) throws(StoreFault) {
+        self.freeRoom = freeRoom
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         // RocksDB knows what this process has open by its path: one directory must have one name.
         self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
@@ -44,8 +64,35 @@ public final class RocksStores: PartitionStores {
         // It may have been removed since, by somebody who wants to begin anew.
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         let path = path(partition)
-        let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
-        return RocksStore(database!, path: path, cache: cache)
+        try requireRoom(for: path)
+        do throws(StoreFault) {
+            let database = try rocks("open", path) { rocksdb_open(options, path, $0) }
+            return RocksStore(database!, path: path, cache: cache)
+        } catch {
+            guard error.cause == .locked, let holder = processLocking("\(path)/LOCK"), holder != ownProcessID else {
+                throw error
+            }
+            throw StoreFault(.locked, "\(path) is locked by process \(holder), which has it open already")
+        }
+    }
+
+    /// Asked before, because RocksDB does not survive the answer: built with assertions, as Debian does, it ends the process in the
+    /// middle of an opening for which there is no room.
+    private func requireRoom(for path: String) throws(StoreFault) {
+        let (least, freeRoom) = (Self.roomForOpening, freeRoom)
+        let room = try asking("look for room at", directory) { () throws(SystemFailure) in try freeRoom(directory) }
+        if room.bytes < least.bytes {
+            throw StoreFault(
+                .system,
+                "open \(path): No space left: its file system has \(room.bytes >> 20) MiB left, and an opening takes up to "
+                    + "\(least.bytes >> 20) MiB. \(StoreFault.makeRoom)")
+        }
+        if let files = room.files, let wanted = least.files, files < wanted {
+            throw StoreFault(
+                .system,
+                "open \(path): No space left: its file system takes \(files) more files, and an opening makes up to \(wanted). "
+                    + "\(StoreFault.makeRoom)")
+        }
     }
 
     /// RocksDB removes file after file. What is left when the process dies in the middle might open as a store with a hole in

@@ -14,6 +14,8 @@ public final class WorkerSimulation {
     public final class Process {
         public let slot: Int
         public var disk = MemoryDisk()
+        /// For partitions whose stores on `disk` somebody keeps open.
+        public fileprivate(set) var aside = MemoryDisk()
         fileprivate var worker: Worker?
         fileprivate var restorer: Restorer?
         fileprivate var board = PositionBoard()
@@ -115,6 +117,7 @@ public final class WorkerSimulation {
         options.storeInterval = storeInterval
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout
+        options.aside = MemoryStores(disk: process.aside)
         process.board = PositionBoard()
         process.ownership = showsOwnership ? Ownership(threads: 1, bootClock: bootClock) : nil
         options.ownership = process.ownership
@@ -157,6 +160,7 @@ public final class WorkerSimulation {
         process.worker = nil
         process.restorer = nil
         process.disk.crash()
+        process.aside.crash()
     }
 
     /// SIGTERM. Whether it ended cleanly.
@@ -173,6 +177,7 @@ public final class WorkerSimulation {
     public func loseDisk(of process: Process) {
         precondition(!process.isRunning, "a disk is lost with its process")
         process.disk = MemoryDisk()
+        process.aside = MemoryDisk()
     }
 
     /// Steps all processes until every input is dealt with and committed. False: that was not so after `limit` rounds.

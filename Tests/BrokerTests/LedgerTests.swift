@@ -100,6 +100,49 @@ extension RealBroker {
             }
         }
 
+        @Test
+        func `beside a frozen one that keeps their stores locked restores its partitions into a place of its own`()
+            async throws
+        {
+            try await withLedger("locked") { group, fed in
+                let shared = "\(group.scratch.path)/shared"
+                let first = try group.start(0, directory: shared)
+                try await first.waitUntilLogged("partition 11 runs")
+                let second = try group.start(1, directory: shared)
+                try await second.waitUntilLogged("partition 11 runs")
+                first.suspend()
+                // The session of six seconds, and ten more at the lock.
+                try await waitUntil("all partitions run", within: .seconds(60)) {
+                    (0..<12).allSatisfy { second.standardError.contains("partition \($0) runs") }
+                }
+                #expect(second.standardError.contains("partition 0 is restored into a place of its own"))
+                #expect(second.standardError.contains("is locked by process \(first.processID)"))
+                first.resume()
+                return [first, second]
+            }
+        }
+
+        @Test func `goes on when somebody gives its input more partitions, and says that it leaves them alone`()
+            async throws
+        {
+            try await withLedger("grown") { group, fed in
+                let first = try group.start(0)
+                try await first.waitUntilLogged("partition 11 runs")
+                let input = group.ledger.definition.events.topic
+                try await blocking {
+                    let admin = try Admin(
+                        clientID: "operator", properties: ClientProperties(bootstrapServers: group.bootstrap))
+                    defer { admin.close(by: Deadline(after: patience)) }
+                    try admin.grow(topic: input, to: 14, by: Deadline(after: patience))
+                }
+                #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0))
+                let second = try group.start(0)
+                try await second.waitUntilLogged("partition 11 runs")
+                #expect(second.standardError.contains("the topic \(input) has grown to 14 partitions"))
+                return [second]
+            }
+        }
+
         @Test func `that is restarted with its disk restores nothing and disturbs nobody`() async throws {
             try await withLedger("rolling") { group, fed in
                 var workers = try (0..<3).map { try group.start($0, ["--session", "20000"]) }

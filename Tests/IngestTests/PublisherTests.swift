@@ -206,6 +206,22 @@ func record(
         #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
     }
 
+    /// A producer of somebody else's may write to the rest; keys lie where they lay.
+    @Test func `writes on when one topic has grown`() {
+        let configuration = Publisher.Configuration(
+            properties: ClientProperties(bootstrapServers: "nowhere:1"), prefix: TopicPrefix("t")!, partitions: 4,
+            topics: [.notifications, .rejected])
+        func trouble(_ notifications: Int, _ rejected: Int) -> String? {
+            let counts = configuration.places.map { ($0.name, $0.outlet.topic == .rejected ? rejected : notifications) }
+            return configuration.trouble(with: Dictionary(uniqueKeysWithValues: counts))
+        }
+        #expect(trouble(4, 4) == nil)
+        #expect(trouble(6, 4) == nil)
+        #expect(trouble(3, 4)?.contains("put it back if it was changed") == true)
+        // Nothing shows then that the setting is what it was.
+        #expect(trouble(6, 6)?.contains("has 6") == true)
+    }
+
     /// Before the watch has seen them for the first time, or between two looks of it.
     @Test func `finds by itself that topics have another number of partitions`() async throws {
         let rig = try PublisherRig(partitions: 3, asksWatch: false)

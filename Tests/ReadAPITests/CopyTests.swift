@@ -459,8 +459,7 @@ import Testing
         missing.settle(steps: 2)
         #expect(
             missing.trouble?.hasSuffix(
-                "has 4 partitions and the setting partitions says 3: set partitions to 4, or topic.prefix to that of topics "
-                    + "with 3") == true)
+                "Put it back if it was changed, or set topic.prefix to that of topics with 3") == true)
         let memory = MemoryLog(clock: .manual())
         try memory.create(FollowedTopic.allCases.map { NewTopic(Rig.names.topic($0.id), partitions: 3) }, by: soon)
         let plain = try Rig(memory: memory, makesTopics: false)

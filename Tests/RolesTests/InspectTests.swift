@@ -358,8 +358,7 @@ import WorkerTestKit
         #expect(counted.code == .wrongUsage)
         #expect(
             counted.messages.first?.hasSuffix(
-                "has 3 partitions and the setting partitions says 12: set partitions to 3, or topic.prefix to that of "
-                    + "topics with 12") == true)
+                "Put it back if it was changed, or set topic.prefix to that of topics with 12") == true)
         let missing = try desk.inspect(["subscription", Story.id], without: .notifications)
         #expect(missing.code == .wrongUsage)
         #expect(missing.messages.first?.contains("is not there: check topic.prefix") == true)

@@ -327,14 +327,14 @@ private func next(_ outcome: RestoreReply.Outcome?) -> [Int64]? {
         #expect(refusal(found.withLock { $0 })?.contains("nowhere") == true)
     }
 
-    @Test func `into a damaged store is of no use, and into one that cannot be written refused`() throws {
+    @Test func `into a damaged store is of no use, and into one that cannot be written hindered`() throws {
         for cause in [StoreFault.Cause.corrupt, .system] {
             let bench = try RestoreBench()
             try bench.commit([("a", "1")], events: 1)
             bench.disk.fail { operation, _ in operation == .write ? StoreFault(cause, "no") : nil }
             _ = try bench.order(group: ["events": 1, "rows": 0])
             let outcome = try bench.outcome()
-            #expect(cause == .corrupt ? useless(outcome) == "no" : refusal(outcome) == "no")
+            #expect(outcome == (cause == .corrupt ? .useless("no") : .hindered("no")))
         }
     }
 

@@ -8,7 +8,7 @@ private enum Hand { case nobody, worker, restorer }
 extension TaskStage {
     fileprivate var hand: Hand {
         switch self {
-        case .gone, .opening, .refused: .nobody
+        case .gone, .opening, .refused, .hindered: .nobody
         case .running, .paused, .suspended: .worker
         case .restoring, .withdrawing, .returning: .restorer
         }
@@ -25,12 +25,14 @@ extension TaskStage {
         opening locked -> opening:
         opening useless -> opening: wipe open
         opening refuse -> refused: tell
+        opening hindered -> hindered: tell
         opening revoked -> gone:
         opening lost -> gone:
         opening sessionEnded -> gone:
         restoring restored -> running: resume
         restoring useless -> opening: closeStore wipe open
         restoring refuse -> refused: closeStore tell
+        restoring hindered -> hindered: closeStore tell
         restoring revoked -> withdrawing: cancelRestore
         restoring lost -> withdrawing: cancelRestore
         restoring sessionEnded -> withdrawing: cancelRestore
@@ -44,6 +46,10 @@ extension TaskStage {
         refused revoked -> gone:
         refused lost -> gone:
         refused sessionEnded -> gone:
+        hindered retry -> opening: open
+        hindered revoked -> gone:
+        hindered lost -> gone:
+        hindered sessionEnded -> gone:
         suspended assigned -> restoring: restore
         suspended notAssigned -> gone: closeStore
         suspended sessionEnded -> gone: closeStore
@@ -53,6 +59,7 @@ extension TaskStage {
         withdrawing withdrawn -> gone: closeStore
         withdrawing restored -> gone: closeStore
         withdrawing refuse -> gone: closeStore
+        withdrawing hindered -> gone: closeStore
         withdrawing useless -> gone: closeStore wipe
         returning revoked -> withdrawing:
         returning lost -> withdrawing:
@@ -60,6 +67,7 @@ extension TaskStage {
         returning withdrawn -> restoring: restore
         returning restored -> restoring: restore
         returning refuse -> restoring: restore
+        returning hindered -> restoring: restore
         returning useless -> opening: closeStore wipe open
         """
 
@@ -93,7 +101,7 @@ extension TaskStage {
                 switch event {
                 case .opened: hand = take(hand, .nobody, .worker, path, event)
                 // The reply brings the store; in `opening` these events are of the worker itself.
-                case .restored, .withdrawn, .useless, .refuse:
+                case .restored, .withdrawn, .useless, .refuse, .hindered:
                     if stage != .opening { hand = take(hand, .restorer, .worker, path, event) }
                 default: break
                 }
@@ -131,7 +139,7 @@ extension TaskStage {
             #expect(after == .gone)
             return
         }
-        for reply in [TaskEvent.withdrawn, .restored, .refuse, .useless] {
+        for reply in [TaskEvent.withdrawn, .restored, .refuse, .hindered, .useless] {
             let (end, actions) = try #require(after.after(reply))
             #expect(end == .gone)
             #expect(actions.contains(.closeStore))

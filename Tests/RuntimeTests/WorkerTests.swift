@@ -272,12 +272,15 @@ private struct WorkerBench {
     }
 
     @Test(arguments: ["events", "rows", "told", "cells", "script.changelog", "script.dead-letters"])
-    func `ends, with words for a person, where a topic has another number of partitions`(_ topic: String) throws {
-        let rig = try LoneWorker { $0 == topic ? 2 : 1 }
+    func `ends, with words for a person, where a topic has fewer partitions than the setting says`(_ topic: String)
+        throws
+    {
+        let rig = try LoneWorker(partitions: 3) { $0 == topic ? 2 : 3 }
         #expect(
             throws: WorkerEnd(
-                "the topic \(topic) has 2 partitions and the setting partitions says 1: set partitions to 2, or topic.prefix "
-                    + "to that of topics with 1")
+                "the topic \(topic) has 2 partitions and the setting partitions says 3: the setting is for good the number with "
+                    + "which the topics were made, since every key has its place by it. Put it back if it was changed, or set "
+                    + "topic.prefix to that of topics with 3")
         ) {
             for _ in 0..<10 { try rig.worker.step() }
         }
@@ -315,8 +318,10 @@ private struct LoneWorker {
     let worker: Worker
     let deadline = Deadline(after: .seconds(1))
 
-    /// - Parameter count: of a topic's partitions; the worker is told 1.
-    init(_ count: (_ topic: String) -> Int32 = { _ in 1 }) throws {
+    /// - Parameters:
+    ///   - partitions: what the worker is told.
+    ///   - count: what a topic has.
+    init(partitions: Int32 = 1, _ count: (_ topic: String) -> Int32 = { _ in 1 }) throws {
         let clock = MemoryLog.Clock.manual(startingAt: 5000)
         log = MemoryLog(clock: clock)
         try log.create(
@@ -325,7 +330,8 @@ private struct LoneWorker {
             }, by: deadline)
         restorer = Restorer(Script().definition, log: log, name: "r", wallClock: { clock.now }, remaining: { _ in })
         worker = Worker(
-            Script(), log: log, stores: MemoryStores(), options: WorkerOptions(identity: "script.0-0"),
+            Script(partitions: partitions), log: log, stores: MemoryStores(),
+            options: WorkerOptions(identity: "script.0-0"),
             restorer: restorer,
             environment: WorkerEnvironment(
                 elapsed: { .milliseconds(clock.now) }, wallClock: { clock.now }, pause: { clock.advance(by: $0) },

@@ -1,6 +1,7 @@
 import Glibc
 import KafkaTestKit
 import Platform
+import Synchronization
 import TestTraits
 import Testing
 
@@ -56,7 +57,9 @@ import Testing
         let holder = try ChildProcess(try productPath("store-probe"), ["hold", scratch.path])
         try await holder.waitUntilPrinted("open")
         let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
-        #expect(cause { _ = try stores.open(0) } == .locked)
+        let found = fault { _ = try stores.open(0) }
+        #expect(found?.cause == .locked)
+        #expect(found?.words == "\(scratch.path)/0 is locked by process \(holder.processID), which has it open already")
         #expect(cause { try stores.wipe(0) } == .locked)
         holder.killNow()
         _ = try await holder.wait()
@@ -221,6 +224,46 @@ import Testing
             #expect(
                 found?.words.contains("A file is in the place of a directory") == true, "\(String(describing: found))")
         }
+    }
+
+    @Test(
+        arguments: [
+            (RocksStores.roomForOpening.bytes - 1, nil, "31 MiB left"),
+            (RocksStores.roomForOpening.bytes, 31, "31 more files"),
+            (0, 0, "0 MiB left"),
+        ] as [(Int, Int?, String)])
+    func `is not opened where there is too little room for it`(_ bytes: Int, _ files: Int?, _ words: String) throws {
+        let room = Mutex(FreeRoom(bytes: bytes, files: files))
+        let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20)) { _ in
+            room.withLock { $0 }
+        }
+        let found = fault { _ = try stores.open(0) }
+        #expect(found?.cause == .system)
+        #expect(found?.words.hasPrefix("open \(partition): No space left") == true, "\(String(describing: found))")
+        #expect(found?.words.contains(words) == true, "\(String(describing: found))")
+        #expect(found?.words.contains("Make room on the disk") == true)
+        room.withLock { $0 = RocksStores.roomForOpening }
+        try stores.open(0).close()
+    }
+
+    /// RocksDB, built with assertions, would end this process.
+    @Test(.enabled(if: SmallDisk.canBeMounted, "no file system can be mounted here: this needs a user who may"))
+    func `says that a disk is full, and opens again when there is room`() throws {
+        let disk = try SmallDisk(megabytes: 64)
+        defer { disk.unmount() }
+        let stores = try RocksStores(directory: "\(disk.path)/state", cache: StoreCache(bytes: 1 << 20))
+        let store = try stores.open(0)
+        try store.write([("key", "1")])
+        try store.close()
+        try disk.fill()
+        let found = fault { _ = try stores.open(0) }
+        #expect(found?.cause == .system)
+        #expect(found?.words.contains("0 MiB left") == true, "\(String(describing: found))")
+        #expect(found?.words.contains("Make room on the disk") == true)
+        disk.makeRoom()
+        let again = try stores.open(0)
+        #expect(try again.value("key") == "1")
+        try again.close()
     }
 
     @Test func `throws when files may not grow, and opens again with what it had`() async throws {

@@ -39,7 +39,8 @@ enum TopicFinding: Equatable {
             "change  \(topic.name)  \(changes.map(\.description).joined(separator: ", "))"
         case .wrongPartitions(let topic, let has):
             "wrong   \(topic.name)  has \(has) partitions, the setting partitions says \(topic.partitions): left alone, since "
-                + "keys would change their partition; set partitions=\(has), or use another topic.prefix"
+                + "keys would change their partition; the setting stays the number that the topics were made with: put it back if it "
+                + "was changed, or use another topic.prefix"
         case .wrongReplication(let topic, let has):
             "wrong   \(topic.name)  has \(has) replicas, topics.replication.factor says \(topic.replicationFactor): left alone; "
                 + "move its replicas with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"

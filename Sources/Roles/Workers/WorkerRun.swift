@@ -61,6 +61,7 @@ struct WorkerRun {
         options.commitInterval = configuration.worker.commitInterval
         options.memory = memory
         options.crashNotes = directory
+        options.aside = directory.aside
         options.showsOwnership = beside != nil
         let log = KafkaLog(configuration.kafka)
         let service = WorkerService(

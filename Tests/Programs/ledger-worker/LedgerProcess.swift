@@ -69,6 +69,7 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     configuration.sessionTimeout = options.sessionTimeout
     configuration.memory = memory
     configuration.crashNotes = directory
+    configuration.aside = directory.aside
     let worker = WorkerService(
         { options.trapsAt.map { Trapping(ledger, at: $0) as any Processor } ?? ledger }, log: log,
         stores: directory.stores,

@@ -71,6 +71,7 @@ private final class TornSession: LogSession {
     }
 
     var ownedUntil: Duration? { session.ownedUntil }
+    var grown: [String: Int32] { session.grown }
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? { ends[TopicPartition("\(topic)", partition)] }
 
     func close(by deadline: Deadline) -> Bool {

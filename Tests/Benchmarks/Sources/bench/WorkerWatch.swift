@@ -100,6 +100,7 @@ private final class WatchedSession: LogSession {
     }
     func abort() throws(LogFault) { try session.abort() }
     var ownedUntil: Duration? { session.ownedUntil }
+    var grown: [String: Int32] { session.grown }
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset? {
         session.appendedEnd(topic: topic, partition: partition)
     }

@@ -1,0 +1,207 @@
+import Log
+import MemoryLog
+import Store
+import Synchronization
+import Testing
+import WorkerTestKit
+
+@testable import Runtime
+
+/// A worker of two partitions, the first of which has a disk that can be made to fail.
+private struct HinderedBench {
+    let simulation: WorkerSimulation
+    private let trouble = Trouble()
+    private let blow = Blow()
+
+    /// What the disk answers about the first partition.
+    private final class Trouble: Sendable {
+        let fault = Mutex<(operation: MemoryDisk.Operation, fault: StoreFault)?>(nil)
+    }
+
+    private final class Blow: LogFaults {
+        let isDue = Mutex(false)
+
+        func fault(at step: LogStep, of identity: String) -> InjectedFault? {
+            guard step == .poll else { return nil }
+            return isDue.withLock { isDue in
+                defer { isDue = false }
+                return isDue ? InjectedFault(.fence) : nil
+            }
+        }
+    }
+
+    static let full = StoreFault(.system, "No space left on device")
+
+    init() throws {
+        simulation = try WorkerSimulation(Script(partitions: 2), processes: 1, faults: blow)
+        let trouble = trouble
+        process.disk.fail { operation, partition in
+            trouble.fault.withLock { partition == 0 && $0?.operation == operation ? $0?.fault : nil }
+        }
+    }
+
+    var process: WorkerSimulation.Process { simulation.processes[0] }
+
+    func fail(_ operation: MemoryDisk.Operation, _ fault: StoreFault = full) {
+        trouble.fault.withLock { $0 = (operation, fault) }
+    }
+
+    func heal() { trouble.fault.withLock { $0 = nil } }
+
+    func endSession() { blow.isDue.withLock { $0 = true } }
+
+    func feed(_ partition: Int32, _ text: String) throws {
+        try simulation.feed(
+            partition: partition, key: Array("k".utf8), value: Array(text.utf8),
+            headers: [RecordHeader("type", "word")])
+    }
+
+    func told() throws -> [String] {
+        try simulation.read("told").map { "\($0.partition) \($0.valueText.split(separator: " @")[0])" }
+    }
+
+    /// In steps of a tenth of a second.
+    func pass(seconds: Int) {
+        for _ in 0..<(10 * seconds) where process.isRunning {
+            simulation.step(process)
+            simulation.clock.advance(by: .milliseconds(100))
+        }
+    }
+
+    /// Both partitions have something in log and store.
+    func begin() throws {
+        simulation.start(process)
+        for partition in Int32(0)..<2 { try feed(partition, "put n \(partition);tell begun") }
+        guard try simulation.runToEnd() else { throw Unfinished() }
+    }
+
+    struct Unfinished: Error {}
+}
+
+@Suite struct `A partition whose store this machine does not let be used` {
+    private let words = "partition 0, which is tried again: No space left on device"
+
+    @Test(arguments: [MemoryDisk.Operation.open, .read, .write])
+    func `is tried again until it can, and the others work meanwhile`(operation: MemoryDisk.Operation) throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        bench.simulation.crash(bench.process)
+        bench.fail(operation)
+        bench.simulation.start(bench.process)
+        try bench.feed(0, "tell late")
+        try bench.feed(1, "tell other")
+        bench.pass(seconds: 60)
+        #expect(bench.process.troubles == [words])
+        #expect(try bench.told().contains("1 other"))
+        #expect(try !bench.told().contains("0 late"))
+
+        bench.heal()
+        bench.pass(seconds: 8)
+        #expect(bench.process.troubles == [])
+        #expect(try bench.told().contains("0 late"))
+        #expect(bench.simulation.stop(bench.process))
+    }
+
+    @Test func `is tried every five seconds, not at every step`() throws {
+        let bench = try HinderedBench()
+        let openings = Mutex(0)
+        bench.process.disk.fail { operation, partition in
+            guard operation == .open, partition == 0 else { return nil }
+            openings.withLock { $0 += 1 }
+            return HinderedBench.full
+        }
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 61)
+        #expect((10...14).contains(openings.withLock { $0 }), "\(openings.withLock { $0 })")
+    }
+
+    @Test func `ends the process after five minutes, so that another one gets it`() throws {
+        let bench = try HinderedBench()
+        bench.fail(.open)
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 295)
+        #expect(bench.process.isRunning)
+        bench.pass(seconds: 15)
+        #expect(
+            bench.process.end?.description
+                == "partition 0 could not be worked on here for 300 s, and this process ends so that another one gets it: "
+                + "No space left on device")
+    }
+
+    /// Each new session would otherwise begin to count anew.
+    @Test func `is not forgotten when the session ends in between`() throws {
+        let bench = try HinderedBench()
+        bench.fail(.open)
+        bench.simulation.start(bench.process)
+        for _ in 0..<5 {
+            bench.pass(seconds: 59)
+            #expect(bench.process.isRunning)
+            bench.endSession()
+        }
+        bench.pass(seconds: 30)
+        #expect(bench.process.end?.description.contains("partition 0 could not be worked on here") == true)
+    }
+
+    @Test func `that comes right in time counts from the beginning at the next time`() throws {
+        let bench = try HinderedBench()
+        bench.fail(.open)
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 200)
+        bench.heal()
+        bench.pass(seconds: 8)
+        #expect(bench.process.troubles == [])
+        bench.fail(.open)
+        bench.endSession()
+        bench.pass(seconds: 200)
+        #expect(bench.process.isRunning)
+        #expect(bench.process.troubles == [words])
+    }
+
+    @Test func `because a frozen sibling has it open is restored into a place of its own`() throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        #expect(bench.simulation.stop(bench.process))
+        let sibling = try MemoryStores(disk: bench.process.disk).open(0)
+        bench.simulation.start(bench.process)
+        try bench.feed(0, "tell late")
+        bench.pass(seconds: 9)
+        #expect(
+            bench.process.troubles == ["partition 0 waits for its store: the store of partition 0 is open already"])
+        #expect(try !bench.told().contains("0 late"))
+        bench.pass(seconds: 3)
+        #expect(bench.process.troubles == [])
+        #expect(try bench.told().contains("0 late"))
+        #expect(bench.simulation.stop(bench.process))
+
+        // The common place again as soon as it can be had, and nothing stays beside it.
+        try sibling.close()
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 1)
+        #expect(bench.process.troubles == [])
+        #expect(try MemoryStores(disk: bench.process.aside.copy()).open(0).note() == nil)
+        #expect(bench.simulation.stop(bench.process))
+    }
+
+    @Test func `because it cannot be wiped does not stop the others`() throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        bench.simulation.crash(bench.process)
+        let isRight = Mutex(false)
+        bench.process.disk.fail { operation, partition in
+            guard partition == 0, !isRight.withLock({ $0 }) else { return nil }
+            switch operation {
+            case .read: return StoreFault(.corrupt, "damaged")
+            case .wipe: return StoreFault(.system, "Permission denied")
+            default: return nil
+            }
+        }
+        bench.simulation.start(bench.process)
+        try bench.feed(1, "tell other")
+        bench.pass(seconds: 30)
+        #expect(bench.process.troubles == ["partition 0, which is tried again: Permission denied"])
+        #expect(try bench.told().contains("1 other"))
+        isRight.withLock { $0 = true }
+        bench.pass(seconds: 8)
+        #expect(bench.process.troubles == [])
+    }
+}

@@ -1,0 +1,37 @@
+import Glibc
+import KafkaTestKit
+import Platform
+
+/// A file system of its own, small enough to be filled.
+struct SmallDisk {
+    private let scratch: ScratchDirectory
+    var path: String { scratch.path }
+
+    static var canBeMounted: Bool {
+        guard let disk = try? SmallDisk(megabytes: 1) else { return false }
+        disk.unmount()
+        return true
+    }
+
+    init(megabytes: Int) throws {
+        scratch = try ScratchDirectory("small-disk")
+        guard mount("tmpfs", scratch.path, "tmpfs", 0, "size=\(megabytes)m") == 0 else {
+            throw SystemFailure.last("mount \(scratch.path)")
+        }
+    }
+
+    /// Also when a file of it is still open.
+    func unmount() { _ = umount2(path, Int32(MNT_DETACH)) }
+
+    /// To the last byte.
+    func fill() throws {
+        let file = open("\(path)/fill", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard file >= 0 else { throw SystemFailure.last("fill \(path)") }
+        defer { close(file) }
+        let block = [UInt8](repeating: 0, count: 1 << 20)
+        var size = block.count
+        while size > 0 { if write(file, block, size) <= 0 { size /= 2 } }
+    }
+
+    func makeRoom() { unlink("\(path)/fill") }
+}
