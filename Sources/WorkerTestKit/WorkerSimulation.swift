@@ -47,6 +47,8 @@ public final class WorkerSimulation {
     public var showsOwnership = false
     private let definition: WorkerDefinition
     private let jitter: any RandomNumberGenerator & Sendable
+    /// Of all processes: no two lives have one number.
+    private let lives: Dice
     private let metrics: WorkerMetrics
     private let logger: Logger
     private let writer: any LogWriter
@@ -64,6 +66,7 @@ public final class WorkerSimulation {
         log = MemoryLog(clock: clock, faults: faults)
         self.processes = (0..<processes).map { Process(slot: $0) }
         jitter = SplitMix64(seed: seed)
+        lives = Dice(SplitMix64(seed: ~seed))
         metrics = WorkerMetrics(Metrics(), worker: definition.name)
         logger = Logger(level: logLevel, format: .text)
         var topics = ([definition.events] + definition.tables).map {
@@ -127,6 +130,7 @@ public final class WorkerSimulation {
                 restorer.step(wait: .zero)
             }, jitter: { jitter.next() })
         environment.bootClock = bootClock
+        environment.newLife = { [lives] in max(1, lives.next()) }
         process.worker = Worker(
             processor, log: log, stores: MemoryStores(disk: process.disk), options: options, restorer: restorer,
             environment: environment, logger: logger, metrics: metrics, board: process.board)
