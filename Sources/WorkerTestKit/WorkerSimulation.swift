@@ -31,7 +31,7 @@ public final class WorkerSimulation {
         public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
     }
 
-    /// Another one, of the same definition but for its rules, is that of the lives that begin after.
+    /// Another one, of the same definition but for its rules and formats, is that of the lives that begin after.
     public var processor: any Processor
     public let log: MemoryLog
     public let clock: MemoryLog.Clock
@@ -111,7 +111,7 @@ public final class WorkerSimulation {
         precondition(!process.isRunning, "it runs already")
         let (clock, identity) = (clock, identity(process))
         let restorer = Restorer(
-            definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
+            processor.definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
         var options = WorkerOptions(identity: identity)
         options.commitInterval = commitInterval
         options.bytesPerAppend = bytesPerAppend

@@ -72,8 +72,7 @@ final class LedgerGroup: Sendable {
             do {
                 try await self.administrate { admin, deadline in try admin.delete(group: name, by: deadline) }
                 return true
-            } catch {
-                print("the group is not deleted yet: \(error)")
+            } catch let fault as KafkaFault where fault.code.name == "NON_EMPTY_GROUP" {
                 return false
             }
         }
