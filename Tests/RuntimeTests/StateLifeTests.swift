@@ -131,9 +131,9 @@ import WorkerTestKit
 }
 
 @Suite struct `A changelog that has lost its beginning` {
-    private func bench(until place: Int64) throws -> RestoreBench {
+    private func bench(until place: Int64, life: UInt64? = 1) throws -> RestoreBench {
         let bench = try RestoreBench()
-        bench.life = 1
+        bench.life = life
         try bench.commit([("a", "1"), ("b", "1"), ("c", "1")], events: 1)
         _ = try bench.order(group: ["events": 1, "rows": 0])
         #expect(next(try bench.outcome()) == [1, 0])
@@ -142,8 +142,10 @@ import WorkerTestKit
         return bench
     }
 
-    @Test func `restores no empty store`() throws {
-        let bench = try bench(until: 2)
+    /// Also where its notes tell nothing of what should be there.
+    @Test(arguments: [nil, 1] as [UInt64?])
+    func `restores no empty store`(life: UInt64?) throws {
+        let bench = try bench(until: 2, life: life)
         bench.disk.lose(0)
         _ = try bench.order(group: ["events": 2, "rows": 0])
         let words = try #require(refusal(try bench.outcome()))
