@@ -63,7 +63,10 @@ public struct ChainState: Sendable {
     }
 
     /// nil for bytes that no state has.
-    public init?(_ bytes: [UInt8]) {
+    ///
+    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
+        guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let facts = Facts(&reader) else { return nil }
         var postings: [Contribution.Posting] = []

@@ -91,7 +91,7 @@ public final class ChurnProcessor: Processor {
 
     private func load(_ place: KeyState) throws(ProcessFailure) -> ChainState {
         guard let bytes = place.value else { return ChainState() }
-        guard let state = ChainState(bytes) else {
+        guard let state = ChainState(bytes, format: place.format) else {
             throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
         }
         return state

@@ -43,7 +43,10 @@ extension RefundState {
     }
 
     /// nil for bytes that no state has.
-    public init?(_ bytes: [UInt8]) {
+    ///
+    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
+        guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let parts = reader.byte().map(Parts.init(rawValue:)), Parts.all.isSuperset(of: parts) else { return nil }
         hadFreeTrial = parts.contains(.freeTrial)

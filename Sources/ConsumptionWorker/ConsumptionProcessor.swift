@@ -144,7 +144,7 @@ public final class ConsumptionProcessor: Processor {
         let before = place.value
         var state = RefundState()
         if let before {
-            guard let kept = RefundState(before) else {
+            guard let kept = RefundState(before, format: place.format) else {
                 throw ProcessFailure("state", "the \(before.count) bytes kept of this subscription are damaged")
             }
             state = kept

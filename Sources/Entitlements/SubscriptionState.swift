@@ -24,7 +24,10 @@ public struct SubscriptionState: Sendable, Equatable {
     }
 
     /// nil for bytes that no state has.
-    public init?(_ bytes: [UInt8]) {
+    ///
+    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
+        guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let sequence = reader.signed(), sequence >= 0, let isTold = reader.byte(), isTold <= 1 else { return nil }
         if isTold == 1 {

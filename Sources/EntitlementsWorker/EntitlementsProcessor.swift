@@ -75,7 +75,7 @@ public final class EntitlementsProcessor: Processor {
 
     private func load(_ place: KeyState) throws(ProcessFailure) -> SubscriptionState {
         guard let bytes = place.value else { return SubscriptionState() }
-        guard let state = SubscriptionState(bytes) else {
+        guard let state = SubscriptionState(bytes, format: place.format) else {
             throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
         }
         return state

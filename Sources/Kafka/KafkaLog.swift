@@ -24,8 +24,13 @@ public struct KafkaLog: RecordLog {
             let settings = try admin.settings(of: found.map(\.name), by: deadline)
             var shapes: [String: TopicShape] = [:]
             for topic in found {
-                func value(_ name: String) -> String? { settings[topic.name]?.first { $0.name == name }?.value }
-                let isCompacted = value("cleanup.policy")?.split(separator: ",").contains("compact") ?? false
+                // Just made or deleted, and not every broker has heard of it.
+                guard let own = settings[topic.name] else {
+                    throw KafkaFault(.retrySameCall, .timedOut, operation: "read the settings of \(topic.name)")
+                }
+                func value(_ name: String) -> String? { own.first { $0.name == name }?.value }
+                // And nothing beside it: with `delete` the oldest records go, whatever key they are of.
+                let isCompacted = value("cleanup.policy") == "compact"
                 let deletionsKept = value("delete.retention.ms").flatMap { Int64($0) }
                 shapes[topic.name] = TopicShape(
                     partitions: Int32(topic.partitions.count), isCompacted: isCompacted,

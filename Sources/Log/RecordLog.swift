@@ -24,6 +24,7 @@ public protocol RecordLog: Sendable {
 
 public struct TopicShape: Sendable, Equatable {
     public var partitions: Int32
+    /// The last record of each key stays, however old it is.
     public var isCompacted: Bool
     /// Of a compacted topic that is there: how long compaction leaves a deletion for readers who are behind, at least. nil: not
     /// known. Creating a topic leaves it to the log.

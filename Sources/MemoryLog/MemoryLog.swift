@@ -80,6 +80,14 @@ public final class MemoryLog: RecordLog, Sendable {
         }
     }
 
+    /// Removes the topic with all its records; one of the same name may be created then. Nobody may be using it.
+    public func delete(topic: String) { core.locked { state in state.topics[topic] = nil } }
+
+    /// Removes the records of a partition before this place, compacted or not, as far as they are committed.
+    public func deleteRecords(of partition: TopicPartition, before place: NextOffset) throws(LogFault) {
+        try core.locked { state throws(LogFault) in try state.partition(partition).deleteRecords(before: place.value) }
+    }
+
     /// Forgets what the group has committed, as Kafka does a week after its last member has left.
     public func delete(group: String) { core.locked { state in state.groups[group]?.committed = [:] } }
 

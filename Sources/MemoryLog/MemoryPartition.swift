@@ -149,6 +149,11 @@ final class MemoryPartition {
         slots.removeFirst(limit)
     }
 
+    func deleteRecords(before offset: Int64) {
+        beginning = max(beginning, min(offset, stableEnd))
+        slots.removeAll { $0.record.offset < beginning }
+    }
+
     /// Worth it when as much was appended as is there.
     var isDueForCompaction: Bool { appendsSinceCompaction >= max(1000, slots.count / 2) }
 

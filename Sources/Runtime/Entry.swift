@@ -43,6 +43,10 @@ final class Entry {
     var isStored: Bool
     /// The changelog has a value of the key.
     var isLogged: Bool
+    /// Of what the changelog has, where it has something: what the next commit takes out of the state's sum.
+    var loggedHash: UInt64
+    /// Of what the commit under way gives to the changelog.
+    var nextHash: UInt64 = 0
     /// Differs from the last commit.
     var isDirty = false
     /// The last commit differs from the store.
@@ -55,10 +59,11 @@ final class Entry {
     var countedBytes = 0
 
     /// As the store has it.
-    init(key: [UInt8], hash: UInt64, content: Content) {
+    init(key: [UInt8], hash: UInt64, content: Content, loggedHash: UInt64 = 0) {
         self.key = key
         self.hash = hash
         self.content = content
+        self.loggedHash = loggedHash
         storedTimers = content.timers
         isStored = content.value != nil
         isLogged = isStored
@@ -68,7 +73,7 @@ final class Entry {
     var timers: [EntryTimer] { content.timers }
 
     /// About what it takes in memory: the object, three arrays and their contents.
-    var bytes: Int { 290 + key.count + (content.value?.count ?? 0) }
+    var bytes: Int { 306 + key.count + (content.value?.count ?? 0) }
 
     func timer(_ kind: UInt8) -> EntryTimer? { content.timers.first { $0.kind == kind } }
 
@@ -145,6 +150,18 @@ enum EntryCoding {
             position += 8
         }
         return (timers, position)
+    }
+
+    /// Whether a timer's place is written. nil: the bytes are no entry.
+    static func hasPlaces(_ bytes: Span<UInt8>) -> Bool? {
+        guard bytes.count >= 2 else { return nil }
+        var position = 2
+        for _ in 0..<bytes[1] {
+            guard position + 9 <= bytes.count else { return nil }
+            if bytes[position] > greatestKind { return true }
+            position += 9
+        }
+        return false
     }
 
     private static func integer(_ bytes: Span<UInt8>, _ position: Int) -> Int64 {

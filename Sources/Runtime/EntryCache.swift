@@ -64,7 +64,10 @@ final class EntryCache {
                 "a value in the state has the format \(content.format), and this build reads \(formats.lowerBound) to "
                     + "\(formats.upperBound): start the build that wrote it, or rebuild the state from the beginning")
         }
-        return Entry(key: bytes, hash: hash, content: content)
+        // While the bytes are there as they were written: to encode them again for a commit would cost more.
+        let stored = buffer
+        let loggedHash = EntryHash.hash(key: key, stored: stored.span) ?? 0
+        return Entry(key: bytes, hash: hash, content: content, loggedHash: loggedHash)
     }
 
     private func insert(_ entry: Entry) -> Entry {
@@ -168,6 +171,7 @@ final class EntryCache {
             entry.isDirty = false
             entry.committed = nil
             entry.isLogged = entry.value != nil
+            entry.loggedHash = entry.nextHash
             keepForStore(entry)
         }
         dirty.removeAll(keepingCapacity: true)

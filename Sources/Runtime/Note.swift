@@ -16,14 +16,23 @@ struct Note: Equatable {
     var emitted: UInt32 = 0
     /// By the topic's name: the next record to read.
     var positions: [String: NextOffset] = [:]
+    /// Which life of the changelog this belongs to: a number by chance, made when its first note was. Topics that are made anew
+    /// begin another life. nil: written by a build that knew none.
+    var life: UInt64?
+    /// Of the state that belongs to these positions; in the store, of what is in there. nil: not known.
+    var sum: StateSum?
     /// Of the store alone: everything of the changelog before it is in there.
     var changelog = NextOffset(0)
     /// Of the store alone: when it was written, in milliseconds since 1970 by the host's clock.
     var writtenAt: Int64 = 0
+    /// Of the store alone: from there on the changelog has a note of this life. nil: not known.
+    var noteOffset: NextOffset?
 
     init(format: UInt8) { self.format = format }
 
-    private static let version: UInt8 = 1
+    /// A build reads its own version and the one before, which knew neither lives nor sums.
+    private static let version: UInt8 = 2
+    private static let oldestVersion: UInt8 = 1
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [Self.version, format]
@@ -38,13 +47,19 @@ struct Note: Equatable {
             bytes.append(contentsOf: topic.utf8)
             bytes.append(littleEndian: next.value)
         }
+        bytes.append(littleEndian: life ?? 0)
+        bytes.append(sum == nil ? 0 : 1)
+        bytes.append(littleEndian: sum?.keys ?? 0)
+        bytes.append(littleEndian: sum?.checksum ?? 0)
+        bytes.append(littleEndian: noteOffset?.value ?? -1)
         return bytes
     }
 
     /// nil: written by a build that this one does not know, or by nobody.
     init?(decoding bytes: [UInt8]) {
         var note = NoteReader(bytes)
-        guard note.take(UInt8.self) == Self.version, let format = note.take(UInt8.self),
+        guard let version = note.take(UInt8.self), (Self.oldestVersion...Self.version).contains(version),
+            let format = note.take(UInt8.self),
             let epoch = note.take(UInt32.self),
             let clock = note.take(Int64.self), let emitted = note.take(UInt32.self),
             let changelog = note.take(Int64.self),
@@ -62,7 +77,19 @@ struct Note: Equatable {
             else { return nil }
             positions[String(decoding: topic, as: UTF8.self)] = NextOffset(next)
         }
+        if version > 1, !takeLife(&note) { return nil }
         guard note.isAtEnd else { return nil }
+    }
+
+    private mutating func takeLife(_ note: inout NoteReader) -> Bool {
+        guard let life = note.take(UInt64.self), let hasSum = note.take(UInt8.self), hasSum <= 1,
+            let keys = note.take(Int64.self), let checksum = note.take(UInt64.self),
+            let noteOffset = note.take(Int64.self), noteOffset >= -1
+        else { return false }
+        self.life = life == 0 ? nil : life
+        sum = hasSum == 1 ? StateSum(keys: keys, checksum: checksum) : nil
+        self.noteOffset = noteOffset < 0 ? nil : NextOffset(noteOffset)
+        return true
     }
 }
 

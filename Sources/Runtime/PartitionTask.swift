@@ -70,16 +70,20 @@ final class PartitionTask {
     private var staleTimers: [TimerEntry] = []
     /// Since when something is committed that is not in the store; nil: nothing.
     private(set) var unstoredSince: Duration?
+    private let newLife: () -> UInt64
     private var changelogBytes: [UInt8] = []
     private var entryBytes: [UInt8] = []
     private let changes: StoreChanges
 
-    /// - Parameter changes: of all partitions of the thread, which are written one after the other.
+    /// - Parameters:
+    ///   - changes: of all partitions of the thread, which are written one after the other.
+    ///   - newLife: a number that no other life of a changelog has; never 0.
     init(
         _ processor: any Processor, partition: Int32, store: any PartitionStore, note: Note, next: [NextOffset],
         outputs: OutputBatch, inner: InnerOutputs, changes: StoreChanges, cacheBytes: Int, counts: WorkerCounts,
-        crashes: (any CrashNoting)?
+        crashes: (any CrashNoting)?, newLife: @escaping () -> UInt64
     ) {
+        self.newLife = newLife
         self.partition = partition
         self.store = store
         self.processor = processor
@@ -444,13 +448,21 @@ final class PartitionTask {
         pendingNote.emitted = emitted
         pendingNote.format = max(note.format, definition.stateFormat)
         for (index, input) in inputs.enumerated() { pendingNote.positions[input.topic] = next[index] }
+        // Here and not at the opening: of two who opened it, only one begins the life.
+        pendingNote.life = note.life ?? newLife()
+        var sum = note.sum ?? StateSum()
         for entry in cache.dirty {
+            if entry.isLogged { sum.remove(entry.loggedHash) }
             changelogBytes.removeAll(keepingCapacity: true)
             changelogBytes.append(ChangelogKey.entry)
             changelogBytes.append(contentsOf: entry.key)
             let keyCount = changelogBytes.count
             if entry.value != nil {
                 EntryCoding.encode(entry.content, withPlaces: false, into: &changelogBytes)
+                let key = entry.key
+                entry.nextHash = EntryHash.hash(
+                    key: key.span, entry: changelogBytes.span.extracting(droppingFirst: keyCount))
+                sum.add(entry.nextHash)
                 addToChangelog(
                     timestamp, changelogBytes.span.extracting(first: keyCount),
                     changelogBytes.span.extracting(droppingFirst: keyCount))
@@ -458,6 +470,7 @@ final class PartitionTask {
                 addToChangelog(timestamp, changelogBytes.span, nil)
             }
         }
+        pendingNote.sum = sum
         let (key, value) = (ChangelogKey.note, pendingNote.encoded)
         addToChangelog(timestamp, key.span, value.span)
     }
@@ -468,9 +481,12 @@ final class PartitionTask {
     }
 
     /// The log has it.
-    /// - Parameter elapsed: from which on it waits for the store.
-    func committed(changelogEnd: NextOffset, at now: Int64, elapsed: Duration) {
+    /// - Parameters:
+    ///   - noteOffset: where the note of this commit stands in the changelog, or before that; nil: not known.
+    ///   - elapsed: from which on it waits for the store.
+    func committed(changelogEnd: NextOffset, noteOffset: NextOffset? = nil, at now: Int64, elapsed: Duration) {
         pendingNote.changelog = max(changelogEnd, note.changelog)
+        pendingNote.noteOffset = noteOffset ?? note.noteOffset
         pendingNote.writtenAt = now
         note = pendingNote
         unstoredSince = unstoredSince ?? elapsed

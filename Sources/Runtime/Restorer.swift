@@ -35,6 +35,8 @@ struct RestoreReply: @unchecked Sendable {
 
     let order: RestoreOrder
     let outcome: Outcome
+    /// What is no reason to stand still, and somebody has to know.
+    var warning: String?
 }
 
 /// Reads the changelogs of any number of partitions side by side. Orders come from any thread; `step` is called by one.
@@ -88,31 +90,7 @@ package final class Restorer: Sendable {
 
 /// The restorer's own side: one thread.
 private struct RestoreWork: ~Copyable {
-    /// Written to a store in one step.
-    private static let recordsPerWrite = 10_000
     private static let patience: Duration = .seconds(10)
-    /// A store that was away for longer may have missed deletions: the changelog keeps them for a week.
-    private static let greatestAge: Int64 = 6 * 86_400_000
-
-    private final class Restore {
-        let order: RestoreOrder
-        var note: Note?
-        var position: NextOffset
-        let end: NextOffset
-        let changes = StoreChanges()
-        var changed = 0
-        var records = 0
-        /// Into an empty store: what is lost with the process is read again.
-        let isWhole: Bool
-
-        init(_ order: RestoreOrder, from position: NextOffset, to end: NextOffset) {
-            self.order = order
-            self.position = position
-            self.end = end
-            note = order.note
-            isWhole = position.value == 0 || order.note == nil
-        }
-    }
 
     private let definition: WorkerDefinition
     private let log: any RecordLog
@@ -191,6 +169,7 @@ private struct RestoreWork: ~Copyable {
 
     private mutating func openReader() throws(LogFault) -> any LogReader {
         if let reader { return reader }
+        try requireCompaction()
         var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
         options.readAheadBytes = memory.restoreReadAheadBytes
@@ -198,6 +177,30 @@ private struct RestoreWork: ~Copyable {
         reader = made
         if !running.isEmpty { try read(made) }
         return made
+    }
+
+    /// What was not written for long would be missing otherwise, in every restore from then on.
+    private func requireCompaction() throws(LogFault) {
+        let name = definition.changelog
+        let shape: TopicShape?
+        do throws(LogFault) {
+            shape = try log.topics([name], by: Deadline(after: Self.patience))[name]
+        } catch {
+            guard error.cause == .forbidden else { throw error }
+            throw LogFault(
+                .stop, .forbidden,
+                "\(error.words): a worker looks at the settings of its changelog, \(name), for which it needs the right "
+                    + "DescribeConfigs")
+        }
+        guard let shape else {
+            throw LogFault(.stop, .unknownTopic, "the topic \(name) is missing: run perennial topics apply")
+        }
+        guard shape.isCompacted else {
+            throw LogFault(
+                .stop, .misuse,
+                "the topic \(name) is not compacted: what was not written for long is deleted from it, and would be missing "
+                    + "from the state; set its cleanup.policy to compact, and to nothing else (perennial topics apply)")
+        }
     }
 
     /// Readers may hold records of a partition that is not wanted any more, or be at a wrong place.
@@ -243,43 +246,8 @@ private struct RestoreWork: ~Copyable {
     }
 
     private mutating func begin(_ order: RestoreOrder, _ beginning: NextOffset, _ end: NextOffset) {
-        guard let note = order.note else {
-            running.append(Restore(order, from: beginning, to: end))
-            return
-        }
-        if let words = unreadable(note) { return answer(order, .refused(words)) }
-        if note.changelog > end {
-            return answer(
-                order,
-                .useless(
-                    "the state of partition \(order.partition) is ahead of \(definition.changelog), which was made anew"
-                ))
-        }
-        if note.changelog < beginning {
-            return answer(
-                order, .useless("the changelog of partition \(order.partition) does not reach back to its state"))
-        }
-        if wallClock() - note.writtenAt > Self.greatestAge, note.changelog < end {
-            return answer(
-                order,
-                .useless("the state of partition \(order.partition) is so old that it may have missed deletions"))
-        }
-        running.append(Restore(order, from: note.changelog, to: end))
-    }
-
-    private func unreadable(_ note: Note) -> String? {
-        if note.format > definition.stateFormat {
-            return
-                "the state was written by a later build (format \(note.format); this one writes "
-                + "\(definition.stateFormat)): start the later build again, or rebuild the state from the beginning of "
-                + "\(definition.events.topic)"
-        }
-        if note.format < definition.oldestReadableFormat {
-            return
-                "the state was written by a build too old for this one (format \(note.format); this one reads from "
-                + "\(definition.oldestReadableFormat)): start the build between them first"
-        }
-        return nil
+        if let outcome = order.obstacle(definition, beginning, end, now: wallClock()) { return answer(order, outcome) }
+        running.append(Restore(order, definition, from: beginning, to: end))
     }
 
     // MARK: Records
@@ -292,9 +260,9 @@ private struct RestoreWork: ~Copyable {
             guard let place = running.firstIndex(where: { $0.order.partition == number }) else { continue }
             let restore = running[place]
             guard record.offset >= restore.position.value, record.offset < restore.end.value else { continue }
-            if let words = apply(record, to: restore) {
+            if let outcome = restore.apply(record) {
                 running.remove(at: place)
-                answer(restore.order, .refused(words))
+                answer(restore.order, outcome)
             }
         }
         for restore in running {
@@ -303,59 +271,20 @@ private struct RestoreWork: ~Copyable {
             restore.position = min(restore.end, max(restore.position, position))
         }
         let bytesPerWrite = memory.restoreWriteBytes / max(1, running.count)
-        for restore in running
-        where restore.changed >= Self.recordsPerWrite || restore.changes.bytes.count >= bytesPerWrite {
-            write(restore, restore.isWhole ? .none : .process)
+        for restore in running where restore.isDueForWrite(from: bytesPerWrite) {
+            let now = wallClock()
+            _ = storing(restore) { () throws(StoreFault) in try restore.write(at: now) }
         }
-    }
-
-    /// Why the record cannot be used; nil when it is.
-    private func apply(_ record: borrowing RecordView, to restore: Restore) -> String? {
-        restore.position = NextOffset(after: record.offset)
-        restore.records += 1
-        guard let key = record.key, !key.isEmpty else { return nil }
-        guard key[0] == ChangelogKey.entry else {
-            guard let note = record.copyOfValue().flatMap({ Note(decoding: $0) }) else {
-                return "\(definition.changelog) was written by a build that this one does not know"
-            }
-            if let words = unreadable(note) { return words }
-            restore.note = note
-            return nil
-        }
-        let name = key.extracting(droppingFirst: 1)
-        restore.changed += 1
-        guard let bytes = record.value else {
-            restore.changes.delete(name)
-            return nil
-        }
-        guard let (timers, _) = EntryCoding.timers(of: bytes) else {
-            return "\(definition.changelog) holds no state of this worker"
-        }
-        restore.changes.put(name, bytes)
-        // Timers that the key had before are not looked up: whoever takes one out of the index asks its key.
-        for timer in timers { restore.changes.addTimer(due: timer.place, key: name, kind: timer.kind) }
-        return nil
     }
 
     private mutating func drop(_ restore: Restore) { running.removeAll { $0 === restore } }
 
-    /// False: the store is lost to us, and the answer given.
-    @discardableResult
-    private mutating func write(_ restore: Restore, _ durability: StoreDurability) -> Bool {
-        var note = restore.note ?? Note(format: definition.stateFormat)
-        note.changelog = restore.position
-        note.writtenAt = wallClock()
-        restore.changes.note = note.encoded
-        do throws(StoreFault) {
-            try restore.order.store.write(restore.changes, durability)
-            restore.note = restore.note.map { _ in note }
-            restore.changes.removeAll()
-            restore.changed = 0
-            return true
-        } catch {
+    /// nil: the store is lost to us, and the answer given.
+    private mutating func storing<Value>(_ restore: Restore, _ body: () throws(StoreFault) -> Value) -> Value? {
+        do throws(StoreFault) { return try body() } catch {
             drop(restore)
             answer(restore.order, Self.outcome(of: error))
-            return false
+            return nil
         }
     }
 
@@ -371,11 +300,14 @@ private struct RestoreWork: ~Copyable {
 
     private mutating func finish(_ reader: any LogReader) throws(LogFault) {
         for restore in running where restore.position >= restore.end {
-            if restore.records > 0 || restore.note != nil, !write(restore, .process) { continue }
+            let now = wallClock()
+            guard let obstacle = storing(restore, { () throws(StoreFault) in try restore.finish(at: now) }) else {
+                continue
+            }
             // A fault here leaves it in the list, to be asked for again.
-            let outcome = try outcome(of: restore, reader)
+            let outcome = if let obstacle { obstacle } else { try outcome(of: restore, reader) }
             drop(restore)
-            answer(restore.order, outcome)
+            answer(restore.order, outcome, restore.warning)
         }
     }
 
@@ -404,7 +336,9 @@ private struct RestoreWork: ~Copyable {
                         + "not reset by hand: put the group's offset back, or delete both to begin anew")
             }
         }
-        return .restored(restore.note ?? Note(format: definition.stateFormat), next: next, records: restore.records)
+        var note = restore.note ?? Note(format: definition.stateFormat)
+        note.sum = restore.sum
+        return .restored(note, next: next, records: restore.records)
     }
 
     private mutating func fail(_ fault: LogFault) {
@@ -431,7 +365,7 @@ private struct RestoreWork: ~Copyable {
         answer(guilty, .refused(fault.words))
     }
 
-    private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome) {
-        order.reply(RestoreReply(order: order, outcome: outcome))
+    private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome, _ warning: String? = nil) {
+        order.reply(RestoreReply(order: order, outcome: outcome, warning: warning))
     }
 }

@@ -296,8 +296,11 @@ package final class Worker {
         try session.commit(positions)
         for task in touched {
             // Where it is not known, a restore from the older place only reads more.
-            let end = session.appendedEnd(topic: inner.changelog, partition: task.partition) ?? task.note.changelog
-            task.committed(changelogEnd: end, at: written, elapsed: now)
+            let end = session.appendedEnd(topic: inner.changelog, partition: task.partition)
+            // The note is the last of what a commit appends to a changelog.
+            task.committed(
+                changelogEnd: end ?? task.note.changelog, noteOffset: end.map { NextOffset($0.value - 1) }, at: written,
+                elapsed: now)
             board.set(.init(next: task.next, clock: task.note.clock), of: task.partition)
         }
         metrics.commits.add()

@@ -13,6 +13,8 @@ public struct WorkerEnvironment: Sendable {
     public var wallClock: @Sendable () -> Int64
     public var pause: @Sendable (Duration) -> Void
     public var jitter: @Sendable () -> UInt64
+    /// A number for the life of a changelog that begins: never 0, and no other life's.
+    public var newLife: @Sendable () -> UInt64 = { .random(in: 1 ... .max) }
     public var sessionEvents: @Sendable (LogEvent) -> Void
 
     public init(

@@ -355,6 +355,7 @@ final class WorkerPartitions {
                 preconditionFailure("the restorer answers each order once")
             }
             slot.store = reply.order.store
+            if let warning = reply.warning { say(.warning, "the changelog is not whole", warning) }
             switch reply.outcome {
             case .restored(let note, let next, let records):
                 metrics.restoredRecords.add(UInt64(records))
@@ -403,7 +404,7 @@ final class WorkerPartitions {
             task = PartitionTask(
                 processor, partition: number, store: store, note: note, next: slot.next, outputs: outputs, inner: inner,
                 changes: changes, cacheBytes: options.cacheBytes / max(1, slots.count), counts: counts,
-                crashes: options.crashNotes?.notes(number))
+                crashes: options.crashNotes?.notes(number), newLife: environment.newLife)
         }
         slot.task = task
         let refusal = try task.open()

@@ -33,7 +33,7 @@ public final class WorkerSimulation {
         public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
     }
 
-    /// Another one, of the same definition but for its rules, is that of the lives that begin after.
+    /// Another one, of the same definition but for its rules and formats, is that of the lives that begin after.
     public var processor: any Processor
     public let log: MemoryLog
     public let clock: MemoryLog.Clock
@@ -49,6 +49,8 @@ public final class WorkerSimulation {
     public var showsOwnership = false
     private let definition: WorkerDefinition
     private let jitter: any RandomNumberGenerator & Sendable
+    /// Of all processes: no two lives have one number.
+    private let lives: Dice
     private let metrics: WorkerMetrics
     private let logger: Logger
     private let writer: any LogWriter
@@ -66,6 +68,7 @@ public final class WorkerSimulation {
         log = MemoryLog(clock: clock, faults: faults)
         self.processes = (0..<processes).map { Process(slot: $0) }
         jitter = SplitMix64(seed: seed)
+        lives = Dice(SplitMix64(seed: ~seed))
         metrics = WorkerMetrics(Metrics(), worker: definition.name)
         logger = Logger(level: logLevel, format: .text)
         var topics = ([definition.events] + definition.tables).map {
@@ -110,7 +113,7 @@ public final class WorkerSimulation {
         precondition(!process.isRunning, "it runs already")
         let (clock, identity) = (clock, identity(process))
         let restorer = Restorer(
-            definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
+            processor.definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
         var options = WorkerOptions(identity: identity)
         options.commitInterval = commitInterval
         options.bytesPerAppend = bytesPerAppend
@@ -130,6 +133,7 @@ public final class WorkerSimulation {
                 restorer.step(wait: .zero)
             }, jitter: { jitter.next() })
         environment.bootClock = bootClock
+        environment.newLife = { [lives] in max(1, lives.next()) }
         process.worker = Worker(
             processor, log: log, stores: MemoryStores(disk: process.disk), options: options, restorer: restorer,
             environment: environment, logger: logger, metrics: metrics, board: process.board)

@@ -41,17 +41,69 @@ final class LedgerGroup: Sendable {
         let properties = ClientProperties(bootstrapServers: others)
         let log = KafkaLog(properties)
         let ledger = Ledger(prefix: prefix, partitions: partitions)
-        let definition = ledger.definition
-        try await blocking {
-            try log.create(
-                ([definition.events, definition.tables[0]].map(\.topic) + definition.outputs.map(\.topic)
-                    + [definition.deadLetters]).map { NewTopic($0, partitions: partitions) }
-                    + [NewTopic(definition.changelog, partitions: partitions, isCompacted: true)],
-                by: Deadline(after: patience))
-        }
-        return LedgerGroup(
+        let group = LedgerGroup(
             bootstrap: workers, log: log, ledger: ledger, prefix: prefix, partitions: partitions,
             scratch: try ScratchDirectory("ledger"), properties: properties)
+        try await group.createTopics()
+        return group
+    }
+
+    private func createTopics() async throws {
+        let (log, definition, partitions) = (log, ledger.definition, partitions)
+        let topics = topics.map {
+            NewTopic($0, partitions: partitions, isCompacted: $0 == definition.changelog)
+        }
+        try await blocking { try log.create(topics, by: Deadline(after: patience)) }
+    }
+
+    private var topics: [String] {
+        let definition = ledger.definition
+        return [definition.events, definition.tables[0]].map(\.topic) + definition.outputs.map(\.topic)
+            + [definition.deadLetters, definition.changelog]
+    }
+
+    // MARK: What an operator does
+
+    /// Everything is deleted and made again, the group's positions with it. Nobody may be at work.
+    func makeAnew() async throws {
+        let (topics, name) = (topics, ledger.definition.group)
+        // A member that was there a moment ago still counts as one.
+        try await waitUntil("the group is deleted", within: .seconds(30)) {
+            do {
+                try await self.administrate { admin, deadline in try admin.delete(group: name, by: deadline) }
+                return true
+            } catch let fault as KafkaFault where fault.code.name == "NON_EMPTY_GROUP" {
+                return false
+            }
+        }
+        try await administrate { admin, deadline in
+            for case let fault? in try admin.delete(topics: topics, by: deadline).values { throw fault }
+        }
+        try await waitUntil("the topics are gone", within: .seconds(30)) {
+            try await self.administrate { admin, deadline in
+                let known = Set(try admin.cluster(by: deadline).topics.map(\.name))
+                return known.isDisjoint(with: topics)
+            }
+        }
+        try await createTopics()
+    }
+
+    func setChangelogPolicy(_ policy: String) async throws {
+        let changelog = ledger.definition.changelog
+        try await administrate { admin, deadline in
+            try admin.change([("cleanup.policy", policy)], of: changelog, by: deadline)
+        }
+    }
+
+    func administrate<Answer: Sendable>(_ body: @escaping @Sendable (Admin, Deadline) throws -> Answer) async throws
+        -> Answer
+    {
+        let properties = properties
+        return try await blocking {
+            let admin = try Admin(clientID: "operator", properties: properties)
+            defer { admin.close(by: Deadline(after: patience)) }
+            return try body(admin, Deadline(after: patience))
+        }
     }
 
     // MARK: Processes

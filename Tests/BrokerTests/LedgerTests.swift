@@ -276,8 +276,10 @@ private struct Ordeal {
         if isTorn {
             // A worker whose state is ahead of its position refuses to go on: that is wrong enough.
             try await waitUntil("everything is dealt with, or refused") {
-                let refusal = "and the state of this worker at"
-                if workers.contains(where: { $0.standardError.contains(refusal) }) { return true }
+                let refusals = ["and the state of this worker at", "of no use, also after it was wiped"]
+                if workers.contains(where: { worker in refusals.contains { worker.standardError.contains($0) } }) {
+                    return true
+                }
                 return try await group.isDone()
             }
         } else {

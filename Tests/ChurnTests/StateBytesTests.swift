@@ -67,6 +67,8 @@ import struct MakeBelieve.Chance
                 + "7ff16d00008090a9fa13a09c012480d0f4c316676b8bb84ce7267dd520deca4811c8f1938114060015478e94961b4e32ffbf"
                 + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
                 + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01")
+        #expect(ChainState(chain.state.bytes, format: 1)?.bytes == chain.state.bytes)
+        #expect(ChainState(chain.state.bytes, format: 2) == nil)
         var overview = Overview(day: 20_000, zone: "Asia/Tokyo")
         var cell = CellState(at: .init(asOf: 1_767_225_600_000, offset: 300))
         for change in chain.state.contribution.changes(since: Contribution()) {

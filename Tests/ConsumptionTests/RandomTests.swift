@@ -207,6 +207,34 @@ extension PlainRefunds.PlainUsage {
         return members.joined(separator: ",")
     }
 
+    /// What one build has kept another goes on with: bytes in another order need another `RefundState.format`. These have every
+    /// part but the free trial.
+    @Test func `that a build has kept in format 1 are read and written by this one`() throws {
+        #expect(RefundState.format == 1)
+        let kept = bytes(
+            "7e0100808ac5c4f56600000000000000000001013782acdad5f56600000000000000000001013882acdad5f566"
+                + "81b82e7348e903d600011872657665727365642d382d3137363831343030303030303103013882acdad5f56600"
+                + "00000101380102713082acdad5f56682acdad5f5660113554e494e54454e4445445f5055524348415345010138"
+                + "020a00000180a0d5edee66010a436f6e73756d61626c65010f636f6d2e6578616d706c652e6f6e650109636f69"
+                + "6e732e3130300103555341010950555243484153454401035553440000018c9c01010200000000010271300482"
+                + "acdad5f5660194030000")
+        let state = try #require(RefundState(kept, format: 1))
+        #expect(state.bytes == kept)
+        #expect(!state.usage.isEmpty && !state.standings.isEmpty && !state.outcomes.isEmpty && !state.asked.isEmpty)
+        #expect(!state.requests.isEmpty && !state.earlyAttempts.isEmpty)
+        #expect(RefundState(kept, format: 2) == nil)
+        var trial = RefundState()
+        trial.hadFreeTrial = true
+        #expect(trial.bytes == [1] && RefundState([1]) == trial)
+    }
+
+    private func bytes(_ hexadecimal: String) -> [UInt8] {
+        let digits = Array(hexadecimal.utf8)
+        return stride(from: 0, to: digits.count, by: 2).map { index in
+            UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16)!
+        }
+    }
+
     @Test func `as bytes that are cut, damaged or of chance are read as a state or refused, and are worked on`() throws
     {
         var read = 0

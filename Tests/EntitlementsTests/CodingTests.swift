@@ -45,6 +45,35 @@ import struct MakeBelieve.Chance
         #expect(Facts(encoded: known.encoded) == known && known.purchases[0].transaction.id == TransactionId(Text(id)))
     }
 
+    /// What one build has kept another goes on with: bytes in another order need another `SubscriptionState.format`.
+    @Test func `of a state are those of the format's number`() throws {
+        #expect(SubscriptionState.format == 1)
+        let row = bought(
+            "2000000123456789", d(0), d(30),
+            "'subscriptionGroupIdentifier':'g','appAccountToken':'t','offerType':2,'offerIdentifier':'o','price':9990,"
+                + "'currency':'EUR'")
+        var state = SubscriptionState()
+        state.facts = try facts([
+            told("SUBSCRIBED", "INITIAL_BUY", at: d(0), row, renewal(1, at: d(30))),
+            told("DID_FAIL_TO_RENEW", "GRACE_PERIOD", at: d(30), row, failing(d(30), grace: d(46)), status: 4),
+        ])
+        state.sequence = 7
+        let standing = try #require(Timeline(state.facts, rules())?.standing(at: d(31)))
+        state.told = standing.told(after: nil, [], answer: 0x0102_0304_0506_0708)
+        let digits = Array(
+            ("0e01bf0201000102030405060708ef8df68a8de5f80559bd93887a4923fbd6b3707bf4b856ed959aa387d5dfc6"
+                + "03017480c0cb9582670100081b4175746f2d52656e657761626c6520537562736372697074696f6e0f636f6d2e"
+                + "6578616d706c652e6170700370726f016701740950555243484153454403455552016f018705959aa387d5dfc6"
+                + "0380a0d5edee6680a0f6a71302cc8c3128eb3f7580a0f6a713ff9ff6a7130102030405060007008c9c01040800"
+                + "0180a0f6a71350309f2e5a4837130801010200018080aea60a00010000000000").utf8)
+        let kept = stride(from: 0, to: digits.count, by: 2).map { index in
+            UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16)!
+        }
+        #expect(state.bytes == kept)
+        #expect(SubscriptionState(kept) == state)
+        #expect(SubscriptionState(kept, format: 2) == nil)
+    }
+
     /// As large as Apple makes them: 16 digits, and a payment that failed now and then.
     private func subscription(_ rows: Int64, days: Int64) throws -> Facts {
         let length = days * 24 * hour

@@ -180,6 +180,43 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         #expect(note.changelog == NextOffset(7))
     }
 
+    @Test(arguments: [true, false])
+    func `tells in each note how many keys readers of the changelog have, and their sum`(writesStore: Bool) throws {
+        let bench = try TaskBench()
+        bench.writesStoreAtCommit = writesStore
+        var entries: [String: String] = [:]
+        for round in 0..<60 {
+            let key = "k\(round * 7 % 11)"
+            let more = round % 5 == 0 ? ";delete k\(round % 11)" : round % 3 == 0 ? ";wake \(key) 1 \(round + 40)" : ""
+            _ = try bench.handle("put \(key) \(round)\(more)", at: Int64(round))
+            if round % 4 == 3 {
+                _ = try bench.settled()
+                bench.rollBack()
+            } else {
+                let start = bench.committed.count
+                try bench.commit()
+                for record in bench.committed[start...] where record.topic == Script.changelog && record.key != "\0" {
+                    entries[record.key!] = record.value
+                }
+            }
+            // Places of timers, which are the store's alone, come from it as well.
+            if round % 10 == 9 {
+                try bench.task.writeStore()
+                try bench.restart()
+            }
+            let note = bench.task.note
+            #expect(note.sum?.keys == Int64(entries.count) && note.life == 7)
+        }
+        try bench.task.writeStore()
+        var sum = StateSum()
+        let all: [UInt8] = []
+        try bench.store.scan(all.span) { key, value in
+            sum.add(EntryHash.hash(key: key, stored: value)!)
+            return true
+        }
+        #expect(sum == bench.task.note.sum)
+    }
+
     @Test func `takes a record for poison when the process has trapped at it three times`() throws {
         let crashes = CrashPlan()
         let bench = try TaskBench(crashes: crashes)

@@ -55,7 +55,7 @@ final class TaskBench {
             processor, partition: 0, store: store, note: note, next: next, outputs: outputs,
             inner: InnerOutputs(
                 changelog: Script.changelog, deadLetters: Script.deadLetters, tables: [-1, Script.rows]),
-            changes: StoreChanges(), cacheBytes: 1000, counts: counts, crashes: crashes)
+            changes: StoreChanges(), cacheBytes: 1000, counts: counts, crashes: crashes, newLife: { 7 })
     }
 
     // MARK: Records

@@ -29,7 +29,10 @@ struct MadeLog: RecordLog {
     let subscriptions: Int
     let input: Input
 
-    func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] { [:] }
+    func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
+        // Only changelogs are asked about.
+        Dictionary(uniqueKeysWithValues: names.map { ($0, TopicShape(partitions: 1, isCompacted: true)) })
+    }
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {}
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
         throw LogFault(.stop, .misuse, "nobody writes to a log that is made up")

@@ -1,0 +1,267 @@
+// One partition on its way to the end of its changelog.
+
+internal import Log
+internal import Store
+
+/// A store, and what of the changelog it still lacks.
+final class Restore {
+    typealias Outcome = RestoreReply.Outcome
+
+    /// Written to a store in one step.
+    private static let recordsPerWrite = 10_000
+
+    let order: RestoreOrder
+    let end: NextOffset
+    var position: NextOffset
+    /// The last one that was read; before that the store's.
+    private(set) var note: Note?
+    /// Those that the store did not have.
+    private(set) var records = 0
+    private let definition: WorkerDefinition
+    private let beginning: NextOffset
+    private let changes = StoreChanges()
+    private var changed = 0
+    /// Into an empty store: what is lost with the process is read again.
+    private let isWhole: Bool
+    /// Of what is in the store; nil: not known, and counted when everything is there.
+    private(set) var sum: StateSum?
+    /// Of what `changes` will put in the place of what a key has; nil: nothing. Kept while `sum` is.
+    private var hashes: [[UInt8]: UInt64?] = [:]
+    /// What the last note that was read says of the state.
+    private var expected: StateSum?
+    private var hasReadNote = false
+    /// The changelog has the note that the store stands for, or a later one.
+    private let expectsNote: Bool
+
+    init(_ order: RestoreOrder, _ definition: WorkerDefinition, from beginning: NextOffset, to end: NextOffset) {
+        self.order = order
+        self.definition = definition
+        self.beginning = beginning
+        self.end = end
+        note = order.note
+        guard let note = order.note else {
+            (position, isWhole, expectsNote) = (beginning, true, false)
+            return
+        }
+        // From the note on that the store stands for, although it has that: it shows that both are of one life.
+        let known = note.noteOffset.flatMap { $0 >= beginning ? $0 : nil }
+        position = min(known ?? note.changelog, note.changelog)
+        isWhole = position.value == 0
+        expectsNote = known != nil
+        // Where there is more to read than there are keys, one look at all of them costs less than one for each record.
+        let left = end.value - position.value
+        sum = note.sum.flatMap { left > $0.keys ? nil : $0 }
+    }
+
+    // MARK: Records
+
+    /// How it ends with this record; nil: it goes on.
+    func apply(_ record: borrowing RecordView) -> Outcome? {
+        position = NextOffset(after: record.offset)
+        let isNew = record.offset >= order.note?.changelog.value ?? 0
+        if isNew { records += 1 }
+        guard let key = record.key, !key.isEmpty else { return nil }
+        if key[0] != ChangelogKey.entry { return applyNote(record) }
+        return isNew ? applyEntry(key.extracting(droppingFirst: 1), record.value) : nil
+    }
+
+    private func applyNote(_ record: borrowing RecordView) -> Outcome? {
+        guard var read = record.copyOfValue().flatMap({ Note(decoding: $0) }) else {
+            return .refused("\(definition.changelog) was written by a build that this one does not know")
+        }
+        if let words = definition.unreadable(read) { return .refused(words) }
+        if let life = note?.life, life != read.life {
+            return order.useless(
+                "the state of partition \(order.partition) belongs to an earlier life of \(definition.changelog), which was "
+                    + "made anew", definition, beginning)
+        }
+        expected = read.sum
+        hasReadNote = true
+        read.noteOffset = NextOffset(record.offset)
+        note = read
+        return nil
+    }
+
+    private func applyEntry(_ key: Span<UInt8>, _ value: Span<UInt8>?) -> Outcome? {
+        changed += 1
+        guard let value else {
+            changes.delete(key)
+            keepHash(nil, of: key)
+            return nil
+        }
+        guard let (timers, _) = EntryCoding.timers(of: value) else {
+            return .refused("\(definition.changelog) holds no state of this worker")
+        }
+        changes.put(key, value)
+        // Timers that the key had before are not looked up: whoever takes one out of the index asks its key.
+        for timer in timers { changes.addTimer(due: timer.place, key: key, kind: timer.kind) }
+        keepHash(EntryHash.hash(key: key, entry: value), of: key)
+        return nil
+    }
+
+    private func keepHash(_ hash: UInt64?, of key: Span<UInt8>) {
+        if sum == nil { return }
+        hashes.updateValue(hash, forKey: key.withUnsafeBytes { [UInt8]($0) })
+    }
+
+    // MARK: The store
+
+    func isDueForWrite(from bytes: Int) -> Bool { changed >= Self.recordsPerWrite || changes.bytes.count >= bytes }
+
+    /// In the middle.
+    func write(at now: Int64) throws(StoreFault) { try write(isWhole ? .none : .process, at: now) }
+
+    private func write(_ durability: StoreDurability, at now: Int64) throws(StoreFault) {
+        try keepSum()
+        var written = note ?? Note(format: definition.stateFormat)
+        written.changelog = max(position, order.note?.changelog ?? position)
+        written.writtenAt = now
+        written.sum = sum
+        changes.note = written.encoded
+        try order.store.write(changes, durability)
+        if note != nil { note = written }
+        changes.removeAll()
+        changed = 0
+    }
+
+    /// The sum as it is when the changes are in the store.
+    private func keepSum() throws(StoreFault) {
+        guard var sum else { return }
+        var stored: [UInt8] = []
+        for (key, hash) in hashes {
+            if try order.store.read(key.span, into: &stored) { sum.remove(try Self.hash(key.span, stored.span)) }
+            if let hash { sum.add(hash) }
+        }
+        hashes.removeAll(keepingCapacity: true)
+        self.sum = sum
+    }
+
+    private func countAll() throws(StoreFault) -> StateSum {
+        var sum = StateSum()
+        var isBroken = false
+        let all: [UInt8] = []
+        try order.store.scan(all.span) { key, value in
+            guard let hash = EntryHash.hash(key: key, stored: value) else {
+                isBroken = true
+                return false
+            }
+            sum.add(hash)
+            return true
+        }
+        if isBroken { throw Self.brokenEntry }
+        return sum
+    }
+
+    private static func hash(_ key: Span<UInt8>, _ stored: Span<UInt8>) throws(StoreFault) -> UInt64 {
+        guard let hash = EntryHash.hash(key: key, stored: stored) else { throw brokenEntry }
+        return hash
+    }
+
+    private static let brokenEntry = StoreFault(.corrupt, "an entry of the state cannot be read")
+
+    // MARK: The end
+
+    /// Everything is read and goes to the store. Why that is not the state that the changelog tells; nil when it is.
+    func finish(at now: Int64) throws(StoreFault) -> Outcome? {
+        if expectsNote, !hasReadNote {
+            return order.useless(
+                "\(definition.changelog)[\(order.partition)] does not have the note that belongs to the state of the partition",
+                definition, beginning)
+        }
+        guard records > 0 || note != nil else {
+            sum = StateSum()
+            return nil
+        }
+        try write(.process, at: now)
+        let wasCounted = sum == nil
+        let found = if let sum { sum } else { try countAll() }
+        if let expected, found != expected { return mismatch(found, expected) }
+        sum = found
+        if wasCounted { try write(.process, at: now) }
+        return nil
+    }
+
+    private func mismatch(_ found: StateSum, _ expected: StateSum) -> Outcome {
+        let difference =
+            found.keys == expected.keys
+            ? "it has other contents than the changelog's last note tells"
+            : "it has \(found.keys) keys, and the changelog's last note tells of \(expected.keys)"
+        return order.useless(
+            "the state of partition \(order.partition) is not whole: \(difference). Records of \(definition.changelog) are "
+                + "missing: was its cleanup.policy another than compact, if only for a while? " + definition.anew,
+            definition, beginning)
+    }
+
+    /// What is no reason to stand still, and somebody has to know.
+    var warning: String? {
+        guard beginning.value > 0 else { return nil }
+        return
+            "\(order.lostBeginning(definition, beginning)); until then the state of partition \(order.partition) is whole "
+            + "on this disk alone"
+    }
+}
+
+extension RestoreOrder {
+    /// Why the changelog, as it is, cannot bring the store to its end; nil: it can.
+    func obstacle(_ definition: WorkerDefinition, _ beginning: NextOffset, _ end: NextOffset, now: Int64)
+        -> RestoreReply.Outcome?
+    {
+        guard let note else {
+            // Compaction leaves the beginning of a log where it is, at 0.
+            return beginning.value > 0 ? .refused("\(lostBeginning(definition, beginning))") : nil
+        }
+        if let words = definition.unreadable(note) { return .refused(words) }
+        if note.changelog > end {
+            return useless(
+                "the state of partition \(partition) is ahead of \(definition.changelog), which was made anew",
+                definition,
+                beginning)
+        }
+        if note.changelog < beginning {
+            return useless(
+                "the changelog of partition \(partition) does not reach back to its state", definition, beginning)
+        }
+        if now - note.writtenAt > Self.greatestAge, note.changelog < end {
+            return useless(
+                "the state of partition \(partition) is so old that it may have missed deletions", definition, beginning
+            )
+        }
+        return nil
+    }
+
+    /// A store that was away for longer may have missed deletions: the changelog keeps them for a week.
+    private static let greatestAge: Int64 = 6 * 86_400_000
+
+    /// The store is wiped and restored, unless nothing could restore it.
+    func useless(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
+        beginning.value > 0
+            ? .refused("\(words), and cannot be restored: \(lostBeginning(definition, beginning))") : .useless(words)
+    }
+
+    func lostBeginning(_ definition: WorkerDefinition, _ beginning: NextOffset) -> String {
+        "\(definition.changelog)[\(partition)] begins at offset \(beginning) and not at 0: its first records were deleted, and "
+            + "the state with them. \(definition.anew)"
+    }
+}
+
+extension WorkerDefinition {
+    fileprivate var anew: String {
+        "Bring the topic back from a copy, or stop the worker and delete both \(changelog) and the group \(group): the state "
+            + "is then built from the beginning of \(events.topic)"
+    }
+
+    /// Why a state of this format is none for this build; nil when it is.
+    func unreadable(_ note: Note) -> String? {
+        if note.format > stateFormat {
+            return
+                "the state was written by a later build (format \(note.format); this one writes \(stateFormat)): start the "
+                + "later build again, or rebuild the state from the beginning of \(events.topic)"
+        }
+        if note.format < oldestReadableFormat {
+            return
+                "the state was written by a build too old for this one (format \(note.format); this one reads from "
+                + "\(oldestReadableFormat)): start the build between them first"
+        }
+        return nil
+    }
+}
