@@ -82,6 +82,7 @@ extension LogEvent {
             self = .message(level, "\(facility): \(message)")
         case .error(let code, let detail): self = .message(.info, "\(code): \(detail)")
         case .producerReplaced(let reason): self = .writerReplaced(reason: reason)
+        case .advice(let words): self = .advice(words)
         case .statistics: return nil
         }
     }

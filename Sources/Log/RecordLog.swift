@@ -93,6 +93,8 @@ public enum LogEvent: Sendable {
     case message(Level, String)
     /// What writes the transactions was replaced by a new one, so that a late request cannot touch the next.
     case writerReplaced(reason: String)
+    /// What a person should change. Told seldom.
+    case advice(String)
 }
 
 /// What a poll has brought.

@@ -94,6 +94,7 @@ public final class WorkerService: ServicePart {
                 case .warning: logger.warning("log", ["detail": .string(words)])
                 case .info, .debug: logger.debug("log", ["detail": .string(words)])
                 }
+            case .advice(let words): logger.warning("the log can be used better", ["detail": .string(words)])
             case .writerReplaced(let reason):
                 instruments.replacedWriters.add()
                 logger.info("the transactional producer was replaced", ["detail": .string(reason)])
