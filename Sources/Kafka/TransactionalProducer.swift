@@ -53,7 +53,8 @@ public final class TransactionalProducer {
     private let configuration: Configuration
     private let conf: ClientConf
     private let onDelivery: (DeliveryReport) -> Void
-    private var times: CallTimes
+    /// Internal for tests, which say that calls take long.
+    var times: CallTimes
     private var rate = ReplacementRate()
     private var core: ProducerCore
     private var topicNames: [String] = []
