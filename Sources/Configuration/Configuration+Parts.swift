@@ -41,6 +41,7 @@ extension Configuration.Worker {
         stateCacheBytes = settings.required(SettingTable.stateCacheBytes)
         threads = settings.required(SettingTable.workerThreads)
         slot = settings.required(SettingTable.workerSlot)
+        leaves = settings.required(SettingTable.workerLeave)
         commitInterval = .milliseconds(settings.required(SettingTable.commitInterval))
     }
 }

@@ -70,6 +70,7 @@ public struct Configuration: Sendable {
         public let stateCacheBytes: Int
         public let threads: Int
         public let slot: WorkerSlot
+        public let leaves: Bool
         public let commitInterval: Duration
     }
 

@@ -15,13 +15,16 @@ public enum WorkerSlot: Sendable, Hashable {
     /// Kubernetes names the pods of a StatefulSet so. Higher than any count of replicas; a longer number is a random name.
     static let limit = 9999
 
-    /// nil: `auto`, and the host name does not end in a number. The caller warns and takes 0.
+    /// nil: `auto`, and the host name does not end in a dash and a number. Other names that end in digits are often made by
+    /// chance, such as those of containers: the next one would have another number, or the number of a replica that lives.
     public func number(hostName: String) -> Int? {
         switch self {
         case .fixed(let number): return number
         case .auto:
-            let digits = hostName.utf8.reversed().prefix { (0x30...0x39).contains($0) }.reversed()
-            guard !digits.isEmpty, digits.count < hostName.utf8.count else { return nil }
+            let name = hostName.utf8
+            guard let dash = name.lastIndex(of: UInt8(ascii: "-")), dash != name.startIndex else { return nil }
+            let digits = name[name.index(after: dash)...]
+            guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
             return Int(String(decoding: digits, as: UTF8.self)).flatMap { $0 <= Self.limit ? $0 : nil }
         }
     }

@@ -99,7 +99,11 @@ public enum SettingTable {
         "Threads of a worker, each with its own partitions.")
     static let workerSlot = setting(
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
-        "Stable number of this replica. `auto`: the number at the end of the host name, else 0 and a warning.")
+        "Stable number of this replica. `auto`: the number behind the last `-` of a host name that ends so (`worker-3`); with any "
+            + "other name a dynamic member of the group, without a number.")
+    static let workerLeave = setting(
+        "worker.leave", default: "false", .flag, for: .runWorkers,
+        "Leave the group on SIGTERM (a planned scale-in) instead of keeping the place for a restart.")
     static let commitInterval = setting(
         // Half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
@@ -159,6 +163,7 @@ public enum SettingTable {
         rejectedMaxBytesPerHour.definition, verifyRoots.definition, verifyOCSP.definition,
         archiveSignedPayloads.definition, logFormat.definition, logLevel.definition, adminListen.definition,
         stateDirectory.definition, stateCacheBytes.definition, workerThreads.definition, workerSlot.definition,
+        workerLeave.definition,
         commitInterval.definition, tickInterval.definition, entitlementsLeeway.definition, churnZone.definition,
         apiListen.definition, apiToken.definition, usageToken.definition, consumptionPolicy.definition,
         consumptionWait.definition, consumptionSend.definition, consumptionRate.definition, appleIssuerId.definition,

@@ -293,7 +293,7 @@ public final class Publisher: RecordSink, ServicePart {
             logger.warning("librdkafka", ["facility": .string(facility), "detail": .string(message)])
         case .error(let code, let detail):
             logger.debug("librdkafka", ["code": .string(code.name), "detail": .string(detail)])
-        case .log, .statistics, .producerReplaced: break
+        case .log, .statistics, .producerReplaced, .advice: break
         }
     }
 }

@@ -15,6 +15,8 @@ public enum ClientEvent: Sendable {
     case statistics([UInt8])
     /// A transactional producer in whose transaction a request may have been sent twice was replaced by a new one.
     case producerReplaced(reason: String)
+    /// What a person should change.
+    case advice(String)
 }
 
 /// Hears the events of one client. Called on whatever thread the library is on: be quick, do not call back.

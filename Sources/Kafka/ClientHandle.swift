@@ -49,9 +49,11 @@ struct ClientHandle: ~Copyable {
 
     /// Destroys the client; false when that is not over by the deadline. Then it goes on beside us, and the process should
     /// end without waiting for it.
-    mutating func close(by deadline: Deadline) -> Bool {
+    ///
+    /// - Parameter leaving: a consumer says goodbye to its group first, which gives its partitions to others at once.
+    mutating func close(by deadline: Deadline, leaving: Bool = false) -> Bool {
         if isClosed { return true }
-        let doomed = Doomed(raw: raw, context: context)
+        let doomed = Doomed(raw: raw, context: context, leavesBy: leaving ? deadline : nil)
         isClosed = true
         let thread = WorkerThread.start("kafka-close") { doomed.destroy() }
         // Short steps: an ordinary close takes a few milliseconds.
@@ -74,13 +76,29 @@ struct ClientHandle: ~Copyable {
 private final class Doomed: @unchecked Sendable {
     private let raw: OpaquePointer
     private let context: ClientContext
+    private let leavesBy: Deadline?
 
-    init(raw: OpaquePointer, context: ClientContext) {
+    init(raw: OpaquePointer, context: ClientContext, leavesBy: Deadline?) {
         self.raw = raw
         self.context = context
+        self.leavesBy = leavesBy
+    }
+
+    /// Whatever the group says from here on is answered with giving everything back: the owner has done so already.
+    private func leave(by deadline: Deadline) {
+        let raw = raw
+        context.onRebalance = { _, _ in rd_kafka_assign(raw, nil) }
+        let queue = rd_kafka_queue_new(raw)
+        defer { rd_kafka_queue_destroy(queue) }
+        if let failure = rd_kafka_consumer_close_queue(raw, queue) { return rd_kafka_error_destroy(failure) }
+        while rd_kafka_consumer_closed(raw) == 0 && !deadline.hasPassed {
+            // Serves the callback. What was fetched and not given yet comes this way too and is dropped.
+            if let message = rd_kafka_consume_queue(queue, 10) { rd_kafka_message_destroy(message) }
+        }
     }
 
     func destroy() {
+        if let leavesBy { leave(by: leavesBy) }
         // A consumer has been closed by its owner, or had no time for it: its hooks must not be called on this thread.
         rd_kafka_destroy_flags(raw, Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE))
         // Nothing of the library runs any more: the context may go.

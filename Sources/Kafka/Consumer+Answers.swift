@@ -4,9 +4,8 @@ internal import CRDKafka
 internal import Log
 
 extension Consumer {
-    /// Joins the group, as a static member. What it says stays in `unanswered` until `take` or `giveBack`; the group waits as long.
+    /// Joins the group. What it says stays in `unanswered` until `take` or `giveBack`; the group waits as long.
     func subscribe(answeringLater topics: [String]) throws(KafkaFault) {
-        precondition(isStatic, "a member that leaves needs its hooks to the end")
         answersLater = true
         try subscribe(to: topics)
     }

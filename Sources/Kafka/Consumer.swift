@@ -401,7 +401,7 @@ public final class Consumer {
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
-        if answersLater { return closeStatic(by: deadline) }
+        if answersLater { return closeAnsweringNothing(by: deadline) }
         let raw = client
         let queue = rd_kafka_queue_new(raw)
         if let failure = rd_kafka_consumer_close_queue(raw, queue) {
@@ -423,9 +423,11 @@ public final class Consumer {
     /// A static member does not leave, so there is nobody to say goodbye to: the library is asked to go without a last rebalance.
     ///
     /// That one could come behind another that has no answer yet, and an answer to it waits for ever when the library has closed
-    /// its group meanwhile (librdkafka #4884, seen with 2.0.2).
-    private func closeStatic(by deadline: Deadline) -> Bool {
+    /// its group meanwhile (librdkafka #4884, seen with 2.0.2). So a member that leaves gives the first answer before, and leaves
+    /// on the thread that ends the client, for which nobody waits longer than `deadline`.
+    private func closeAnsweringNothing(by deadline: Deadline) -> Bool {
+        if !isStatic && unanswered != nil { giveBack() }
         isClosed = true
-        return handle.close(by: deadline)
+        return handle.close(by: deadline, leaving: !isStatic)
     }
 }

@@ -86,6 +86,17 @@ public struct KafkaLog: RecordLog {
         try KafkaSession.open(options, properties, by: deadline)
     }
 
+    public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {
+        let producer: TransactionalProducer
+        do throws(PropertyFault) {
+            producer = try TransactionalProducer(.init(transactionalID: identity, properties: properties))
+        } catch {
+            throw LogFault(error)
+        }
+        defer { producer.close(by: Deadline(after: closingLimit)) }
+        do throws(KafkaFault) { try producer.start(by: deadline) } catch { throw LogFault(error) }
+    }
+
     public func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
         try KafkaReader(options, properties)
     }

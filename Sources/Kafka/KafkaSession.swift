@@ -4,8 +4,8 @@ internal import CRDKafka
 internal import Log
 internal import Platform
 
-/// The identity is the member's instance id and the producer's transactional id: a restart within the session's time keeps the
-/// partitions, and it fences whatever the one before has left open.
+/// The identity is the producer's transactional id: whoever opens a session with it fences what the one before has left open. Of a
+/// session that keeps its place it is the member's instance id, too: a restart within the session's time keeps the partitions.
 final class KafkaSession: LogSession {
     private let identity: String
     private let consumer: Consumer
@@ -77,7 +77,8 @@ final class KafkaSession: LogSession {
         let tell = options.onEvent
         let onEvent: ClientEventHandler = { event in LogEvent(event).map(tell) }
         var reading = Consumer.Configuration(
-            clientID: options.identity, groupID: options.group, instanceID: options.identity, properties: properties)
+            clientID: options.identity, groupID: options.group,
+            instanceID: options.keepsPlace ? options.identity : nil, properties: properties)
         reading.sessionTimeout = options.sessionTimeout
         reading.readAhead(bytes: options.readAheadBytes)
         reading.onEvent = onEvent

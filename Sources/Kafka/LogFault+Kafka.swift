@@ -13,9 +13,9 @@ extension LogFault {
         let words: String =
             switch cause {
             case .fenced where identity != nil:
-                "another process works under the identity \(identity!): two have the same worker.slot, or this one stood "
-                    + "still for longer than its session or its transaction may last; give every replica a worker.slot "
-                    + "of its own (\(fault.words))"
+                "another process works under the identity \(identity!): two have the same worker.slot; or this one or the "
+                    + "broker stood still for longer than a session or a transaction may last, which mends itself. Give "
+                    + "every replica a worker.slot of its own (\(fault.words))"
             case _ where follows: "\(fault.words): a record was refused, because \(refusal!.explanation)"
             case .unknownTopic: "\(fault.words); perennial topics apply makes what is missing"
             default: fault.words
@@ -82,6 +82,7 @@ extension LogEvent {
             self = .message(level, "\(facility): \(message)")
         case .error(let code, let detail): self = .message(.info, "\(code): \(detail)")
         case .producerReplaced(let reason): self = .writerReplaced(reason: reason)
+        case .advice(let words): self = .advice(words)
         case .statistics: return nil
         }
     }

@@ -46,13 +46,16 @@ public final class TransactionalProducer {
     public private(set) var replacements = 0
     /// Why the producer is replaced at the next `begin`; nil when it is not suspect.
     public private(set) var suspicion: String?
+    private var lastReason = ""
     /// Why the client was made anew that has not started yet, because no broker answered in time.
     private var unfinishedReplacement: String?
 
     private let configuration: Configuration
     private let conf: ClientConf
     private let onDelivery: (DeliveryReport) -> Void
-    private let retryBackoff: Duration
+    /// Internal for tests, which say that calls take long.
+    var times: CallTimes
+    private var rate = ReplacementRate()
     private var core: ProducerCore
     private var topicNames: [String] = []
     private var signsSeen: UInt64 = 0
@@ -87,17 +90,21 @@ public final class TransactionalProducer {
                 reason:
                     "must be below the \(milliseconds) ms of a transaction: a lost request would never be sent again")
         }
-        retryBackoff = .milliseconds(Int(conf.get("retry.backoff.ms") ?? "") ?? 100)
-        core = try Self.makeCore(configuration, conf, onDelivery)
+        // Only newer versions of the library know the second.
+        times = CallTimes(
+            backoff: .milliseconds(Int(conf.get("retry.backoff.ms") ?? "") ?? 100),
+            longest: conf.get("retry.backoff.max.ms").flatMap { Int($0) }.map { .milliseconds($0) })
+        core = try Self.makeCore(configuration, conf, times.backoff, onDelivery)
         self.conf = conf
     }
 
     private static func makeCore(
-        _ configuration: Configuration, _ template: borrowing ClientConf,
+        _ configuration: Configuration, _ template: borrowing ClientConf, _ retryBackoff: Duration,
         _ onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) -> ProducerCore {
         let context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
         var conf = ClientConf(owning: template.duplicate())
+        try conf.set("retry.backoff.ms", String(retryBackoff.wholeMilliseconds))
         conf.install(context, for: RD_KAFKA_PRODUCER)
         return try ProducerCore(
             conf: conf, context: context, label: "producer \(configuration.transactionalID)")
@@ -124,8 +131,10 @@ public final class TransactionalProducer {
     public func rebuild(by deadline: Deadline) throws(KafkaFault) {
         state = .failed
         _ = core.close(by: deadline)
+        // Only here: the limit for calls is that of the client that makes them.
+        times.adapt()
         do {
-            core = try Self.makeCore(configuration, conf, onDelivery)
+            core = try Self.makeCore(configuration, conf, times.backoff, onDelivery)
         } catch {
             throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "make a producer", detail: "\(error)")
         }
@@ -215,6 +224,7 @@ public final class TransactionalProducer {
     /// Without a replacement nothing is sent and nothing blocks. `retrySameCall`: no broker answered; the next `begin` goes on
     /// with the replacement.
     public func begin(by deadline: Deadline = Deadline(after: .seconds(30))) throws(KafkaFault) {
+        let replacementsBefore = replacements
         if let reason = unfinishedReplacement, state == .new {
             try start(by: deadline)
             replaced(because: reason)
@@ -223,6 +233,7 @@ public final class TransactionalProducer {
         core.poll(.zero)  // hear of what went wrong after the last transaction returned
         noticeSigns()
         if suspicion != nil { try replace(by: deadline) }
+        if let count = rate.note(replacements > replacementsBefore) { warn(ofReplacements: count) }
         try failing { () throws(KafkaFault) in
             try KafkaFault.check(rd_kafka_begin_transaction(core.handle.raw), "begin a transaction")
         }
@@ -243,7 +254,7 @@ public final class TransactionalProducer {
         for (partition, next) in positions { list.append(partition, offset: next.value) }
         let deadline = Deadline(after: configuration.transactionTimeout)
         try flush(by: deadline)
-        try timed("sendOffsets") { () throws(KafkaFault) in
+        try timed(.sendOffsets) { () throws(KafkaFault) in
             try repeating(until: deadline, "send offsets to the transaction", givingUp: .abortTransaction) {
                 raw, timeout in
                 rd_kafka_send_offsets_to_transaction(raw, list.raw, group.raw, timeout)
@@ -259,7 +270,7 @@ public final class TransactionalProducer {
         let deadline = Deadline(after: configuration.transactionTimeout)
         try flush(by: deadline)
         try requireConfirmed()
-        try timed("commit") { () throws(KafkaFault) in
+        try timed(.commit) { () throws(KafkaFault) in
             try repeating(until: deadline, "commit the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_commit_transaction(raw, timeout)
             }
@@ -284,7 +295,7 @@ public final class TransactionalProducer {
         // An abort that overtakes the partitions' registration, as right after a commit whose markers are still being
         // written, ends a transaction the broker does not know: a fatal error. Bounded, since a leader may be gone.
         try flush(by: Deadline(after: min(deadline.remaining, .seconds(1))))
-        try timed("abort") { () throws(KafkaFault) in
+        try timed(.abort) { () throws(KafkaFault) in
             try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
                 rd_kafka_abort_transaction(raw, timeout)
             }
@@ -318,14 +329,13 @@ public final class TransactionalProducer {
         }
     }
 
-    /// The library sends a request again after `retry.backoff.ms` (newer versions: less up to a fifth), TxnOffsetCommit after
-    /// 500 ms whatever that setting says, so a call that took less was sent once. An ordinary one takes 3 to 12 ms.
-    private func timed(_ call: String, _ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
+    private func timed(_ call: CallTimes.Call, _ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
         let start = ContinuousClock.now
         defer {
             let taken = start.duration(to: .now)
-            if suspicion == nil && taken >= min(retryBackoff, .milliseconds(500)) * 3 / 4 {
-                suspicion = "\(call) took \(taken.wholeMilliseconds) ms: it may have been sent twice"
+            times.note(call, took: taken)
+            if suspicion == nil && taken >= times.limit {
+                suspicion = "\(call.rawValue) took \(taken.wholeMilliseconds) ms: it may have been sent twice"
             }
         }
         try body()
@@ -341,7 +351,24 @@ public final class TransactionalProducer {
     private func replaced(because reason: String) {
         unfinishedReplacement = nil
         replacements += 1
+        lastReason = reason
         configuration.onEvent(.producerReplaced(reason: reason))
+    }
+
+    /// A replacement costs more than a transaction, far from the brokers many times as much.
+    private func warn(ofReplacements count: Int) {
+        let usual = times.usual.wholeMilliseconds
+        let advice =
+            times.isAtItsEnd
+            ? "kafka.producer.retry.backoff.ms is as high as it helps (\(times.backoff.wholeMilliseconds)): bring this process "
+                + "nearer to its brokers, or find out what delays or cuts the connections between them"
+            : "if calls take longer now and then, set kafka.producer.retry.backoff.ms to "
+                + "\(CallTimes.longestBackoff.wholeMilliseconds) (it is \(times.backoff.wholeMilliseconds)); if connections break, "
+                + "find out why"
+        configuration.onEvent(
+            .advice(
+                "\(count) of the last 100 transactions replaced their producer, which makes them slow: \(lastReason). Calls "
+                    + "take \(usual) ms as a rule; \(advice)"))
     }
 
     // MARK: Calling again

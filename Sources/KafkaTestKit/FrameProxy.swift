@@ -21,6 +21,7 @@ public final class FrameProxy: Sendable {
     struct Rules {
         var holds: [RequestHold] = []
         var delays: [KafkaAPI: Duration] = [:]
+        var distance: Duration = .zero
         var counts: [KafkaAPI: Int] = [:]
         var orders: [Order] = []
     }
@@ -87,6 +88,12 @@ public final class FrameProxy: Sendable {
     /// in the meantime. `nil` ends it.
     public func delay(_ api: KafkaAPI, by duration: Duration?) {
         desk.rules.withLock { $0.delays[api] = duration }
+    }
+
+    /// Every request reaches its broker so much later, those of one connection in their order and side by side: a client that is
+    /// far away. Making a connection takes no longer.
+    public func setDistance(_ duration: Duration) {
+        desk.rules.withLock { $0.distance = duration }
     }
 
     /// Requests of this API that have come from clients so far, with those that are held.

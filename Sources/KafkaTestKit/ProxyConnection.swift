@@ -24,6 +24,8 @@ final class ProxyConnection {
     private var fromBroker = ByteQueue()
     private var toClient = ByteQueue()
     private var gate = Gate.open
+    /// Requests on their way over a distance.
+    private var underWay: [(frame: [UInt8], until: Deadline)] = []
     /// Released requests by their correlation ids, until the broker answers.
     private var awaited: [Int32: RequestHold] = [:]
 
@@ -37,7 +39,11 @@ final class ProxyConnection {
 
     var held: RequestHold? { if case .held(let hold, _) = gate { hold } else { nil } }
 
-    var remainingDelay: Duration? { if case .delayed(_, let until) = gate { until.remaining } else { nil } }
+    var remainingDelay: Duration? {
+        var remaining = underWay.first?.until.remaining
+        if case .delayed(_, let until) = gate { remaining = min(remaining ?? until.remaining, until.remaining) }
+        return remaining
+    }
 
     var isFinished: Bool { clientNumber < 0 && brokerNumber < 0 }
 
@@ -45,7 +51,9 @@ final class ProxyConnection {
     private var brokerNumber: Int32 { broker?.number ?? -1 }
 
     /// The way to the broker outlives the client for these.
-    private var hasBusinessWithBroker: Bool { isGateClosed || !awaited.isEmpty || !toBroker.isEmpty }
+    private var hasBusinessWithBroker: Bool {
+        isGateClosed || !underWay.isEmpty || !awaited.isEmpty || !toBroker.isEmpty
+    }
 
     private var isGateClosed: Bool { if case .open = gate { false } else { true } }
 
@@ -80,6 +88,7 @@ final class ProxyConnection {
     /// Moves everything as far as it goes now.
     func advance() {
         do throws(NotKafka) {
+            letArrive()
             openGateWhenDue()
             try takeRequests()
             try takeResponses()
@@ -99,15 +108,21 @@ final class ProxyConnection {
         toBroker.append(frame: frame)
     }
 
+    private func letArrive() {
+        while let first = underWay.first, first.until.hasPassed {
+            toBroker.append(frame: underWay.removeFirst().frame)
+        }
+    }
+
     private func takeRequests() throws(NotKafka) {
         while case .open = gate, let frame = try fromClient.takeFrame() {
             guard let request = KafkaRequest(frame: frame) else {
                 toBroker.append(frame: frame)
                 continue
             }
-            let (holds, delay) = desk.rules.withLock { rules in
+            let (holds, delay, distance) = desk.rules.withLock { rules in
                 rules.counts[request.api, default: 0] += 1
-                return (rules.holds, rules.delays[request.api])
+                return (rules.holds, rules.delays[request.api], rules.distance)
             }
             if let hold = holds.first(where: { $0.takes(request) }) {
                 desk.rules.withLock { $0.holds.removeAll { $0 === hold } }
@@ -115,6 +130,8 @@ final class ProxyConnection {
                 if hold.clientSide == .cut { closeClient() }
             } else if let delay {
                 gate = .delayed(frame: frame, until: Deadline(after: delay))
+            } else if distance > .zero || !underWay.isEmpty {
+                underWay.append((frame, Deadline(after: distance)))
             } else {
                 toBroker.append(frame: frame)
             }
@@ -172,6 +189,7 @@ final class ProxyConnection {
     private func closeBroker(_ reason: String = "the broker has closed the connection") {
         broker = nil
         toBroker.removeAll()
+        underWay = []
         for hold in awaited.values { hold.end(reason) }
         awaited = [:]
         // A held request can never reach this connection's broker again.

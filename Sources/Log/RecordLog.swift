@@ -16,10 +16,18 @@ public protocol RecordLog: Sendable {
     /// A worker's session: joins the group, and writes under the identity's name. Whoever opens one with the same identity later
     /// fences this one and ends what it has left open. Blocks until that is done, or `deadline`.
     func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession
+    /// Ends what a session of this identity has left open, as opening another would, and joins nothing: for an identity that
+    /// nobody is going to have again. Whoever still has it is fenced.
+    func settle(_ identity: String, by deadline: Deadline) throws(LogFault)
     /// Reads without a group.
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader
     /// Appends without a transaction.
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter
+}
+
+extension RecordLog {
+    /// For a log in which nothing is left open.
+    public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {}
 }
 
 public struct TopicShape: Sendable, Equatable {
@@ -59,7 +67,10 @@ public struct SessionOptions: Sendable {
     public var outputs: [String]
     /// Of the topics, for who places keys by it: see `grown`. nil: any number will do.
     public var partitions: Int32?
-    /// How long a silent member keeps its partitions; one that is back within it has them without a rebalance.
+    /// Whether the group keeps the partitions for a session of the same identity when this one is closed. If not, closing it
+    /// leaves the group, and others have the partitions at once.
+    public var keepsPlace = true
+    /// How long a silent member keeps its partitions; one that keeps its place and is back within it has them without a rebalance.
     public var sessionTimeout: Duration = .seconds(30)
     /// How long a dead member's open transaction holds readers back at most.
     public var transactionTimeout: Duration = .seconds(10)
@@ -98,6 +109,8 @@ public enum LogEvent: Sendable {
     case message(Level, String)
     /// What writes the transactions was replaced by a new one, so that a late request cannot touch the next.
     case writerReplaced(reason: String)
+    /// What a person should change. Told seldom.
+    case advice(String)
 }
 
 /// What a poll has brought.
@@ -170,8 +183,8 @@ public protocol LogSession: AnyObject {
     /// positions.
     var ownedUntil: Duration? { get }
 
-    /// Aborts what is open and leaves. The group keeps the member's partitions for the session's time. False when it was not
-    /// gone by the deadline: then end the process.
+    /// Aborts what is open and ends. Of a session that keeps its place the group keeps the partitions for the session's time; of
+    /// another they may have a new owner before this returns. False when it was not gone by the deadline: then end the process.
     @discardableResult func close(by deadline: Deadline) -> Bool
 }
 

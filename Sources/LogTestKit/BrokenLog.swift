@@ -68,6 +68,9 @@ public final class BrokenLog: RecordLog {
     public func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
         try memory.openSession(options, by: deadline)
     }
+    public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {
+        try memory.settle(identity, by: deadline)
+    }
     public func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
         try enter()
         return BrokenReader(self, try memory.openReader(options))

@@ -99,7 +99,7 @@ struct LogState {
         let old = self.seat(options.identity)
         if let old { fence(old, now: now) }
         seats.append(seat)
-        if let old, old.group === group {
+        if let old, old.group === group, options.keepsPlace {
             group.replace(old, by: seat, now: now)
         } else {
             group.join(seat, now: now)

@@ -52,6 +52,12 @@ final class MemoryGroup {
         beginRound(now: now)
     }
 
+    /// It says itself that it has nothing any more.
+    func leave(_ seat: Seat, now: Int64) {
+        expel(seat, now: now)
+        seat.standing = .outside
+    }
+
     /// Asks everybody to give back; partitions go to other members than before.
     func rotate(now: Int64) {
         rotation += 1

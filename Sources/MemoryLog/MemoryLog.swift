@@ -53,6 +53,12 @@ public final class MemoryLog: RecordLog, Sendable {
         try MemorySession(options, core)
     }
 
+    public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {
+        core.changing { state in
+            if let seat = state.seat(identity) { state.fence(seat, now: state.clock.now) }
+        }
+    }
+
     public func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { MemoryReader(options, core) }
 
     public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { MemoryWriter(options, core) }

@@ -275,6 +275,7 @@ final class MemorySession: LogSession {
             guard !seat.isGone, !seat.isFenced else { return }
             seat.isClosed = true
             state.end(seat, committed: false, now: state.clock.now)
+            if !seat.options.keepsPlace { seat.group.leave(seat, now: state.clock.now) }
         }
         return true
     }

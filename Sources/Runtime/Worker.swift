@@ -7,8 +7,12 @@ package import Telemetry
 
 /// What decides how a worker works, but not what it writes.
 public struct WorkerOptions: Sendable {
-    /// `<group>.<slot>-<thread>`.
+    /// `Replica.identity`.
     public var identity: String
+    /// Nobody else can have the identity.
+    public var isDynamic = false
+    /// Its partitions wait for a restart; if not, it leaves the group when its session ends.
+    public var keepsPlace = true
     public var thread = 0
     /// A cycle is committed when the input is drained, else after this time...
     public var commitInterval: Duration = .milliseconds(20)
@@ -76,7 +80,7 @@ package final class Worker {
     private var session: (any LogSession)?
     private let batch = RecordBatch()
     private let outputs = OutputBatch()
-    private var fencedAt: [Duration] = []
+    private var fencings: Fencings
     private var failures = 0
     /// Without a commit between them.
     private var rewinds = 0
@@ -98,6 +102,7 @@ package final class Worker {
         self.log = log
         self.options = options
         self.environment = environment
+        fencings = Fencings(sessionTimeout: options.sessionTimeout, transactionTimeout: options.transactionTimeout)
         self.logger = logger
         self.metrics = metrics
         self.board = board
@@ -266,6 +271,7 @@ package final class Worker {
 
     private func append(_ session: any LogSession) throws(LogFault) {
         if outputs.isEmpty { return }
+        fencings.asks(at: environment.elapsed())
         try session.append(outputs)
         metrics.produced.add(UInt64(outputs.count))
         appendedBytes += outputs.byteCount
@@ -293,7 +299,9 @@ package final class Worker {
                 cached: partitions.tasks.reduce(0) { $0 + $1.cachedBytes })
         }
         try append(session)
+        fencings.asks(at: environment.elapsed())
         try session.commit(positions)
+        fencings.answered(at: environment.elapsed())
         for task in touched {
             // Where it is not known, a restore from the older place only reads more.
             let end = session.appendedEnd(topic: inner.changelog, partition: task.partition)
@@ -363,7 +371,7 @@ package final class Worker {
         metrics.abort(fault.cause == .generation ? .generation : .delivery)
         say(.info, "a cycle was taken back; reading it again", fault.words)
         do throws(LogFault) {
-            try session.abort()
+            try abort(session)
             rollBack()
             var positions: [TopicPartition: NextOffset] = [:]
             for task in partitions.tasks { positions.merge(task.positions) { $1 } }
@@ -372,6 +380,11 @@ package final class Worker {
             say(.warning, "the session has ended; opening another", error.words)
             try rebuild(after: error.cause == .fenced ? .fenced : .other)
         }
+    }
+
+    private func abort(_ session: any LogSession) throws(LogFault) {
+        try session.abort()
+        fencings.answered(at: environment.elapsed())
     }
 
     private func rollBack() {
@@ -383,8 +396,12 @@ package final class Worker {
 
     /// - Parameter pause: before the next session.
     private func rebuild(after cause: WorkerMetrics.AbortCause, pause: Duration = .zero) throws(WorkerEnd) {
-        metrics.abort(cause)
+        // Before the session is closed, which takes its time.
+        let fencing = cause == .fenced ? fencings.fenced(at: environment.elapsed()) : nil
+        metrics.abort(fencing == .ofSilence ? .silence : cause)
         rollBack()
+        // Of a member that leaves others have the partitions before the session is gone.
+        ownNothing()
         let isGone = session?.close(by: Deadline(after: .seconds(10))) ?? true
         session = nil
         if !isGone { throw WorkerEnd("the client of Kafka does not end; a new process has to take its place") }
@@ -394,23 +411,20 @@ package final class Worker {
         failures += 1
         // The first time at once, later after up to half a minute.
         var wait = max(pause, failures == 1 ? .zero : min(.seconds(30), .milliseconds(250) * (1 << min(failures, 7))))
-        if cause == .fenced {
+        if let fencing, fencing != .ofSilence {
             metrics.fenced.add()
-            try noteFencing(at: now)
+            if fencing == .again { throw sharedIdentity }
             // Two that are fenced by each other must not come back at the same moments.
             wait += .milliseconds(Int64(environment.jitter() % 2000) + 500)
         }
         nextOpening = now + wait
     }
 
-    /// A restart fences its predecessor once. Whoever is fenced again so soon shares its slot with a living process.
-    private func noteFencing(at now: Duration) throws(WorkerEnd) {
-        let window = max(options.sessionTimeout, options.transactionTimeout) * 2
-        fencedAt = fencedAt.filter { now - $0 < window } + [now]
-        if fencedAt.count < 2 { return }
-        throw WorkerEnd(
+    private var sharedIdentity: WorkerEnd {
+        WorkerEnd(
             "another process works as \(options.identity), or Kafka has taken this one for dead: it was fenced twice within "
-                + "\(window.wholeMilliseconds / 1000) s. Give every replica a worker.slot of its own; this one ends")
+                + "\(fencings.window.wholeMilliseconds / 1000) s. "
+                + (options.isDynamic ? "" : "Give every replica a worker.slot of its own; ") + "this one ends")
     }
 
     // MARK: Sessions
@@ -424,14 +438,17 @@ package final class Worker {
                 + definition.tables.map(\.topic))
         // With another number one account's subscriptions would be looked for in several places.
         sessionOptions.partitions = definition.partitions
+        sessionOptions.keepsPlace = options.keepsPlace
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
         sessionOptions.readAheadBytes = options.readAheadBytes
         sessionOptions.onEvent = environment.sessionEvents
         sessionOptions.bootClock = environment.bootClock
+        fencings.asks(at: environment.elapsed())
         do throws(LogFault) {
             let opened = try log.openSession(sessionOptions, by: Deadline(after: .seconds(10)))
             session = opened
+            fencings.answered(at: environment.elapsed())
             leftAlone.opened(opened.grown)
             tellLeftAlone()
             sessionTrouble = "no partitions were given to it yet"
@@ -487,7 +504,7 @@ package final class Worker {
             guard fault.remedy != .rebuild, fault.remedy != .stop else { throw fault }
             metrics.abort(.generation)
             say(.info, "a cycle was taken back because the group has moved on", fault.words)
-            try session.abort()
+            try abort(session)
             rollBack()
         }
         try leave(.revoked, session)
@@ -499,7 +516,7 @@ package final class Worker {
         metrics.rebalance("lost")
         metrics.abort(.lost)
         say(.warning, "partitions lost: the group took this member for dead", "\(count)")
-        try session.abort()
+        try abort(session)
         rollBack()
         try leave(.lost, session)
     }

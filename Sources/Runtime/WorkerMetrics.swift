@@ -28,7 +28,7 @@ public final class WorkerMetrics: Sendable {
     private let worker: String
 
     /// Why a cycle was taken back.
-    enum AbortCause: String, CaseIterable { case generation, delivery, fenced, lost, other }
+    enum AbortCause: String, CaseIterable { case generation, delivery, fenced, silence, lost, other }
 
     public init(_ metrics: Metrics, worker: String) {
         self.metrics = metrics

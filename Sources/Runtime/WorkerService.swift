@@ -10,8 +10,12 @@ public import Telemetry
 /// Runs a processor on a log until it is stopped.
 public final class WorkerService: ServicePart {
     public struct Configuration: Sendable {
-        /// Stable number of this replica.
-        public var slot = 0
+        public var replica = Replica.slot(0)
+        /// Leaves the group when it is stopped: others have its partitions at once, and a restart is a newcomer. A dynamic replica
+        /// always does.
+        public var leaves = false
+        /// Of dynamic replicas that are gone: what they have left open is ended.
+        public var leftovers: [Leftover] = []
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
         public var sessionTimeout: Duration = .seconds(30)
@@ -62,7 +66,7 @@ public final class WorkerService: ServicePart {
     private let stopRequested = Latch()
     private let workersEnded: [Latch]
     private let helpersMayEnd = Latch()
-    private let helpersEnded = [Latch(), Latch()]
+    private let helpersEnded = [Latch(), Latch(), Latch()]
     private let isClean = Atomic(true)
     private let stopDeadline = Mutex(Deadline(after: .seconds(25)))
 
@@ -92,6 +96,7 @@ public final class WorkerService: ServicePart {
                 case .warning: logger.warning("log", ["detail": .string(words)])
                 case .info, .debug: logger.debug("log", ["detail": .string(words)])
                 }
+            case .advice(let words): logger.warning("the log can be used better", ["detail": .string(words)])
             case .writerReplaced(let reason):
                 instruments.replacedWriters.add()
                 logger.info("the transactional producer was replaced", ["detail": .string(reason)])
@@ -135,6 +140,7 @@ public final class WorkerService: ServicePart {
     public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         try run("restore", helpersEnded[0]) { self.restore() }
         try run("lag", helpersEnded[1]) { self.watchLag() }
+        try run("settle", helpersEnded[2]) { self.settleLeftovers() }
         for thread in pulses.indices {
             try run("\(name)-\(thread)", workersEnded[thread]) { self.work(thread, failed: failed) }
         }
@@ -163,7 +169,10 @@ public final class WorkerService: ServicePart {
     }
 
     private func work(_ thread: Int, failed: @Sendable (any Error) -> Void) {
-        var options = WorkerOptions(identity: "\(definition.group).\(configuration.slot)-\(thread)")
+        var options = WorkerOptions(
+            identity: configuration.replica.identity(group: definition.group, thread: thread))
+        options.isDynamic = configuration.replica.isDynamic
+        options.keepsPlace = !configuration.replica.isDynamic && !configuration.leaves
         options.thread = thread
         options.commitInterval = configuration.commitInterval
         options.sessionTimeout = configuration.sessionTimeout
@@ -199,6 +208,28 @@ public final class WorkerService: ServicePart {
         }
         let deadline = stopDeadline.withLock { $0 }
         if !worker.stop(by: deadline) { isClean.store(false, ordering: .relaxed) }
+    }
+
+    /// An open transaction of a process that was killed holds up its successors and all readers until its time is over. Beside the
+    /// worker, which has to wait for that in any case.
+    private func settleLeftovers() {
+        for leftover in configuration.leftovers {
+            while !helpersMayEnd.isOpen {
+                do throws(LogFault) {
+                    for identity in leftover.identities {
+                        try log.settle(identity, by: Deadline(after: .seconds(2)))
+                    }
+                    leftover.forget()
+                    break
+                } catch {
+                    // Without a broker nothing is held up either.
+                    logger.debug(
+                        "what a replica that is gone has left open is not ended yet", ["detail": .string(error.words)])
+                    if error.remedy == .stop { break }
+                }
+                if helpersMayEnd.wait(until: Deadline(after: .seconds(1))) { return }
+            }
+        }
     }
 
     private func restore() {

@@ -45,6 +45,8 @@ public final class WorkerSimulation {
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
     public var sessionTimeout: Duration = .seconds(6)
+    /// Lives that begin after leave the group when they are stopped, if not.
+    public var keepsPlace = true
     /// Somebody acts on what the workers write: lives that begin after this show what they own.
     public var showsOwnership = false
     private let definition: WorkerDefinition
@@ -121,6 +123,7 @@ public final class WorkerSimulation {
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout
         options.aside = MemoryStores(disk: process.aside)
+        options.keepsPlace = keepsPlace
         process.board = PositionBoard()
         process.ownership = showsOwnership ? Ownership(threads: 1, bootClock: bootClock) : nil
         options.ownership = process.ownership

@@ -158,6 +158,55 @@ extension RealBroker {
             }
         }
 
+        /// Far from the broker ordinary calls take longer than a repeated one does beside it: the limit follows, and is still below
+        /// what a repeated one takes.
+        @Test(arguments: Mishap.allCases)
+        func `from far away does not touch the next transaction either, and ordinary ones are not suspected`(
+            mishap: Mishap
+        ) async throws {
+            try await withProxy { broker, proxy in
+                let topic = try await broker.makeTopic("far")
+                let input = TopicPartition(try await broker.makeTopic("far-input"), 0)
+                let properties = properties(broker)
+                proxy.setDistance(.milliseconds(80))
+                defer { proxy.setDistance(.zero) }
+                let producer = try await blocking {
+                    Confined(try TransactionalProducer.ready("\(topic).0-0", properties))
+                }
+                let consumer = try await blocking { Confined(try onlooker(topic, broker.properties)) }
+                let settled = try await blocking {
+                    let output = try producer.value.topic(topic)
+                    for number in 0..<12 {
+                        try producer.value.begin()
+                        try producer.value.sendAndWait("\(number)", to: output)
+                        try producer.value.sendOffsets([input: NextOffset(1)], of: consumer.value.groupMetadata())
+                        try producer.value.commit()
+                    }
+                    return producer.value.replacements
+                }
+                // The first call of all looks for its coordinator as well.
+                #expect(settled <= 2, "it goes on with a producer that knows how far away the broker is")
+                let hold = proxy.hold(.endTxn, client: mishap.clientSide) { $0.contains(topic) }
+                try await blocking {
+                    let output = try producer.value.topic(topic)
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("B", to: output)
+                    try producer.value.commit()
+                    try producer.value.begin()
+                    try producer.value.sendAndWait("C", to: output)
+                }
+                let answer = try await hold.release()
+                try await blocking {
+                    try producer.value.abort()
+                    #expect(producer.value.replacements == settled + 1)
+                    producer.value.close(by: Deadline(after: patience))
+                    consumer.value.close(by: Deadline(after: patience))
+                }
+                #expect(answer.int16(at: 8) != 0, "the broker took the late request")
+                #expect(try await broker.read(topic).map(\.text) == (0..<12).map { "\($0)" } + ["B"])
+            }
+        }
+
         /// Waiting for records is not a sign of a request sent twice: produce requests carry sequence numbers.
         @Test func `is not suspected when only records are slow`() async throws {
             try await withProxy { broker, proxy in

@@ -191,7 +191,7 @@ extension RealBroker {
 }
 
 /// Feeds a group while `body` plays with its processes, and judges what those that it leaves have written.
-private func withLedger(
+func withLedger(
     _ label: String,
     _ body: (LedgerGroup, _ fed: Latch) async throws -> [ChildProcess]
 ) async throws {
@@ -220,7 +220,7 @@ private func withLedger(
 
 extension ChildProcess {
     /// - Parameter lines: that many partitions running will do as well.
-    fileprivate func waitUntilLogged(_ words: String, orEndsWith lines: Int? = nil) async throws {
+    func waitUntilLogged(_ words: String, orEndsWith lines: Int? = nil) async throws {
         try await waitUntil("the worker says \(words)", within: patience) {
             try #require(isRunning, "the worker has ended: \(standardError.suffix(3000))")
             let log = standardError
@@ -230,7 +230,7 @@ extension ChildProcess {
 }
 
 extension String {
-    fileprivate func count(of words: String) -> Int { ranges(of: words).count }
+    func count(of words: String) -> Int { ranges(of: words).count }
 }
 
 /// Three processes on twelve partitions, and what happens to them.

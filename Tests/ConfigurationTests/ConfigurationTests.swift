@@ -36,7 +36,7 @@ private func faults(
             ("rejected.max.bytes.per.hour", "67108864"), ("verify.roots", nil), ("verify.ocsp", "off"),
             ("archive.signed.payloads", "true"), ("log.format", "json"), ("log.level", "info"),
             ("admin.listen", "127.0.0.1:9464"), ("state.directory", "./state"), ("state.cache.bytes", "268435456"),
-            ("worker.threads", "1"), ("worker.slot", "auto"), ("commit.interval.ms", "20"),
+            ("worker.threads", "1"), ("worker.slot", "auto"), ("worker.leave", "false"), ("commit.interval.ms", "20"),
             ("tick.interval.ms", "30000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
             ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("usage.token", nil), ("consumption.policy", nil),
             ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("consumption.rate", "50"),
@@ -261,10 +261,12 @@ private func faults(
 @Suite struct `A worker's slot` {
     @Test(
         arguments: [
-            ("perennial-entitlements-2", 2), ("host07", 7), ("web", nil), ("12", nil), ("ip-10-0-0-123456789", nil),
-            ("", nil),
+            ("perennial-entitlements-2", 2), ("worker-07", 7), ("web-0", 0), ("worker-9999", 9999),
+            // Given by chance, or not at all: a container's id, a pod of a Deployment, a machine by its address.
+            ("host07", nil), ("3f2a91b8c604", nil), ("worker-5d4f9c-x7k21", nil), ("ip-10-0-0-123456789", nil),
+            ("web", nil), ("12", nil), ("-3", nil), ("web-", nil), ("web-3.example", nil), ("", nil),
         ] as [(String, Int?)])
-    func `is the number at the end of the host name`(_ host: String, _ slot: Int?) {
+    func `is the number behind the last dash of the host name`(_ host: String, _ slot: Int?) {
         #expect(WorkerSlot.auto.number(hostName: host) == slot)
         #expect(WorkerSlot.fixed(5).number(hostName: host) == 5)
     }

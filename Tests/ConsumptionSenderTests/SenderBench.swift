@@ -108,6 +108,7 @@ final class StubbornLog: RecordLog {
     func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession {
         try log.openSession(options, by: deadline)
     }
+    func settle(_ identity: String, by deadline: Deadline) throws(LogFault) { try log.settle(identity, by: deadline) }
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { try log.openReader(options) }
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
         StubbornWriter(try log.openWriter(options)) { self.refusal.withLock { $0 } }

@@ -40,6 +40,26 @@ import Testing
 
     // MARK: Requests sent twice
 
+    @Test func `pauses before retries as long as its limit for calls says, also when that has followed them`()
+        async throws
+    {
+        try await withCluster { cluster, properties in
+            let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
+            let topic = try producer.topic("left")
+            try producer.start(by: Deadline(after: soon))
+            for _ in 0..<5 { producer.times.note(.commit, took: .milliseconds(80)) }
+            try producer.rebuild(by: Deadline(after: soon))
+            #expect(producer.times.limit > .milliseconds(300))
+            // Refused once: nothing but the time that the call takes shows that it was sent twice.
+            cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14)])
+            try producer.begin()
+            try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
+            try producer.commit()
+            #expect(producer.suspicion?.contains("it may have been sent twice") == true)
+            producer.close(by: Deadline(after: soon))
+        }
+    }
+
     @Test func `replaces a producer that lost a connection, though every call was quick`() async throws {
         try await withCluster { cluster, properties in
             let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))

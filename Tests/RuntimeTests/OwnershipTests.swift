@@ -161,7 +161,7 @@ private final class Counting: LogFaults {
         #expect(held(simulation).allSatisfy { $0.value.since > since[$0.key]! })
     }
 
-    @Test(arguments: [InjectedFault.Kind.lose, .move])
+    @Test(arguments: [InjectedFault.Kind.lose, .move, .fence])
     func `is nothing before the partitions are given back`(_ kind: InjectedFault.Kind) throws {
         let counting = Counting()
         let ownership = Mutex<Ownership?>(nil)

@@ -38,7 +38,7 @@ private final class ServiceBench: Sendable {
 
     func start(_ name: String, slot: Int = 0, threads: Int = 1) throws -> Running {
         var configuration = WorkerService.Configuration()
-        configuration.slot = slot
+        configuration.replica = .slot(slot)
         configuration.threads = threads
         let (health, metrics) = (Health(), Metrics())
         let service = WorkerService(

@@ -33,9 +33,12 @@ private struct WorkerBench {
 
     /// - Parameter storeInterval: what is committed is in the store at once, unless a test wants something else.
     init(
-        processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero, bytesPerAppend: Int = 0
+        processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero, bytesPerAppend: Int = 0,
+        sessionTimeout: Duration = .seconds(6), keepsPlace: Bool = true
     ) throws {
         simulation = try WorkerSimulation(Script(partitions: partitions), processes: processes, faults: plan)
+        simulation.sessionTimeout = sessionTimeout
+        simulation.keepsPlace = keepsPlace
         simulation.bytesPerAppend = bytesPerAppend
         simulation.commitInterval = .seconds(3600)
         simulation.storeInterval = storeInterval
@@ -221,6 +224,45 @@ private struct WorkerBench {
         bench.simulation.step(bench.first)
         #expect(bench.first.end?.description.contains("another process works as script.0-0") == true)
         #expect(!bench.first.isRunning)
+    }
+
+    /// The log ends a transaction that has lasted too long and fences its writer, as a second process would.
+    @Test func `whose log stands still again and again for longer than a transaction may last goes on`() throws {
+        let bench = try WorkerBench(sessionTimeout: .seconds(30))
+        for _ in 0..<4 {
+            try bench.feed()
+            bench.simulation.step(bench.first)
+            bench.simulation.clock.advance(by: .seconds(11))
+            bench.simulation.step(bench.first)
+            #expect(bench.first.end == nil)
+            #expect(bench.first.troubles.contains { $0.contains("a new one is being opened") })
+            #expect(try bench.simulation.runToEnd())
+        }
+        #expect(bench.first.isRunning)
+        // A second process is told from that as ever.
+        bench.simulation.clock.advance(by: .seconds(11))
+        bench.simulation.step(bench.first)
+        for _ in 0..<2 {
+            bench.plan.add(.poll, .fence)
+            bench.simulation.step(bench.first)
+            guard bench.first.isRunning else { break }
+            try bench.feed()
+            #expect(try bench.simulation.runToEnd())
+        }
+        #expect(bench.first.end?.description.contains("another process works as script.0-0") == true)
+    }
+
+    @Test func `that keeps no place leaves its partitions to the others when it stops`() throws {
+        let bench = try WorkerBench(processes: 2, partitions: 4, keepsPlace: false)
+        bench.simulation.stop(bench.first)
+        for partition: Int32 in 0..<4 {
+            try bench.simulation.feed(
+                partition: partition, key: [1], value: Array("tell \(partition)".utf8),
+                headers: [RecordHeader("type", "word")])
+        }
+        let begin = bench.simulation.clock.now
+        #expect(try bench.simulation.runToEnd(limit: 400))
+        #expect(bench.simulation.clock.now - begin < 2000, "less than the session")
     }
 
     @Test func `that is fenced seldom goes on for ever`() throws {

@@ -66,15 +66,16 @@ struct ConsumptionRun {
             for fault in error.faults { output.message("perennial consumption: \(fault)") }
             return .wrongUsage
         }
+        let run = WorkerRun(worker: .consumption, configuration: configuration, output: output)
         var api: AppStoreServerAPI?
         if configuration.consumption.sends {
-            do throws(Refusal) { api = try makeAPI(files) } catch { return refuse(error.words) }
+            do throws(Refusal) { api = try makeAPI(files, run.replica) } catch { return refuse(error.words) }
         } else {
             output.message(
                 "perennial consumption: consumption.send is false: decisions are recorded, and nothing is sent")
         }
         let rules = ConsumptionRules(configuration, policy: files.policy)
-        let code = WorkerRun(worker: .consumption, configuration: configuration, output: output).run(
+        let code = run.run(
             beside: { [configuration] parts in
                 guard let api else { return [] }
                 return [SenderService(configuration, parts, api)]
@@ -99,7 +100,7 @@ struct ConsumptionRun {
         return .wrongUsage
     }
 
-    private func makeAPI(_ files: ConsumptionFiles) throws(Refusal) -> AppStoreServerAPI {
+    private func makeAPI(_ files: ConsumptionFiles, _ replica: Replica) throws(Refusal) -> AppStoreServerAPI {
         let apple = configuration.apple
         guard let issuerId = apple.issuerId, let keyId = apple.keyId, let key = files.appleKey else {
             throw Refusal(
@@ -112,8 +113,8 @@ struct ConsumptionRun {
         settings.authorities = files.appleAuthority
         settings.maxInFlight = SenderOptions.usualMaxInFlight * min(configuration.apps.count, Self.limitAppsAtOnce)
         // Which replica it was, for whoever has to find out.
-        let slot = configuration.worker.slot.number(hostName: HostName.current) ?? 0
-        settings.userAgent = "perennial/\(PerennialVersion.text) (\(configuration.names.group(.consumption)).\(slot))"
+        settings.userAgent =
+            "perennial/\(PerennialVersion.text) (\(configuration.names.group(.consumption)).\(replica))"
         let signer: APIKey
         do throws(APIKeyFault) {
             signer = try APIKey(issuerId: issuerId, keyId: keyId, pem: key.pem)

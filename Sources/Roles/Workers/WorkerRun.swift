@@ -13,6 +13,14 @@ struct WorkerRun {
     let worker: Contract.Worker
     let configuration: Configuration
     let output: Output
+    let replica: Replica
+
+    init(worker: Contract.Worker, configuration: Configuration, output: Output) {
+        self.worker = worker
+        self.configuration = configuration
+        self.output = output
+        replica = configuration.worker.slot.number(hostName: HostName.current).map { .slot($0) } ?? .makeDynamic()
+    }
 
     /// What a part beside the worker is made of.
     struct Parts {
@@ -41,7 +49,7 @@ struct WorkerRun {
         let metrics = Metrics()
         metrics.buildInfo(version: PerennialVersion.text)
         let health = Health()
-        let slot = slot(logger)
+        tellWhichReplica(logger)
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
             partitions: configuration.topicPlan.partitions)
@@ -49,14 +57,16 @@ struct WorkerRun {
         do {
             try CrashNotes.install()
             directory = try WorkerDirectory(
-                directory: configuration.worker.stateDirectory, group: configuration.names.group(worker), slot: slot,
-                memory: memory)
+                directory: configuration.worker.stateDirectory, group: configuration.names.group(worker),
+                replica: replica, threads: configuration.worker.threads, memory: memory)
         } catch {
             output.message("perennial \(worker.rawValue): \(error)")
             return .gaveUp
         }
         var options = WorkerService.Configuration()
-        options.slot = slot
+        options.replica = replica
+        options.leaves = configuration.worker.leaves
+        options.leftovers = directory.leftovers
         options.threads = configuration.worker.threads
         options.commitInterval = configuration.worker.commitInterval
         options.memory = memory
@@ -72,15 +82,18 @@ struct WorkerRun {
         return Service([admin, service] + (beside?(parts) ?? []), health: health, logger: logger).run()
     }
 
-    private func slot(_ logger: Logger) -> Int {
-        let hostName = HostName.current
-        if let number = configuration.worker.slot.number(hostName: hostName) { return number }
+    /// Once: nothing is wrong with a dynamic member, but its restarts cost more.
+    private func tellWhichReplica(_ logger: Logger) {
+        guard replica.isDynamic else { return }
         logger.warning(
-            "worker.slot is 0",
+            "a dynamic member of the group, without a slot",
             [
+                "replica": .string("\(replica)"),
                 "reason": .string(
-                    "the host name \(hostName) does not end in a number; with several replicas set worker.slot of each")
+                    "worker.slot is auto, and the host name \(HostName.current) does not end in -<number>"),
+                "detail": .string(
+                    "partitions move at each start and stop; after a kill they stand still for the session (30 s). For "
+                        + "restarts that move nothing give every replica a worker.slot of its own"),
             ])
-        return 0
     }
 }

@@ -11,7 +11,7 @@ struct LedgerOptions: Sendable {
     var bootstrap = ""
     var prefix = ""
     var state = ""
-    var slot = 0
+    var replica = Replica.slot(0)
     var threads = 1
     var partitions: Int32 = 12
     var format: UInt8 = 1
@@ -30,7 +30,7 @@ struct LedgerOptions: Sendable {
             case "--bootstrap": bootstrap = value
             case "--prefix": prefix = value
             case "--state": state = value
-            case "--slot": slot = Int(value) ?? 0
+            case "--slot": replica = value == "dynamic" ? .makeDynamic() : .slot(Int(value) ?? 0)
             case "--threads": threads = Int(value) ?? 1
             case "--partitions": partitions = Int32(value) ?? 12
             case "--format": format = UInt8(value) ?? 1
@@ -62,9 +62,11 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     let ledger = Ledger(prefix: options.prefix, partitions: options.partitions, format: options.format)
     let memory = MemoryPlan(bytes: 64 << 20, threads: options.threads, partitions: Int(options.partitions))
     let directory = try WorkerDirectory(
-        directory: options.state, group: ledger.definition.group, slot: options.slot, memory: memory)
+        directory: options.state, group: ledger.definition.group, replica: options.replica, threads: options.threads,
+        memory: memory)
     var configuration = WorkerService.Configuration()
-    configuration.slot = options.slot
+    configuration.replica = options.replica
+    configuration.leftovers = directory.leftovers
     configuration.threads = options.threads
     configuration.sessionTimeout = options.sessionTimeout
     configuration.memory = memory

@@ -14,6 +14,7 @@ struct TornLog: RecordLog {
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
         try log.create(topics, by: deadline)
     }
+    func settle(_ identity: String, by deadline: Deadline) throws(LogFault) { try log.settle(identity, by: deadline) }
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader { try log.openReader(options) }
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { try log.openWriter(options) }
 

@@ -57,6 +57,9 @@ struct Row: Sendable {
         Row(
             name: "worker-latency", summary: "from publishing to the committed output", measure: measureWorkerLatency),
         Row(
+            name: "latency", summary: "commits a second by how far the broker is away",
+            measure: measureLatency),
+        Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(

@@ -247,12 +247,12 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     let slot = number(arguments, 5)
     let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
-        directory: arguments[4], group: group, slot: slot, memory: defaultMemory())
+        directory: arguments[4], group: group, replica: .slot(slot), memory: defaultMemory())
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
         KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores, hooks
     ) { configuration in
-        configuration.slot = slot
+        configuration.replica = .slot(slot)
         configuration.crashNotes = directory
     }
     while Signals.wait(for: .seconds(3600)) == nil {}
