@@ -53,6 +53,7 @@ struct TopicsRun {
         do throws(KafkaFault) {
             let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
             for finding in findings { output.data(finding.line) }
+            tellGrants(findings)
             let lacks = lacksBrokers(findings)
             if let lacks { output.message("perennial topics: \(lacks)") }
             if findings.isEmpty {
@@ -64,6 +65,14 @@ struct TopicsRun {
             output.message("perennial topics: \(error.words). Running it again is safe")
             return .gaveUp
         }
+    }
+
+    private func tellGrants(_ findings: [TopicFinding]) {
+        let lacking = findings.compactMap { finding -> Right? in
+            guard case .forbidden(let topic, let operation) = finding else { return nil }
+            return Right(operation, .topic(topic.name))
+        }
+        for line in lacking.grants(configuration) { output.message("perennial topics: to give that right: \(line)") }
     }
 
     /// Known beforehand, so nothing is tried: a part of the topics would be made with settings that are to change.
