@@ -17,6 +17,7 @@ public struct EntitlementEvent: Sendable, Equatable {
         case enteredBillingRetry = "entered_billing_retry"
         case refunded
         case familyRevoked = "family_revoked"
+        case superseded
         case accessEnded = "access_ended"
         case expired
         case renewalTurnedOff = "renewal_turned_off"
@@ -78,6 +79,7 @@ private struct Comparison {
         if enters(.revoked) {
             add(now.reason == .refund ? .refunded : .familyRevoked, at: after.row.transaction.revocationDate ?? told)
         }
+        add(.superseded, at: superseded)
         add(.accessEnded, at: accessEnded)
         add(.expired, at: expired)
         if let renews = renewalTurned { add(renews ? .renewalTurnedOn : .renewalTurnedOff, at: told) }
@@ -169,6 +171,12 @@ private struct Comparison {
 
     private func enters(_ state: Entitlement.State) -> Bool {
         now.state == state && (isNewPurchase || before?.state != state)
+    }
+
+    /// Another purchase took its place, and nothing else is known of that one yet.
+    private var superseded: Int64? {
+        guard enters(.superseded) else { return nil }
+        return after.row.transaction.revocationDate ?? after.row.facts.firstUpgraded ?? told
     }
 
     private var accessEnded: Int64? {

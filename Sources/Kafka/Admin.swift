@@ -6,7 +6,7 @@ public import Platform
 /// A client for administration. Every call blocks until the broker has answered or the deadline has passed.
 public final class Admin {
     private var handle: ClientHandle
-    private let context: ClientContext
+    let context: ClientContext
 
     public init(
         clientID: String, properties: ClientProperties, onEvent: @escaping ClientEventHandler = { _ in }

@@ -38,6 +38,9 @@ public struct DeliveryReport: Sendable {
 /// Threads: the log callback comes on the library's own threads and touches `events`, `signs` and `faults` only, which are
 /// safe there. All others come on the thread that polls, which is the owner's.
 final class ClientContext {
+    /// Of lines that this layer writes itself.
+    static let ownFacility = "CLOSE"
+
     private let events: ClientEventHandler
     /// Counts signs of a request that may have been sent twice: time-outs, lost connections, whatever the error callback
     /// reports; and records that were refused, after which 2.0.2 goes on with a sequence that the broker does not expect. Only
@@ -76,6 +79,8 @@ final class ClientContext {
 
     /// The newest troubles, oldest first: what a person wants to know when a call has timed out.
     var recentFaults: [(code: KafkaCode, detail: String)] { faults.withLock { $0 } }
+
+    func forgetFaults() { faults.withLock { $0 = [] } }
 
     func noteError(_ code: KafkaCode, _ detail: String) {
         signs.wrappingAdd(1, ordering: .relaxed)

@@ -44,6 +44,9 @@ public struct ClientProperties: Sendable {
         properties.last { Self.canonical($0.name) == "bootstrap.servers" && !$0.value.isEmpty }?.value
     }
 
+    /// Who clients sign in as; nil: not by a user and a password.
+    public var userName: String? { properties.last { $0.name == "sasl.username" && !$0.value.isEmpty }?.value }
+
     /// What goes to clients of `kind`: general properties first, so that those for the kind win.
     func values(for kind: ClientKind) -> [(name: String, value: String)] {
         (properties.filter { $0.kind == nil } + properties.filter { $0.kind == kind }).map { ($0.name, $0.value) }

@@ -9,8 +9,8 @@ final class Deliveries {
     private var firsts = [0]
     private var open: [Int64] = []
     private var committed: [Int64] = []
-    /// Why a record of the open transaction was refused, of the first such one.
-    private(set) var refusal: KafkaCode?
+    /// Why a record of the open transaction was refused, and the index of its topic, of the first such one.
+    private(set) var refusal: (code: KafkaCode, topic: Int)?
 
     private static let none: Int64 = -1
 
@@ -24,7 +24,7 @@ final class Deliveries {
     func note(_ report: DeliveryReport) {
         if let failure = report.failure {
             // A purge is the abort's own work.
-            if !failure.isPurge && refusal == nil { refusal = failure }
+            if !failure.isPurge && refusal == nil { refusal = (failure, Int(report.token)) }
             return
         }
         guard let place = place(of: report.partition, in: Int(report.token)) else { return }

@@ -21,6 +21,14 @@ public struct KafkaLog: RecordLog {
             // A topic one may not see is not missing.
             if let hidden = cluster.hidden.first(where: { names.contains($0.name) }) { throw hidden.fault }
             let found = cluster.topics.filter { names.contains($0.name) }
+            // Nor is one that the list leaves out because there is no right to see it.
+            for name in Set(names).subtracting(found.map(\.name)) {
+                do throws(KafkaFault) {
+                    try admin.look(at: name, by: deadline)
+                } catch {
+                    if error.code.isAuthorisation { throw error }
+                }
+            }
             let settings = try admin.settings(of: found.map(\.name), by: deadline)
             var shapes: [String: TopicShape] = [:]
             for topic in found {

@@ -13,6 +13,7 @@ final class KafkaSession: LogSession {
     private let deliveries: Deliveries
     private let lender: RecordLender
     private let outputs: [ProducerTopic]
+    private let outputNames: [String]
     /// What has ended the session: every later call gets the same answer.
     private var failure: LogFault?
     let grown: [String: Int32]
@@ -30,6 +31,7 @@ final class KafkaSession: LogSession {
         self.producer = producer
         self.deliveries = deliveries
         self.outputs = outputs
+        outputNames = options.outputs
         lender = RecordLender(topics: options.inputs)
         lease = Lease(sessionTimeout: options.sessionTimeout)
         bootClock = options.bootClock
@@ -115,7 +117,8 @@ final class KafkaSession: LogSession {
         do throws(KafkaFault) {
             return try body()
         } catch {
-            let fault = LogFault(error, identity: identity, refusal: deliveries.refusal)
+            let refusal = deliveries.refusal.map { KafkaRefusal(code: $0.code, topic: outputNames[$0.topic]) }
+            let fault = LogFault(error, identity: identity, refusal: refusal, outputs: outputNames)
             if fault.remedy == .rebuild || fault.remedy == .stop { failure = fault }
             throw fault
         }

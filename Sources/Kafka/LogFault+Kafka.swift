@@ -3,20 +3,37 @@
 internal import CRDKafka
 internal import Log
 
+/// Why the broker has refused a record, and in which topic.
+struct KafkaRefusal {
+    let code: KafkaCode
+    let topic: String
+
+    var words: String {
+        switch code.cause {
+        case .tooLarge: "the topic \(topic) takes no record of this size: see its max.message.bytes"
+        case .forbidden: "there is no right to write to the topic \(topic)"
+        default: "the topic \(topic) refuses a record, because \(code.explanation)"
+        }
+    }
+}
+
 extension LogFault {
-    /// - Parameter identity: of the session, for the words of its end.
-    /// - Parameter refusal: why the broker has refused a record of the open transaction; its failure follows from that.
-    init(_ fault: KafkaFault, identity: String? = nil, refusal: KafkaCode? = nil) {
+    /// - Parameters:
+    ///   - identity: of the session, for the words of its end.
+    ///   - refusal: what has refused a record of the open transaction; its failure follows from that.
+    ///   - outputs: what the session writes to.
+    init(_ fault: KafkaFault, identity: String? = nil, refusal: KafkaRefusal? = nil, outputs: [String] = []) {
         // The library says of a transaction that has failed only that it has.
         let follows = fault.remedy == .abortTransaction && refusal != nil
-        let cause = (follows ? refusal : nil)?.cause ?? fault.code.cause
+        let cause = (follows ? refusal : nil)?.code.cause ?? fault.code.cause
         let words: String =
             switch cause {
             case .fenced where identity != nil:
                 "another process works under the identity \(identity!): two have the same worker.slot; or this one or the "
                     + "broker stood still for longer than a session or a transaction may last, which mends itself. Give "
                     + "every replica a worker.slot of its own (\(fault.words))"
-            case _ where follows: "\(fault.words): a record was refused, because \(refusal!.explanation)"
+            case _ where follows: "\(fault.words): \(refusal!.words)"
+            case .forbidden: fault.words + Self.resource(of: fault, identity, outputs)
             case .unknownTopic: "\(fault.words); perennial topics apply makes what is missing"
             default: fault.words
             }
@@ -24,6 +41,19 @@ extension LogFault {
     }
 
     init(_ fault: PropertyFault) { self.init(.stop, .other, fault.description) }
+
+    /// Kafka's own words name none.
+    private static func resource(of fault: KafkaFault, _ identity: String?, _ outputs: [String]) -> String {
+        let advice = "; perennial check with the name of the role says which rights are lacking"
+        guard let identity else { return advice }
+        return switch fault.code.raw {
+        case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: " of the transactional id \(identity)" + advice
+        case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED where !outputs.isEmpty:
+            ": one of the topics \(outputs.joined(separator: ", "))" + advice
+        case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED: ", for the group of \(identity)" + advice
+        default: advice
+        }
+    }
 
     private static func remedy(for remedy: KafkaFault.Remedy, _ cause: Cause) -> Remedy {
         switch (remedy, cause) {
@@ -72,15 +102,16 @@ extension LogEvent {
     init?(_ event: ClientEvent) {
         switch event {
         case .log(let level, let facility, let message):
+            // The library's own lines are for who looks into it; what they mean is told in words, by whoever sees the
+            // consequence. Ours are of an owner's mistake.
             let level: Level =
                 switch level {
-                case .error: .error
-                case .warning: .warning
-                case .info: .info
-                case .debug: .debug
+                case .error where facility == ClientContext.ownFacility: .error
+                case .warning where facility == ClientContext.ownFacility: .warning
+                default: .debug
                 }
             self = .message(level, "\(facility): \(message)")
-        case .error(let code, let detail): self = .message(.info, "\(code): \(detail)")
+        case .error(let code, let detail): self = .message(.debug, "\(code): \(detail)")
         case .producerReplaced(let reason): self = .writerReplaced(reason: reason)
         case .advice(let words): self = .advice(words)
         case .statistics: return nil

@@ -19,6 +19,8 @@ public struct KafkaOptions: Sendable {
     public var properties: [String: String] = [:]
     /// When set, `KafkaCluster.saslServers` is a listener that asks for them; the others stay open to everybody.
     public var credentials: Credentials?
+    /// The user of `credentials` may do only what access lists allow; on the other listeners everything is allowed.
+    public var hasAccessLists = false
     /// Clients reach the brokers through `KafkaCluster.proxy` only: it is what the brokers advertise.
     public var throughProxy = false
     /// One node answers 3 s after its start on an idle machine with two cores; this is for a busy one.
@@ -101,6 +103,11 @@ extension KafkaOptions {
             values["listener.name.sasl.plain.sasl.jaas.config"] =
                 "org.apache.kafka.common.security.plain.PlainLoginModule required "
                 + "user_\(credentials.user)=\"\(credentials.password)\";"
+        }
+        if hasAccessLists {
+            values["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            // Brokers, tools and tests come without a name.
+            values["super.users"] = "User:ANONYMOUS"
         }
         return values.merging(properties) { $1 }
     }

@@ -14,6 +14,8 @@ package final class PositionBoard: Sendable {
     }
 
     private let positions = Mutex<[Int32: Position]>([:])
+    /// What each thread was given, whether or not it is open yet.
+    private let given = Mutex<[Int: Set<Int32>]>([:])
 
     package init() {}
 
@@ -21,6 +23,28 @@ package final class PositionBoard: Sendable {
     func remove(_ partition: Int32) { positions.withLock { $0[partition] = nil } }
     package func next(of partition: Int32) -> [NextOffset]? { positions.withLock { $0[partition]?.next } }
     var all: [Int32: Position] { positions.withLock { $0 } }
+
+    /// All that a thread has from now on.
+    func give(_ partitions: Set<Int32>, to thread: Int) { given.withLock { $0[thread] = partitions } }
+    var allGiven: Set<Int32> { given.withLock { $0.values.reduce(into: []) { $0.formUnion($1) } } }
+}
+
+/// A partition in which an open transaction hides from readers what comes behind it.
+struct HeldPartition: Hashable {
+    let partition: TopicPartition
+    /// Where the transaction begins: nothing from there on can be read.
+    let offset: NextOffset
+
+    /// A transaction of ours lasts ten seconds at most; a broker that works ends every one when its own time is over.
+    static let limit: Duration = .seconds(30)
+
+    func words(after time: Duration) -> String {
+        "an open transaction has hidden what is in \(partition) from offset \(offset.value) on for "
+            + "\(time.wholeMilliseconds / 1000) s: its writer works for very long, or it hangs (KAFKA-20734). Look with "
+            + "kafka-transactions.sh find-hanging --topic \(partition.topic) --partition \(partition.partition); end one that "
+            + "hangs with kafka-transactions.sh abort --topic \(partition.topic) --partition \(partition.partition) "
+            + "--start-offset \(offset.value)"
+    }
 }
 
 /// Asks the log for the ends of what this process works on, and compares. The client library's own figure misses positions that
@@ -35,6 +59,8 @@ struct LagWatch: ~Copyable {
     /// Of each partition whose committed end lies before its true end: that end, and since when.
     private var stalls: [TopicPartition: (end: NextOffset, since: Duration)] = [:]
     private var shown: Set<Int32> = []
+    /// What has been held back for so long that somebody should look, and for how long.
+    private(set) var held: [(partition: HeldPartition, time: Duration)] = []
 
     init(
         _ definition: WorkerDefinition, log: any RecordLog, board: PositionBoard, metrics: Metrics
@@ -49,10 +75,14 @@ struct LagWatch: ~Copyable {
     mutating func look(elapsed: Duration, wallClock: Int64) {
         let positions = board.all
         hide(shown.subtracting(positions.keys))
-        if positions.isEmpty { return }
-        let partitions = positions.keys.sorted().flatMap { number in
-            definition.inputs.map { TopicPartition($0.topic, number) }
+        // Those that are restored have no position yet, and wait for what is hidden in the changelog all the same.
+        let numbers = board.allGiven.union(positions.keys).sorted()
+        if numbers.isEmpty {
+            showStall([], [:], [:], elapsed)
+            return
         }
+        let topics = definition.inputs.map(\.topic) + [definition.changelog]
+        let partitions = numbers.flatMap { number in topics.map { TopicPartition($0, number) } }
         let deadline = Deadline(after: .seconds(10))
         do throws(LogFault) {
             let reader = try openReader()
@@ -77,7 +107,8 @@ struct LagWatch: ~Copyable {
         if let reader { return reader }
         let made = try log.openReader(
             ReaderOptions(
-                name: "\(worker)-lag", group: definition.group, topics: definition.inputs.map(\.topic)))
+                name: "\(worker)-lag", group: definition.group,
+                topics: definition.inputs.map(\.topic) + [definition.changelog]))
         reader = made
         return made
     }
@@ -103,18 +134,26 @@ struct LagWatch: ~Copyable {
         _ elapsed: Duration
     ) {
         var longest = Duration.zero
+        held = []
+        let watched = Set(partitions)
+        stalls = stalls.filter { watched.contains($0.key) }
         for partition in partitions {
             guard let visible = committed[partition], let end = all[partition], visible < end else {
                 stalls[partition] = nil
                 continue
             }
             if stalls[partition]?.end != visible { stalls[partition] = (visible, elapsed) }
-            longest = max(longest, elapsed - (stalls[partition]?.since ?? elapsed))
+            let time = elapsed - (stalls[partition]?.since ?? elapsed)
+            longest = max(longest, time)
+            if time >= HeldPartition.limit {
+                held.append((HeldPartition(partition: partition, offset: visible), time))
+            }
         }
         metrics.gauge(
             "perennial_lso_stall_seconds",
             help:
-                "For how long an open transaction has held back the readers of an input; above 60 somebody should look.",
+                "For how long an open transaction has held back the readers of an input or the changelog; above 60 somebody "
+                + "should look.",
             labels: ["worker": worker]
         ).set(longest.fractionalSeconds)
     }

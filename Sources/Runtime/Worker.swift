@@ -406,6 +406,7 @@ package final class Worker {
         session = nil
         if !isGone { throw WorkerEnd("the client of Kafka does not end; a new process has to take its place") }
         sessionTrouble = "its session has ended; a new one is being opened"
+        board.give([], to: options.thread)
         partitions.end()
         let now = environment.elapsed()
         failures += 1
@@ -483,6 +484,7 @@ package final class Worker {
         let numbers = leftAlone.assigned(given)
         tellLeftAlone()
         sessionTrouble = nil
+        board.give(numbers, to: options.thread)
         say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
         try partitions.assigned(numbers, committed, session)
     }
@@ -523,6 +525,7 @@ package final class Worker {
 
     private func leave(_ event: TaskEvent, _ session: any LogSession) throws {
         sessionTrouble = "its partitions are being shared out"
+        board.give([], to: options.thread)
         try partitions.leave(event, session)
         try session.giveBack()
     }

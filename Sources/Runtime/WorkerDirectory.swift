@@ -42,7 +42,8 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
             switch error {
             case .held:
                 throw WorkerEnd(
-                    "worker.slot \(replica) cannot work in \(path): \(error). Give every replica a worker.slot of its own")
+                    "worker.slot \(replica) cannot work in \(path): \(error). Give every replica a worker.slot of its own"
+                )
             case .system(let failure):
                 throw WorkerEnd("state.directory cannot be used: \(StoreFault("lock", path: path, failure).words)")
             }

@@ -47,6 +47,11 @@ public final class WorkerService: ServicePart {
         }
     }
 
+    /// As of the last look.
+    private final class HeldWords: Sendable {
+        let words = Mutex<[String]>([])
+    }
+
     public let name: String
     private let makeProcessor: @Sendable () -> any Processor
     private let definition: WorkerDefinition
@@ -59,6 +64,8 @@ public final class WorkerService: ServicePart {
     private let environment: WorkerEnvironment
     private let restorer: Restorer
     private let board = PositionBoard()
+    /// What open transactions hide from this worker, in words.
+    private let held = HeldWords()
     /// Empty unless the configuration asks for it.
     public let ownership: Ownership
     private let pulses: [Pulse]
@@ -113,6 +120,11 @@ public final class WorkerService: ServicePart {
         ownership = Ownership(threads: configuration.threads, bootClock: environment.bootClock)
         health.condition(name) {
             let all = pulses.flatMap { $0.troubles.withLock { $0 } }
+            return all.isEmpty ? nil : all.joined(separator: "; ")
+        }
+        let held = held
+        health.condition("\(name)-held", .readiness) {
+            let all = held.words.withLock { $0 }
             return all.isEmpty ? nil : all.joined(separator: "; ")
         }
         health.condition("\(name)-threads", .readiness) { Self.silence(pulses, elapsed(), Self.silenceLimit) }
@@ -239,9 +251,30 @@ public final class WorkerService: ServicePart {
 
     private func watchLag() {
         var watch = LagWatch(definition, log: log, board: board, metrics: metrics)
+        var told: Set<HeldPartition> = []
         while !helpersMayEnd.wait(until: Deadline(after: Self.lagInterval)) {
             watch.look(elapsed: environment.elapsed(), wallClock: environment.wallClock())
+            told = tell(watch.held, told)
         }
         watch.close()
+    }
+
+    /// Each once in the log, and for as long as it lasts to whoever asks.
+    private func tell(
+        _ held: [(partition: HeldPartition, time: Duration)], _ told: Set<HeldPartition>
+    ) -> Set<HeldPartition> {
+        self.held.words.withLock { $0 = held.map { $0.partition.words(after: $0.time) } }
+        for (partition, time) in held where !told.contains(partition) {
+            logger.error(
+                "an open transaction holds a partition back",
+                ["worker": .string(name), "detail": .string(partition.words(after: time))])
+        }
+        let now = Set(held.map(\.partition))
+        for partition in told.subtracting(now) {
+            logger.info(
+                "a partition is no longer held back",
+                ["worker": .string(name), "detail": .string("\(partition.partition)")])
+        }
+        return now
     }
 }

@@ -127,6 +127,19 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
             "the old row came first, and was superseded by nothing")
     }
 
+    @Test func `of an old row that is heard of before the new one: superseded, whatever state it was in`() throws {
+        let replaced = told("REFUND", at: d(40), period(1, "'isUpgraded':true,'revocationDate':\(d(10))"))
+        #expect(try events([subscribed], at: d(0), then: [replaced], at: d(40)) == ["superseded 10d"])
+        #expect(
+            try events([subscribed, turnedOff], at: d(31), then: [replaced], at: d(40)) == ["superseded 10d"],
+            "it had expired, and the end it had was another")
+        #expect(try events([subscribed, failed], at: d(31), then: [replaced], at: d(40)) == ["superseded 10d"])
+        #expect(try events([], at: d(0), then: [replaced], at: d(40)) == ["started 0d", "superseded 10d"])
+        #expect(try events([replaced], at: d(40), then: [], at: d(50)) == [], "told once")
+        let undated = told("REFUND", at: d(12), period(1, "'isUpgraded':true"))
+        #expect(try events([subscribed], at: d(0), then: [undated], at: d(13)) == ["superseded 12d"])
+    }
+
     @Test func `of a downgrade: pending first, changed with the renewal`() throws {
         let pending = told(
             "DID_CHANGE_RENEWAL_PREF", "DOWNGRADE", at: d(10), period(1),
@@ -343,7 +356,7 @@ private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
             renewal(1, at: d(65)))
         let oldRow = told("REFUND", at: d(35), period(1, "'isUpgraded':true,'revocationDate':\(d(35))"))
         let events = try Telling.events((d(0), subscribed), (d(29), failedWithGrace), (d(35), oldRow), (d(35), upgrade))
-        #expect(events == ["started 0d", "entered_grace 30d", "plan_changed 35d"])
+        #expect(events == ["started 0d", "entered_grace 30d", "superseded 35d", "plan_changed 35d"])
     }
 
     @Test func `tell who cancels in grace, and that it ended for that`() throws {

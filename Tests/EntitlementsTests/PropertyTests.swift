@@ -143,6 +143,32 @@ import struct MakeBelieve.Chance
         for (left, right) in zip(runs, runs.dropFirst()) { #expect(left.end.map { $0 < right.start } ?? false) }
     }
 
+    /// Who follows the events alone must not be left with a state that is over.
+    @Test(arguments: 0..<200 as Range<UInt64>)
+    func `takes no access away, and names no other reason for that, without an event`(_ seed: UInt64) throws {
+        var chance = Chance(seed: 6_000 + seed)
+        var known = Facts()
+        var before: Told?
+        for record in notifications(8, &chance) {
+            known.merge(try reading(record).facts)
+            let now = d(chance.below(200)) + chance.below(3) * hour
+            guard let after = Timeline(known, rules())?.standing(at: now) else { continue }
+            let events = after.events(since: before, told: now)
+            let state = after.entitlement.state
+            if state != before?.state, let kind = Self.ends[state] {
+                #expect(
+                    events.contains { kind.contains($0.kind) },
+                    "seed \(seed): \(String(describing: before?.state)) to \(state)")
+            }
+            before = after.told(after: before, events, answer: 0)
+        }
+    }
+
+    private static let ends: [Entitlement.State: Set<EntitlementEvent.Kind>] = [
+        .grace: [.enteredGrace], .billingRetry: [.enteredBillingRetry], .expired: [.expired],
+        .revoked: [.refunded, .familyRevoked], .superseded: [.superseded],
+    ]
+
     @Test func `does not stop at dates of the end of time`() throws {
         for date in [Int64.min, .min + 1, -1, 0, .max - 1, .max] {
             for other in [Int64.min, 0, .max] {

@@ -98,7 +98,7 @@ extension ChildProcess {
         prefix: TopicPrefix("appstore")!, partitions: 12, replicationFactor: 3, minimumInSyncReplicas: 2
     ).topics(in: .sandbox)
 
-    private func existing(_ change: (inout ExistingTopic) -> Void = { _ in }) -> [String: ExistingTopic] {
+    private func existing(_ change: (inout ExistingTopic) -> Void = { _ in }) -> SeenTopics {
         var all: [String: ExistingTopic] = [:]
         for topic in planned {
             all[topic.name] = ExistingTopic(
@@ -106,7 +106,7 @@ extension ChildProcess {
                 settings: Dictionary(uniqueKeysWithValues: topic.settings.map { ($0.name, $0.value) }))
         }
         change(&all[planned[0].name]!)
-        return all
+        return SeenTopics(existing: all)
     }
 
     @Test func `a cluster that has everything gives no findings`() {
@@ -114,12 +114,21 @@ extension ChildProcess {
     }
 
     @Test func `an empty cluster misses everything, in the order of the plan`() {
-        #expect(TopicComparison.findings(planned, [:]) == planned.map { .missing($0) })
+        #expect(TopicComparison.findings(planned, SeenTopics()) == planned.map { .missing($0) })
+    }
+
+    @Test func `what there is no right to see is not missing, and settings that cannot be read are not different`() {
+        var seen = existing { $0.settings = nil }
+        seen.existing[planned[1].name] = nil
+        seen.hidden = [planned[1].name]
+        let findings = TopicComparison.findings(planned, seen)
+        #expect(findings == [.forbidden(planned[0], .describeConfigs), .forbidden(planned[1], .describe)])
+        #expect(findings.allSatisfy { $0.isForPeople && $0.line.hasPrefix("hidden  \($0.topic.name)  ") })
     }
 
     @Test func `a setting that the broker does not know is named`() {
         let findings = TopicComparison.findings(
-            planned, existing { $0.settings["message.timestamp.after.max.ms"] = nil })
+            planned, existing { $0.settings?["message.timestamp.after.max.ms"] = nil })
         #expect(findings.count == 1)
         #expect(findings.first?.line.contains("message.timestamp.after.max.ms unknown to this broker -> 60000") == true)
     }
@@ -129,7 +138,7 @@ extension ChildProcess {
             planned,
             existing {
                 $0.replicas = 1
-                $0.settings["min.insync.replicas"] = "1"
+                $0.settings?["min.insync.replicas"] = "1"
             })
         #expect(findings == [.wrongReplication(planned[0], has: 1)])
     }

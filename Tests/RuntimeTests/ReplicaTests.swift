@@ -27,20 +27,24 @@ import Testing
         let scratch = try ScratchDirectory("replicas")
         let living = Replica.makeDynamic()
         let first = try WorkerDirectory(
-            directory: scratch.path, group: "g", replica: living, threads: 2, memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            directory: scratch.path, group: "g", replica: living, threads: 2,
+            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
         #expect(first.leftovers.isEmpty)
         for name in ["dynamic-00.2.lock", "slot-7.lock", "dynamic-00.0.lock", "dynamic-00.x.lock", "0.crash"] {
             _ = try scratch.write("", to: "g/\(name)")
         }
         let second = try WorkerDirectory(
-            directory: scratch.path, group: "g", replica: .slot(0), threads: 1, memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            directory: scratch.path, group: "g", replica: .slot(0), threads: 1,
+            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
         #expect(second.leftovers.map(\.identities) == [["g.dynamic-00-0", "g.dynamic-00-1"]])
         let third = try WorkerDirectory(
-            directory: scratch.path, group: "g", replica: .slot(1), threads: 1, memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            directory: scratch.path, group: "g", replica: .slot(1), threads: 1,
+            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
         #expect(third.leftovers.isEmpty, "somebody is at it")
         for leftover in second.leftovers { leftover.forget() }
         let fourth = try WorkerDirectory(
-            directory: scratch.path, group: "g", replica: .slot(2), threads: 1, memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            directory: scratch.path, group: "g", replica: .slot(2), threads: 1,
+            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
         #expect(fourth.leftovers.isEmpty)
     }
 
@@ -68,7 +72,8 @@ import Testing
 
         let replica = Replica.makeDynamic()
         let directory = try WorkerDirectory(
-            directory: scratch.path, group: definition.group, replica: replica, memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            directory: scratch.path, group: definition.group, replica: replica,
+            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
         var configuration = WorkerService.Configuration()
         configuration.replica = replica
         configuration.leftovers = directory.leftovers
@@ -83,7 +88,8 @@ import Testing
         }
         try await waitUntil("it is forgotten") {
             try WorkerDirectory(
-                directory: scratch.path, group: definition.group, replica: .slot(9), cacheBytes: 1 << 20
+                directory: scratch.path, group: definition.group, replica: .slot(9),
+                memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4)
             ).leftovers.isEmpty
         }
         try service.stop(by: Deadline(after: .seconds(10)))

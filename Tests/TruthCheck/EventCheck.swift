@@ -68,6 +68,6 @@ extension TruthCheck {
         "refund_reversed": ["active", "owned"],
         "entered_grace": ["grace"],
         "entered_billing_retry": ["billing_retry"], "expired": ["expired"], "refunded": ["revoked"],
-        "family_revoked": ["revoked"],
+        "family_revoked": ["revoked"], "superseded": ["superseded"],
     ]
 }

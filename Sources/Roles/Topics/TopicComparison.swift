@@ -12,11 +12,13 @@ enum TopicFinding: Equatable {
     case wrongPartitions(PlannedTopic, has: Int)
     /// Cannot be mended here: replicas are moved by the operator's own tools.
     case wrongReplication(PlannedTopic, has: Int)
+    /// Whether it is there, or has its settings, is not known: this right is lacking.
+    case forbidden(PlannedTopic, Right.Operation)
 
     var topic: PlannedTopic {
         switch self {
         case .missing(let topic), .differentSettings(let topic, _), .wrongPartitions(let topic, _),
-            .wrongReplication(let topic, _):
+            .wrongReplication(let topic, _), .forbidden(let topic, _):
             topic
         }
     }
@@ -25,7 +27,7 @@ enum TopicFinding: Equatable {
     var isForPeople: Bool {
         switch self {
         case .missing, .differentSettings: false
-        case .wrongPartitions, .wrongReplication: true
+        case .wrongPartitions, .wrongReplication, .forbidden: true
         }
     }
 
@@ -44,6 +46,10 @@ enum TopicFinding: Equatable {
         case .wrongReplication(let topic, let has):
             "wrong   \(topic.name)  has \(has) replicas, topics.replication.factor says \(topic.replicationFactor): left alone; "
                 + "move its replicas with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"
+        case .forbidden(let topic, .describe):
+            "hidden  \(topic.name)  there is no right to Describe it, so nobody here knows whether it is there"
+        case .forbidden(let topic, let operation):
+            "hidden  \(topic.name)  there is no right to \(operation.rawValue), so its settings are not compared"
         }
     }
 }
@@ -62,20 +68,31 @@ struct ExistingTopic {
     var partitions: Int
     /// Of the partition that has the fewest.
     var replicas: Int
-    var settings: [String: String]
+    /// nil: there is no right to read them.
+    var settings: [String: String]?
+}
+
+/// What of the plan can be seen.
+struct SeenTopics {
+    var existing: [String: ExistingTopic] = [:]
+    /// The names of those that there is no right to see.
+    var hidden: Set<String> = []
 }
 
 enum TopicComparison {
     /// In the order of the plan. Other topics of the cluster are nobody's business here.
-    static func findings(_ planned: [PlannedTopic], _ existing: [String: ExistingTopic]) -> [TopicFinding] {
+    static func findings(_ planned: [PlannedTopic], _ seen: SeenTopics) -> [TopicFinding] {
         planned.flatMap { topic -> [TopicFinding] in
-            guard let has = existing[topic.name] else { return [.missing(topic)] }
+            guard let has = seen.existing[topic.name] else {
+                return [seen.hidden.contains(topic.name) ? .forbidden(topic, .describe) : .missing(topic)]
+            }
             var findings: [TopicFinding] = []
             if has.partitions != topic.partitions { findings.append(.wrongPartitions(topic, has: has.partitions)) }
             if has.replicas != topic.replicationFactor { findings.append(.wrongReplication(topic, has: has.replicas)) }
+            guard let settings = has.settings else { return findings + [.forbidden(topic, .describeConfigs)] }
             // What holds is compared, wherever it was set: on the topic, on the broker, or built in.
-            let changes = topic.settings.filter { has.settings[$0.name] != $0.value && !isBeyondReplicas($0, has) }
-                .map { SettingChange(name: $0.name, has: has.settings[$0.name], wanted: $0.value) }
+            let changes = topic.settings.filter { settings[$0.name] != $0.value && !isBeyondReplicas($0, has) }
+                .map { SettingChange(name: $0.name, has: settings[$0.name], wanted: $0.value) }
             if !changes.isEmpty { findings.append(.differentSettings(topic, changes)) }
             return findings
         }
@@ -88,22 +105,57 @@ enum TopicComparison {
 }
 
 extension ClusterAccess {
-    /// The planned topics that exist.
-    func existing(_ planned: [PlannedTopic], by deadline: Deadline) throws(KafkaFault) -> [String: ExistingTopic] {
+    /// The planned topics, as far as they can be seen.
+    func existing(_ planned: [PlannedTopic], by deadline: Deadline) throws(KafkaFault) -> SeenTopics {
         let names = Set(planned.map(\.name))
         let cluster = try admin.cluster(by: deadline)
-        // A topic that cannot be described is there all the same: creating it is not what is missing.
-        if let hidden = cluster.hidden.first(where: { names.contains($0.name) }) { throw hidden.fault }
-        let described = cluster.topics.filter { names.contains($0.name) }
-        let settings = try admin.settings(of: described.map(\.name), by: deadline)
-        var existing: [String: ExistingTopic] = [:]
-        for topic in described {
-            existing[topic.name] = ExistingTopic(
-                partitions: topic.partitions.count, replicas: topic.partitions.map(\.replicas.count).min() ?? 0,
-                settings: Dictionary(
-                    settings[topic.name, default: []].map { ($0.name, $0.value) },
-                    uniquingKeysWith: { first, _ in first }))
+        var seen = SeenTopics()
+        for (name, fault) in cluster.hidden where names.contains(name) {
+            // A topic that cannot be described is there all the same: creating it is not what is missing.
+            if !fault.code.isAuthorisation { throw fault }
+            seen.hidden.insert(name)
         }
-        return existing
+        let described = cluster.topics.filter { names.contains($0.name) }
+        // The list leaves out what there is no right to see. Asked for by name, the broker says so.
+        for name in names.subtracting(described.map(\.name)).sorted() where try isHidden(name, by: deadline) {
+            seen.hidden.insert(name)
+        }
+        let settings = try readableSettings(of: described.map(\.name), by: deadline)
+        for topic in described {
+            seen.existing[topic.name] = ExistingTopic(
+                partitions: topic.partitions.count, replicas: topic.partitions.map(\.replicas.count).min() ?? 0,
+                settings: settings[topic.name].map { settings in
+                    Dictionary(settings.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+                })
+        }
+        return seen
+    }
+
+    private func isHidden(_ name: String, by deadline: Deadline) throws(KafkaFault) -> Bool {
+        do throws(KafkaFault) {
+            try admin.look(at: name, by: deadline)
+            return false
+        } catch {
+            if error.code == .unknownTopicOrPartition || error.remedy == .retrySameCall { return false }
+            if error.code.isAuthorisation { return true }
+            throw error
+        }
+    }
+
+    /// Of those topics whose settings one may read.
+    private func readableSettings(
+        of names: [String], by deadline: Deadline
+    ) throws(KafkaFault) -> [String: [Admin.TopicSetting]] {
+        do throws(KafkaFault) {
+            let settings = try admin.settings(of: names, by: deadline)
+            // A topic that has gone meanwhile has none; that is no want of a right.
+            return settings.merging(names.filter { settings[$0] == nil }.map { ($0, []) }) { known, _ in known }
+        } catch {
+            if !error.code.isAuthorisation { throw error }
+            if names.count < 2 { return [:] }
+            let half = names.count / 2
+            return try readableSettings(of: Array(names[..<half]), by: deadline)
+                .merging(readableSettings(of: Array(names[half...]), by: deadline)) { left, _ in left }
+        }
     }
 }

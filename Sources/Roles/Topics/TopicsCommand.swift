@@ -53,6 +53,7 @@ struct TopicsRun {
         do throws(KafkaFault) {
             let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
             for finding in findings { output.data(finding.line) }
+            tellGrants(findings)
             let lacks = lacksBrokers(findings)
             if let lacks { output.message("perennial topics: \(lacks)") }
             if findings.isEmpty {
@@ -64,6 +65,14 @@ struct TopicsRun {
             output.message("perennial topics: \(error.words). Running it again is safe")
             return .gaveUp
         }
+    }
+
+    private func tellGrants(_ findings: [TopicFinding]) {
+        let lacking = findings.compactMap { finding -> Right? in
+            guard case .forbidden(let topic, let operation) = finding else { return nil }
+            return Right(operation, .topic(topic.name))
+        }
+        for line in lacking.grants(configuration) { output.message("perennial topics: to give that right: \(line)") }
     }
 
     /// Known beforehand, so nothing is tried: a part of the topics would be made with settings that are to change.
@@ -80,20 +89,30 @@ struct TopicsRun {
 
     private func apply(_ findings: [TopicFinding]) throws(KafkaFault) -> ExitCode {
         let refused = try create(findings) + change(findings)
-        // What counts is what the cluster has now. Brokers take over a moment after the controller has agreed.
-        let patience = Deadline(after: min(.seconds(5), deadline.remaining))
-        var left: [TopicFinding]
-        repeat {
-            left = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
-            if left.allSatisfy({ $0.isForPeople || refused.contains($0.topic.name) }) { break }
-            pause(for: .milliseconds(100))
-        } while !patience.hasPassed
+        let left = try TopicsSeen(refused: refused, pause: { pause(for: .milliseconds(100)) }).wait {
+            (isLast) throws(KafkaFault) -> [TopicFinding]? in
+            // A look that fails because the brokers are busy is no answer, unless it was the last one.
+            do throws(KafkaFault) {
+                return TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            } catch {
+                guard error.remedy == .retrySameCall, !isLast else { throw error }
+                return nil
+            }
+        } isOver: {
+            deadline.remaining < Self.lastLook
+        }
         for finding in left where !finding.isForPeople {
-            output.message("perennial topics: still to do: \(finding.line)")
+            let isRefused = refused.contains(finding.topic.name)
+            output.message(
+                "perennial topics: still to do: \(finding.line)"
+                    + (isRefused ? "" : " (the brokers do not show it yet; running it again is safe)"))
         }
         if left.isEmpty { output.data("ok      \(planned.count) topics are as they should be") }
         return left.isEmpty ? .done : .no
     }
+
+    /// What a busy broker takes to answer the last question.
+    private static let lastLook: Duration = .seconds(2)
 
     /// The names of those that the cluster refuses, each told with its reason.
     private func create(_ findings: [TopicFinding]) throws(KafkaFault) -> [String] {
@@ -110,7 +129,7 @@ struct TopicsRun {
         // One cause often stops many topics: it is told once.
         var refused: [(topics: [String], fault: KafkaFault)] = []
         for topic in topics {
-            guard let fault = outcomes[topic.name] ?? nil else { continue }
+            guard let fault = outcomes[topic.name] ?? nil, TopicsSeen.isRefusal(fault) else { continue }
             if let known = refused.firstIndex(where: { $0.fault.code == fault.code && $0.fault.detail == fault.detail })
             {
                 refused[known].topics.append(topic.name)

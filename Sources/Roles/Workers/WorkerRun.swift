@@ -79,7 +79,12 @@ struct WorkerRun {
             health: health, metrics: metrics, logger: logger)
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
         let parts = Parts(worker: service, log: log, health: health, metrics: metrics, logger: logger)
-        return Service([admin, service] + (beside?(parts) ?? []), health: health, logger: logger).run()
+        let watch = CommandName(rawValue: worker.rawValue).flatMap {
+            ClusterWatch.part($0, configuration, health: health, logger: logger)
+        }
+        let watches: [any ServicePart] = watch.map { [$0] } ?? []
+        // It ends after the worker, which has more to do.
+        return Service([admin] + watches + [service] + (beside?(parts) ?? []), health: health, logger: logger).run()
     }
 
     /// Once: nothing is wrong with a dynamic member, but its restarts cost more.

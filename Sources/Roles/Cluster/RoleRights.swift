@@ -1,0 +1,115 @@
+// What each role does in Kafka, and so the rights that it needs. The README's table says the same.
+
+import Configuration
+import Contract
+import Kafka
+
+extension [Right] {
+    /// The calls of `kafka-acls.sh` that give these.
+    func grants(_ configuration: Configuration) -> [String] {
+        grants(servers: configuration.kafka.bootstrapServers ?? "HOST:PORT", user: configuration.kafka.userName)
+    }
+}
+
+/// The rights of one role, each once.
+struct RoleRights {
+    /// The roles that `perennial check` knows.
+    static let roles: [CommandName] = [.ingest, .clock, .entitlements, .churn, .consumption, .api]
+
+    let role: CommandName
+    private(set) var rights: [Right] = []
+
+    /// nil: the role is none that stays connected to Kafka.
+    init?(_ role: CommandName, _ configuration: Configuration) {
+        guard Self.roles.contains(role) else { return nil }
+        self.role = role
+        let both = Contract.Environment.allCases.map { Names(prefix: configuration.topicPlan.prefix, environment: $0) }
+        switch role {
+        case .ingest: for names in both { addIngest(names) }
+        case .clock: for names in both { addClock(names) }
+        case .api: for names in both { addAPI(names) }
+        default:
+            guard let worker = Worker(rawValue: role.rawValue) else { return nil }
+            add(worker, configuration.names)
+        }
+    }
+
+    private mutating func add(_ names: Names, _ topics: [TopicID], _ operations: Right.Operation...) {
+        for topic in topics {
+            for operation in operations { add(Right(operation, .topic(names.topic(topic)))) }
+        }
+    }
+
+    private mutating func add(_ right: Right) {
+        if !rights.contains(right) { rights.append(right) }
+    }
+
+    private mutating func addIngest(_ names: Names) {
+        add(names, [.notifications, .signed, .rejected, .usage], .describe, .write)
+        addClock(names)
+    }
+
+    private mutating func addClock(_ names: Names) {
+        add(names, [.notifications], .describe, .read, .write)
+        add(Right(.read, .group(names.clockGroup)))
+    }
+
+    private mutating func addAPI(_ names: Names) {
+        add(names, [.entitlements, .accounts, .churnCells, .consumption], .describe, .describeConfigs, .read)
+        add(Right(.describe, .group(names.apiGroup)))
+    }
+
+    private mutating func add(_ worker: Worker, _ names: Names) {
+        add(names, worker.inputs, .describe, .read)
+        // Rows of a table that came to the wrong partition are published again.
+        add(names, Array(worker.inputs.dropFirst()), .write)
+        add(names, worker.outputs + [.changelog(worker), .deadLetters(worker)], .describe, .write)
+        add(names, [.changelog(worker)], .read)
+        // What its sender acts on.
+        if worker == .consumption { add(names, [.consumption], .read) }
+        add(Right(.read, .group(names.group(worker))))
+        add(Right(.write, .transactionalIDs(prefix: names.group(worker))))
+    }
+
+    /// The topics that it touches.
+    var topics: Set<String> {
+        Set(rights.compactMap { if case .topic(let name) = $0.resource { name } else { nil } })
+    }
+}
+
+extension Worker {
+    /// The topics that readers use.
+    var outputs: [TopicID] {
+        switch self {
+        case .entitlements: [.entitlements, .entitlementEvents, .accounts]
+        case .churn: [.churnCells, .churnEvents]
+        case .consumption: [.consumption]
+        }
+    }
+}
+
+/// What has come of trying them.
+struct TriedRights {
+    /// In the order of resources.
+    let lacking: [Right]
+    /// Neither given nor refused, and why. A topic that is missing is not among them.
+    let unknown: [(right: Right, code: KafkaCode)]
+
+    init(_ answers: [Right: RightsTrial.Answer]) {
+        func order(_ left: Right, _ right: Right) -> Bool {
+            (left.resource, left.operation) < (right.resource, right.operation)
+        }
+        lacking = answers.filter { $0.value == .refused }.keys.sorted(by: order)
+        unknown = answers.compactMap { right, answer in
+            guard case .unknown(let code) = answer, code != .unknownTopicOrPartition else { return nil }
+            return (right, code)
+        }.sorted { order($0.right, $1.right) }
+    }
+
+    /// One line for each resource: "topic a: Read, Write".
+    var words: [String] {
+        Dictionary(grouping: lacking, by: \.resource).sorted { $0.key < $1.key }.map { resource, rights in
+            "\(resource): \(rights.map(\.operation.rawValue).joined(separator: ", "))"
+        }
+    }
+}
