@@ -64,7 +64,8 @@ struct RoleRights {
         // Rows of a table that came to the wrong partition are published again.
         add(names, Array(worker.inputs.dropFirst()), .write)
         add(names, worker.outputs + [.changelog(worker), .deadLetters(worker)], .describe, .write)
-        add(names, [.changelog(worker)], .read)
+        // A restore looks whether it is compacted.
+        add(names, [.changelog(worker)], .read, .describeConfigs)
         // What its sender acts on.
         if worker == .consumption { add(names, [.consumption], .read) }
         add(Right(.read, .group(names.group(worker))))
