@@ -32,7 +32,13 @@ struct WatchedLog: RecordLog {
     }
 
     func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
-        try log.topics(names, by: deadline)
+        // A worker wants its changelog to be compacted. In the rows whose log is in memory nothing is: with Kafka that is the
+        // broker's work.
+        try log.topics(names, by: deadline).mapValues { shape in
+            var shape = shape
+            shape.isCompacted = true
+            return shape
+        }
     }
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
         try log.create(topics, by: deadline)
