@@ -133,8 +133,15 @@ private struct WorkerBench {
         let bench = try WorkerBench(storeInterval: .seconds(3600))
         try bench.feed()
         #expect(try bench.simulation.runToEnd())
+        // A store that lacks something is wiped and comes back whole.
+        let wipes = Mutex(0)
+        bench.first.disk.fail { operation, _ in
+            if operation == .wipe { wipes.withLock { $0 += 1 } }
+            return nil
+        }
         bench.plan.add(.poll, .move)
         for _ in 0..<10 { bench.simulation.step(bench.first) }
+        #expect(wipes.withLock { $0 } == 0)
         #expect(try bench.stored()?.next?.value == bench.committed)
         #expect(try bench.stored()?.value == all.last)
     }
