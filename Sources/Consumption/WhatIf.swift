@@ -85,7 +85,7 @@ public struct WhatIf: ~Copyable {
 }
 
 extension ConsumptionRecord {
-    /// A policy was asked about it. Of a request with several the first is the one that counts.
+    /// A policy was asked about this record. When a request has several such records, the first one counts.
     public var isAskable: Bool {
         kind == .decided || kind == .withheld && detail?.description == Withholding.policy.rawValue
     }
@@ -106,7 +106,7 @@ extension WhatIf.Answer {
         }
     }
 
-    /// Of a body of either form; nil: it is none.
+    /// Reads a body of V1 or of V2; nil when it is neither.
     fileprivate init?(_ body: borrowing JSONDocument) {
         guard body.kind(of: body.root) == .object, let sample = body.bool("sampleContentProvided", of: body.root) else {
             return nil

@@ -78,7 +78,7 @@ final class AnswerBook: PartitionSink {
         return nil
     }
 
-    /// Nobody but this product's worker writes here: it is told, and what it may have been about is not sent.
+    /// Only our worker writes to this topic. A record that cannot be read is logged, and its answer is not sent.
     private func note(_ words: String, _ offset: Int64) {
         logger.error(
             "a record of consumption is passed over",

@@ -48,7 +48,7 @@ final class AttemptWriter {
             defer { unwritten = [] }
             return unwritten
         } catch {
-            // What was appended of it is merged by its number when it comes again.
+            // Some of the rows may be written already. The worker drops a row whose attempt number it has seen.
             if trouble == nil {
                 logger.error("rows of attempts cannot be written", ["reason": .string(error.words)])
             }

@@ -10,7 +10,7 @@ enum Retry {
     static let unauthorizedWait: Int64 = 60_000
     /// After 429 without a date.
     static let limitedWait: Int64 = 60_000
-    /// Apple counts by the hour: a date beyond that is none.
+    /// Apple limits requests by the hour. A longer `Retry-After` is shortened to an hour.
     static let longestLimitedWait: Int64 = 3_600_000
     /// Before the deadline: an attempt that begins later could end behind it.
     static let lastStart: Int64 = 30_000

@@ -64,7 +64,7 @@ final class SenderReports {
             }
             state.renewedAt = time.elapsed()
             state.unauthorized += 1
-            // The first may be a token that has ended; the next is a key that is none.
+            // The first 401 may mean that the token has expired. The second means that Apple does not take the key.
             guard state.unauthorized > 1 else { return Pause(until: wall, renewsToken: true) }
             troubles.tell(
                 .unauthorized, app: app,

@@ -17,7 +17,7 @@ private final class Shown: Sendable {
 public final class SenderService: ServicePart {
     /// Between two steps that had nothing to do.
     private static let idlePause: Duration = .milliseconds(50)
-    /// For what is on its way when the process is told to end: as long as an attempt may take is longer than a process has.
+    /// How long a stopping process waits for requests on their way. An attempt may take longer than a process has to stop.
     private static let settleLimit: Duration = .seconds(10)
     private static let closeLimit: Duration = .seconds(5)
 

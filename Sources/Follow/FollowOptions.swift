@@ -98,7 +98,7 @@ public enum FollowLimits {
     private static let heldBytes = 32 << 20
     /// Of positions that have moved alone. They tell how old a copy is.
     static let placesInterval: Duration = .seconds(60)
-    /// For so long leaders may move, which is told without alarm.
+    /// A partition may lack a leader for this long before the log warns about it.
     static let leaderPatience: Duration = .seconds(10)
     static let progressInterval: Duration = .seconds(5)
     static let closing: Duration = .seconds(10)

@@ -1,4 +1,4 @@
-// Where the topics end, and what is told of the way there.
+// Asks where the topics end, and logs the progress towards that.
 
 internal import Log
 internal import Platform
