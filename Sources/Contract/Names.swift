@@ -28,7 +28,7 @@ public struct TopicPrefix: Sendable, Hashable, CustomStringConvertible {
     /// Kafka's limit for the name of a topic; it becomes a directory name with a few characters more.
     static let limitTopicNameBytes = 249
     /// Kept free for the ending of a shadow topic, `.replay-<name>`, with a name of up to 32 bytes.
-    static let reservedForShadowBytes = ".replay-".utf8.count + 32
+    static let reservedForShadowBytes = ShadowName.separator.utf8.count + ShadowName.limitBytes
 
     /// So that the longest name of the catalogue, with the ending of a shadow, is one that Kafka takes.
     public static var limitBytes: Int {
