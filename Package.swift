@@ -18,6 +18,7 @@ let systemLibraries: [Target] = [
 let values: [Target] = [
     .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "JSON", dependencies: ["CSIMDJSON"]),
+    .target(name: "Comparison", dependencies: ["JSON"]),
     .target(name: "CCrypto", dependencies: ["COpenSSL"]),
     .target(name: "Crypto", dependencies: ["CCrypto"]),
 ]
@@ -104,8 +105,8 @@ let roles: [Target] = [
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration",
-            "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
+            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Comparison",
+            "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
             "MemoryLog", "Notices", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings",
             "Simulation", "Store", "Telemetry", "Zone",
@@ -174,6 +175,7 @@ let tests: [Target] = [
         dependencies: ["Contract", "Log", "MemoryLog", "RenewalsExample", "Runtime", "WorkerTestKit"]),
     .testTarget(name: "StoreTests", dependencies: ["KafkaTestKit", "Platform", "Store", "TestTraits", "store-probe"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(name: "ComparisonTests", dependencies: ["Comparison"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
     .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(
@@ -283,7 +285,7 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Configuration", "Consumption", "ConsumptionWorker", "Contract", "Crypto",
+            "AppStore", "Churn", "Comparison", "Configuration", "Consumption", "ConsumptionWorker", "Contract", "Crypto",
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
             "Platform", "Roles", "Runtime",

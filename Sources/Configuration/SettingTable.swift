@@ -117,7 +117,7 @@ public enum SettingTable {
         for: [.entitlements, .replay, .promote, .inspect],
         "Time after the end of a period in which access lasts although the renewal's word has not come.")
     static let churnZone = setting(
-        "churn.zone", default: "UTC", .zone, for: [.churn, .replay, .promote, .api, .inspect],
+        "churn.zone", default: "UTC", .zone, for: [.churn, .replay, .diff, .promote, .api, .inspect],
         "Time zone of the day buckets.")
 
     // MARK: Read API, consumption, Apple

@@ -13,18 +13,20 @@ struct PartitionScan {
     private static let answerLimit: Duration = .seconds(10)
     private static let recordsPerPoll = 1000
 
-    /// Reads up to the end that there is now.
+    /// Reads up to the end that there is now, or that there was when it was asked for.
     ///
     /// - Parameters:
     ///   - start: nil is the first record there is.
+    ///   - known: an end that was there; nil is the one that there is now.
     ///   - progress: the fraction that has been passed, 0 to 1.
     /// - Returns: that end.
     @discardableResult
     func run(
-        from start: NextOffset? = nil, progress: (Double) -> Void = { _ in },
+        from start: NextOffset? = nil, until known: NextOffset? = nil, progress: (Double) -> Void = { _ in },
         _ body: (borrowing RecordView) throws(ToolFault) -> Void
     ) throws(ToolFault) -> NextOffset {
-        let (beginning, end) = try range()
+        let (beginning, last) = try range()
+        let end = known ?? last
         let first = max(start ?? beginning, beginning)
         guard first < end else { return max(first, end) }
         try persisting { () throws(LogFault) in try reader.read(from: [partition: first]) }
@@ -63,7 +65,7 @@ struct PartitionScan {
         }
     }
 
-    private func range() throws(ToolFault) -> (beginning: NextOffset, end: NextOffset) {
+    func range() throws(ToolFault) -> (beginning: NextOffset, end: NextOffset) {
         try persisting { () throws(LogFault) in
             let deadline = Deadline(after: Self.answerLimit)
             let beginning = try reader.beginnings(of: [partition], by: deadline)[partition]

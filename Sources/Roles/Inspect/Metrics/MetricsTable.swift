@@ -156,8 +156,7 @@ struct MetricsTable {
     }
 
     private mutating func add(_ rate: Rate) {
-        let value =
-            rate.isFactor ? rate.ratio.decimal(digits: 2) : rate.ratio.decimal(digits: 2, times: 100).map { $0 + " %" }
+        let value = rate.shown(digits: 2)
         var facts: [String] = []
         if let beside = rate.beside, rate.besideValue != 0 {
             facts.append("\(beside.name) \(grouped(rate.besideValue))")
@@ -209,5 +208,12 @@ struct MetricsTable {
         case .trialsOpen: "trialsOpen: so many trials go on"
         case .commitmentsOpen: "commitmentsOpen: so many commitments go on"
         }
+    }
+}
+
+extension Rate {
+    /// A share in percent, a factor as it is. nil: of nothing there is none.
+    func shown(digits: Int) -> String? {
+        isFactor ? ratio.decimal(digits: digits) : ratio.decimal(digits: digits, times: 100).map { $0 + " %" }
     }
 }

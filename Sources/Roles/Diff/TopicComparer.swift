@@ -1,0 +1,104 @@
+// Counts the verdicts of one topic's keys, and picks those that are shown.
+
+import Churn
+import Comparison
+import Contract
+import JSON
+
+/// A key that is not the same on both sides.
+struct DiffSample {
+    let topic: TopicID
+    let partition: Int32
+    let key: [UInt8]
+    let verdict: KeyVerdict
+    /// The last record of each side.
+    let here: JoinedRecord?
+    let there: JoinedRecord?
+}
+
+/// One thread.
+struct TopicComparer: ~Copyable {
+    private let topic: DiffedTopic
+    private let isCells: Bool
+    private let requests = RequestFold()
+    private var judge: KeyJudge
+    private var json = JSONDocument()
+    private var samplesLeft: Int
+    private(set) var counts = DiffCounts()
+
+    init(_ topic: DiffedTopic, _ worker: Worker, samples: Int) {
+        self.topic = topic
+        isCells = topic.id == .churnCells
+        judge = KeyJudge(topic.rules)
+        samplesLeft = samples
+    }
+
+    /// - Parameter oldestThere: of a live topic whose first records were deleted, when the first of the others was written.
+    /// - Returns: what is to be shown.
+    mutating func add(
+        _ key: JoinedKey, partition: Int32, oldestThere: Int64?, _ cells: inout CellSides
+    ) -> DiffSample? {
+        var (here, there) = (merged(key.here), merged(key.there))
+        if isCells { (here, there) = (withoutEmptyCell(here), withoutEmptyCell(there)) }
+        let verdict = judge.judge(
+            here: here.map { KeptValue($0.value, isNewer: $0.isNewer) },
+            there: there.map { KeptValue($0.value, isNewer: $0.isNewer) })
+        if isCells { addCells(here, there, isNewer: verdict == .newer, &cells) }
+        if let oldestThere, topic.id == .consumption, verdict != .newer,
+            key.here.contains(where: { $0.timestamp < oldestThere })
+        {
+            counts.leftOut += 1
+            return nil
+        }
+        guard count(verdict), samplesLeft > 0 else { return nil }
+        samplesLeft -= 1
+        return DiffSample(
+            topic: topic.id, partition: partition, key: key.key, verdict: verdict, here: here, there: there)
+    }
+
+    /// - Returns: whether it is a difference.
+    private mutating func count(_ verdict: KeyVerdict) -> Bool {
+        switch verdict {
+        case .same: counts.same += 1
+        case .newer: counts.newer += 1
+        case .nothing: break
+        case .different: counts.different += 1
+        case .onlyHere: counts.onlyHere += 1
+        case .onlyThere: counts.onlyThere += 1
+        }
+        switch verdict {
+        case .different, .onlyHere, .onlyThere: return true
+        case .same, .newer, .nothing: return false
+        }
+    }
+
+    /// Of a topic of steps all of them are one value.
+    private func merged(_ records: [JoinedRecord]) -> JoinedRecord? {
+        guard var record = records.last else { return nil }
+        guard topic.id == .consumption else { return record }
+        record.value = requests.value(records.compactMap(\.value))
+        record.isNewer = records.contains(where: \.isNewer)
+        return record
+    }
+
+    // MARK: Cells
+
+    /// A cell that counts nothing is one that is not there.
+    private mutating func withoutEmptyCell(_ record: JoinedRecord?) -> JoinedRecord? {
+        guard var record, let value = record.value, let cell = cell(value), cell.sums.isEmpty else { return record }
+        record.value = nil
+        return record
+    }
+
+    private mutating func addCells(
+        _ here: JoinedRecord?, _ there: JoinedRecord?, isNewer: Bool, _ cells: inout CellSides
+    ) {
+        cells.add(
+            shadow: here?.value.flatMap { cell($0) }, live: there?.value.flatMap { cell($0) }, isNewer: isNewer)
+    }
+
+    private mutating func cell(_ value: [UInt8]) -> CellRecord? {
+        do throws(JSONFault) { try json.read(value.span) } catch { return nil }
+        return CellRecord(json)
+    }
+}
