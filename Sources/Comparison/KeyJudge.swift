@@ -22,6 +22,13 @@ public enum KeyVerdict: Sendable, Equatable {
     case newer
     /// Neither side has a value: both have deleted it, or one of them what the other never had.
     case nothing
+
+    public var isDifference: Bool {
+        switch self {
+        case .different, .onlyHere, .onlyThere: true
+        case .same, .newer, .nothing: false
+        }
+    }
 }
 
 /// One key after the other. One thread.

@@ -20,9 +20,8 @@ extension Command {
                     + "without it, 0 for none."),
             CommandOption("format", value: "text|json", effect: "json: one object a line, samples, rates, then totals."),
             CommandOption(
-                "behind", value: "PERCENT",
-                effect: "How much of its input may still wait for the replay; \(DiffQuery.defaultBehind) without it, 0: nothing."
-            ),
+                "unfinished",
+                effect: "Compares although the replay is not at its end: what it has not read counts as newer."),
             CommandOption(
                 "scratch", value: "DIRECTORY",
                 effect: "Where records lie meanwhile; `TMPDIR` without it, else `/var/tmp`. Needs room for what the greatest "
@@ -56,9 +55,15 @@ extension Command {
         _ query: DiffQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
         let (counts, positions) = try look(query, configuration)
+        let (names, log) = (configuration.names, KafkaLog(configuration.kafka))
+        let plan = ReplayMark.topic(query.worker, query.name, names)
+        let mark =
+            counts[plan] == nil
+            ? ReplayMark()
+            : try ReplayMark.read(plan, of: log, group: "\(names.prefix).\(names.environment.rawValue).diff")
         var run = DiffRun(
-            query: query, names: configuration.names, partitions: Int32(configuration.topicPlan.partitions),
-            log: KafkaLog(configuration.kafka), output: output, partitionCounts: counts, positions: positions)
+            query: query, names: names, partitions: Int32(configuration.topicPlan.partitions),
+            log: log, output: output, partitionCounts: counts, positions: positions, mark: mark)
         do throws(ZoneFault) {
             let zone = try Zone(name: configuration.churnZone)
             run.dayOf = { zone.day(of: $0) }

@@ -5,16 +5,14 @@ import Platform
 import Settings
 
 struct DiffQuery: Sendable, Equatable {
-    /// What of its input a replay may have left: less of it was compared than anybody would call compared.
-    static let defaultBehind: Int64 = 10
     static let defaultSamples = 10
 
     let worker: Worker
     let name: ShadowName
     let samples: Int
     let isJSON: Bool
-    /// Percent.
-    let behind: Int64
+    /// Compares a replay that is not at its end.
+    let takesUnfinished: Bool
     let scratch: String
 
     /// - Parameter temporary: the directory for files that do not last, as the system has it.
@@ -36,22 +34,14 @@ struct DiffQuery: Sendable, Equatable {
                 "--name takes 1 to \(ShadowName.limitBytes) letters, digits, \"_\" and \"-\", not \(quoted(text))")
         }
         self.name = name
-        samples = Int(try Self.number(invocation, "samples", Int64(Self.defaultSamples), 0...Int64(Int32.max)))
-        behind = try Self.number(invocation, "behind", Self.defaultBehind, 0...100)
+        let count = invocation.option("samples") ?? "\(Self.defaultSamples)"
+        guard let samples = Int32(count), samples >= 0 else {
+            throw ToolFault(.wrongUsage, "--samples takes a whole number from 0 on, not \(quoted(count))")
+        }
+        self.samples = Int(samples)
+        takesUnfinished = invocation.has("unfinished")
         guard let format = invocation.choice("format", of: ["text", "json"]) else { throw ToolFault(.wrongUsage, lines: []) }
         isJSON = format == "json"
         scratch = invocation.option("scratch") ?? temporary.flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp"
-    }
-
-    private static func number(
-        _ invocation: Invocation, _ option: String, _ standard: Int64, _ range: ClosedRange<Int64>
-    ) throws(ToolFault) -> Int64 {
-        guard let text = invocation.option(option) else { return standard }
-        guard let number = Int64(text), range.contains(number) else {
-            throw ToolFault(
-                .wrongUsage,
-                "--\(option) takes a whole number from \(range.lowerBound) to \(range.upperBound), not \(quoted(text))")
-        }
-        return number
     }
 }

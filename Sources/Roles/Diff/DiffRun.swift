@@ -21,6 +21,7 @@ struct DiffRun {
     let partitionCounts: [String: Int32]
     /// Read before this runs.
     let positions: InputPositions
+    let mark: ReplayMark
     /// Of cells.
     var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
 
@@ -108,16 +109,22 @@ struct DiffRun {
         do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
     }
 
-    /// A replay that ended long before its end has nothing to show for most keys: that would be called the same.
+    /// A replay that ended before its end has nothing to show for many keys, and no difference would be found in them.
     private func checkLag(_ reader: any LogReader) throws(ToolFault) {
         for topic in query.worker.inputs.map(names.topic) {
             guard let count = partitionCounts[topic] else { continue }
-            var lag = InputLag(topic: topic)
-            for partition in (0..<count).map({ TopicPartition(topic, $0) }) {
-                let range = try PartitionScan(reader: reader, partition: partition).range()
-                lag.add(beginning: range.beginning, end: range.end, position: positions.shadow[partition])
+            var lag = InputLag()
+            for number in 0..<count {
+                let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, number))
+                let (beginning, end) = try scan.range()
+                // What came later it need not have read.
+                let goal = try mark.begunAt.map { time throws(ToolFault) in try scan.start(at: time) } ?? end
+                lag.add(
+                    from: beginning, to: end, goal: goal ?? end, position: positions.shadow[scan.partition])
             }
-            if lag.percent > query.behind { throw ToolFault(.wrongUsage, lines: refusal(of: lag)) }
+            if lag.missing > 0, !query.takesUnfinished {
+                throw ToolFault(.wrongUsage, lines: refusal(of: lag, topic))
+            }
             if lag.waiting > 0 {
                 output.message(
                     "perennial diff: \(lag.waiting) records of \(topic) wait for the replay: what the live worker has made of "
@@ -126,18 +133,15 @@ struct DiffRun {
         }
     }
 
-    private func refusal(of lag: InputLag) -> [String] {
+    private func refusal(of lag: InputLag, _ topic: String) -> [String] {
         let replay = "perennial replay \(query.worker.rawValue) --name \(query.name)"
         let forgotten =
             positions.shadow.isEmpty
             ? ["its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"]
             : []
         return [
-            "the replay \(query.name) is not at its end: \(lag.waiting) of \(lag.records) records of \(lag.topic) wait for it "
-                + "(\(lag.percent) %)"
-        ] + forgotten + [
-            "\(replay) goes on where it ended; --behind \(lag.percent) compares what is there"
-        ]
+            "the replay \(query.name) is not at its end: \(lag.missing) of \(lag.records) records of \(topic) wait for it"
+        ] + forgotten + ["\(replay) goes on where it ended; --unfinished compares what is there"]
     }
 
     // MARK: Comparing
@@ -172,7 +176,7 @@ struct DiffRun {
             guard let here = spans[shadow], let there = spans[live], here.count + there.count > 0 else { continue }
             let join = try KeyJoin(
                 in: query.scratch, records: here.count + there.count, keepsAll: topic.id == .consumption)
-            let intake = RecordIntake(topic, join, positions)
+            let intake = RecordIntake(topic, join, positions, mark)
             // A partition at a time: what it has is forgotten before the next.
             for (side, partition, span) in [(Side.here, shadow, here), (.there, live, there)] where span.count > 0 {
                 let scan = PartitionScan(reader: reading.reader, partition: partition)
@@ -196,5 +200,21 @@ struct DiffRun {
         }
         reading.progress.end()
         return comparison.counts
+    }
+}
+
+/// What of one input topic a replay has still to read, in offsets.
+struct InputLag: Equatable {
+    /// Of what has to be there for a comparison.
+    private(set) var missing: Int64 = 0
+    private(set) var waiting: Int64 = 0
+    /// All that is there.
+    private(set) var records: Int64 = 0
+
+    mutating func add(from beginning: NextOffset, to end: NextOffset, goal: NextOffset, position: NextOffset?) {
+        let next = max(position ?? beginning, beginning)
+        missing += max(0, goal.value - next.value)
+        waiting += max(0, end.value - next.value)
+        records += max(0, end.value - beginning.value)
     }
 }

@@ -38,10 +38,12 @@ struct CellSides {
     /// Cells of days beyond this many years after the first difference are of no month that anybody asks for.
     private static let limitMonths = 1200
 
-    /// A cell as both sides have it; nil: it is not there. One of which nothing can be said yet counts alike on both sides: what
-    /// it changes is no difference of the replay.
-    mutating func add(shadow: CellRecord?, live: CellRecord?, isNewer: Bool) {
-        let mine = isNewer ? live : shadow
+    /// A cell as both sides have it; nil: it is not there.
+    ///
+    /// - Parameter isAlike: nothing can be said of it, so it counts alike on both sides: what it changes is no difference of the
+    ///   replay.
+    mutating func add(shadow: CellRecord?, live: CellRecord?, isAlike: Bool) {
+        let mine = isAlike ? live : shadow
         guard let day = (mine ?? live)?.key.day else { return }
         if let mine { Self.add(mine, to: &self.shadow) }
         if let live { Self.add(live, to: &self.live) }

@@ -41,23 +41,32 @@ struct TopicComparer: ~Copyable {
         var (here, there) = (merged(key.here), merged(key.there))
         if isCells { (here, there) = (withoutEmptyCell(here), withoutEmptyCell(there)) }
         let verdict = judge.judge(
-            here: here.map { KeptValue($0.value, isNewer: $0.isNewer) },
-            there: there.map { KeptValue($0.value, isNewer: $0.isNewer) })
-        if isCells { addCells(here, there, isNewer: verdict == .newer, &cells) }
-        if let oldestThere, topic.id == .consumption, verdict != .newer,
-            key.here.contains(where: { $0.timestamp < oldestThere })
-        {
+            here: here.map { KeptValue($0.value, isNewer: $0.judgement.isNewer) },
+            there: there.map { KeptValue($0.value, isNewer: $0.judgement.isNewer) })
+        let isLeftOut = verdict.isDifference && isLeftOut(key, oldestThere)
+        if isCells { addCells(here, there, isAlike: verdict == .newer || isLeftOut, &cells) }
+        if isLeftOut {
             counts.leftOut += 1
             return nil
         }
-        guard count(verdict), samplesLeft > 0 else { return nil }
+        count(verdict)
+        guard verdict.isDifference, samplesLeft > 0 else { return nil }
         samplesLeft -= 1
         return DiffSample(
             topic: topic.id, partition: partition, key: key.key, verdict: verdict, here: here, there: there)
     }
 
-    /// - Returns: whether it is a difference.
-    private mutating func count(_ verdict: KeyVerdict) -> Bool {
+    /// Whether one side has what the other cannot have any more, or was not to write.
+    private func isLeftOut(_ key: JoinedKey, _ oldestThere: Int64?) -> Bool {
+        guard topic.id == .consumption else {
+            return key.here.isEmpty && key.there.last?.judgement.isSilent == true
+        }
+        if key.there.contains(where: \.judgement.isSilent) { return true }
+        guard let oldestThere else { return false }
+        return key.here.contains { $0.timestamp < oldestThere }
+    }
+
+    private mutating func count(_ verdict: KeyVerdict) {
         switch verdict {
         case .same: counts.same += 1
         case .newer: counts.newer += 1
@@ -66,10 +75,6 @@ struct TopicComparer: ~Copyable {
         case .onlyHere: counts.onlyHere += 1
         case .onlyThere: counts.onlyThere += 1
         }
-        switch verdict {
-        case .different, .onlyHere, .onlyThere: return true
-        case .same, .newer, .nothing: return false
-        }
     }
 
     /// Of a topic of steps all of them are one value.
@@ -77,7 +82,7 @@ struct TopicComparer: ~Copyable {
         guard var record = records.last else { return nil }
         guard topic.id == .consumption else { return record }
         record.value = requests.value(records.compactMap(\.value))
-        record.isNewer = records.contains(where: \.isNewer)
+        record.judgement.isNewer = records.contains(where: \.judgement.isNewer)
         return record
     }
 
@@ -91,10 +96,10 @@ struct TopicComparer: ~Copyable {
     }
 
     private mutating func addCells(
-        _ here: JoinedRecord?, _ there: JoinedRecord?, isNewer: Bool, _ cells: inout CellSides
+        _ here: JoinedRecord?, _ there: JoinedRecord?, isAlike: Bool, _ cells: inout CellSides
     ) {
         cells.add(
-            shadow: here?.value.flatMap { cell($0) }, live: there?.value.flatMap { cell($0) }, isNewer: isNewer)
+            shadow: here?.value.flatMap { cell($0) }, live: there?.value.flatMap { cell($0) }, isAlike: isAlike)
     }
 
     private mutating func cell(_ value: [UInt8]) -> CellRecord? {

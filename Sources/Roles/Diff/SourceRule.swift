@@ -1,0 +1,89 @@
+// What follows from the input that a record was made from. Pure.
+
+import Log
+
+/// Where the groups of the replay and of the live worker stood before anything was read.
+struct InputPositions: Sendable, Equatable {
+    var shadow: [TopicPartition: NextOffset]
+    var live: [TopicPartition: NextOffset]
+}
+
+/// Judges the header `source` of one side's records. One thread.
+///
+/// Outputs and positions are committed together: what a topic holds at its end rests on all input before a position that was read
+/// earlier, and perhaps on more. So a value that rests on input at or behind the other side's position cannot be compared yet, and
+/// every other value can.
+struct SourceRule {
+    struct Judgement: Equatable {
+        /// Made from input that the other side has not dealt with.
+        var isNewer = false
+        /// Made from input about which the replay was to be silent.
+        var isSilent = false
+    }
+
+    private let positions: [TopicPartition: NextOffset]
+    /// Of a partition in which the other side has no position.
+    private let isNewerWithoutPosition: Bool
+    private let silentBefore: [TopicPartition: NextOffset]
+    /// The last place: nearly all records of a partition come from one partition.
+    private var prefix: [UInt8] = []
+    private var position: NextOffset?
+    private var silence: NextOffset?
+
+    /// Of records of the live topic: newer when the replay has not come that far. Where it has no position, it has read nothing.
+    static func live(_ positions: InputPositions, silentBefore: [TopicPartition: NextOffset] = [:]) -> SourceRule {
+        SourceRule(positions: positions.shadow, isNewerWithoutPosition: true, silentBefore: silentBefore)
+    }
+
+    /// Of records of the shadow: newer when the replay is ahead, such as while the live worker is stopped. Kafka forgets the
+    /// positions of a group that was away for a week: without one the live worker is taken to be up to date.
+    static func shadow(_ positions: InputPositions) -> SourceRule {
+        SourceRule(positions: positions.live, isNewerWithoutPosition: false, silentBefore: [:])
+    }
+
+    private init(
+        positions: [TopicPartition: NextOffset], isNewerWithoutPosition: Bool,
+        silentBefore: [TopicPartition: NextOffset]
+    ) {
+        self.positions = positions
+        self.isNewerWithoutPosition = isNewerWithoutPosition
+        self.silentBefore = silentBefore
+    }
+
+    /// - Parameter source: `topic:partition:offset`. Of a record without one, or with one that says nothing, nothing follows.
+    mutating func judge(_ source: Span<UInt8>?) -> Judgement {
+        guard let source, let (colon, offset) = Self.split(source) else { return Judgement() }
+        let place = source.extracting(0..<colon)
+        if !equal(place, prefix) {
+            let bytes = place.withUnsafeBytes { Array($0) }
+            guard let partition = Self.partition(bytes) else { return Judgement() }
+            prefix = bytes
+            position = positions[partition]
+            silence = silentBefore[partition]
+        }
+        return Judgement(
+            isNewer: position.map { offset >= $0.value } ?? isNewerWithoutPosition,
+            isSilent: silence.map { offset < $0.value } ?? false)
+    }
+
+    /// Where the offset's colon is, and the offset.
+    private static func split(_ source: Span<UInt8>) -> (colon: Int, offset: Int64)? {
+        var place = source.count - 1
+        while place >= 0, source[place] != UInt8(ascii: ":") { place -= 1 }
+        // Eighteen digits at most, so that every number fits.
+        guard place > 0, source.count - place > 1, source.count - place <= 19 else { return nil }
+        var offset: Int64 = 0
+        for index in place + 1..<source.count {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(source[index]) else { return nil }
+            offset = offset * 10 + Int64(source[index] - UInt8(ascii: "0"))
+        }
+        return (place, offset)
+    }
+
+    private static func partition(_ place: [UInt8]) -> TopicPartition? {
+        guard let colon = place.lastIndex(of: UInt8(ascii: ":")), colon > 0,
+            let number = Int32(String(decoding: place[(colon + 1)...], as: UTF8.self)), number >= 0
+        else { return nil }
+        return TopicPartition(String(decoding: place[..<colon], as: UTF8.self), number)
+    }
+}
