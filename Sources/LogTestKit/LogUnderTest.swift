@@ -81,4 +81,5 @@ public struct LogClaim: Sendable, CustomStringConvertible {
     public func check(_ log: LogUnderTest) throws { try check(Bench(log)) }
 
     public static let all = recordClaims + transactionClaims + groupClaims + departureClaims + ownershipClaims
+        + takeoverClaims
 }

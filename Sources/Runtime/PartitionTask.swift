@@ -31,6 +31,8 @@ final class PartitionTask {
         case unreadableState(String)
         /// By the processor, when the partition was opened.
         case refused(String)
+        /// The next record is not in the log any more.
+        case gap(String)
     }
 
     /// Fired before a commit comes in between, so that a mass of them does not hold it up.

@@ -193,6 +193,7 @@ package final class Worker {
         case .assigned(let given): try assigned(given, session)
         case .revoked: try revoked(session)
         case .lost(let gone): try lost(gone.count, session)
+        case .positionGone(let partition): try partitions.positionGone(partition, session)
         }
         try confirmOwnership(session)
     }
@@ -374,7 +375,8 @@ package final class Worker {
             try abort(session)
             rollBack()
             var positions: [TopicPartition: NextOffset] = [:]
-            for task in partitions.tasks { positions.merge(task.positions) { $1 } }
+            // Those that are paused read nothing before they are assigned again, and some have no place to seek to.
+            for task in partitions.reading { positions.merge(task.positions) { $1 } }
             try session.seek(to: positions)
         } catch {
             say(.warning, "the session has ended; opening another", error.words)

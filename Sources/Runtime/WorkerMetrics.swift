@@ -22,6 +22,7 @@ public final class WorkerMetrics: Sendable {
     let restoreSeconds: Histogram
     let restoreRemaining: Gauge
     let wipes: Counter
+    let gaps: Counter
     let replacedWriters: Counter
     let pollGap: Histogram
     private let metrics: Metrics
@@ -63,6 +64,9 @@ public final class WorkerMetrics: Sendable {
         restoreSeconds = seconds("restore", "From the assignment of a partition to its first record.")
         restoreRemaining = gauge(
             "restore_records_remaining", "Of the changelog, before all partitions can be worked on.")
+        gaps = counter(
+            "input_gaps",
+            "Partitions that were paused because records of an input were deleted before they were read.")
         wipes = counter(
             "store_wipes", "Local stores that were of no use and removed; they are restored from the changelog.")
         replacedWriters = counter(
