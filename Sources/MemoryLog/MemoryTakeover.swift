@@ -80,7 +80,9 @@ final class MemoryTakeover: GroupTakeover {
         }
     }
 
-    private func fault(at step: LogStep) -> InjectedFault.Kind? { core.faults?.fault(at: step, of: seat.identity)?.kind }
+    private func fault(at step: LogStep) -> InjectedFault.Kind? {
+        core.faults?.fault(at: step, of: seat.identity)?.kind
+    }
 
     func close(by deadline: Deadline) -> Bool {
         core.changing { state in

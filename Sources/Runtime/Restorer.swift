@@ -329,10 +329,10 @@ private struct RestoreWork: ~Copyable {
         }
         let deadline = Deadline(after: Self.patience)
         let beginnings = try reader.beginnings(of: partitions, by: deadline)
-        let ends = try reader.ends(.all, of: partitions, by: deadline)
+        let endsOfAll = try reader.ends(.all, of: partitions, by: deadline)
         var places: [TopicPartition: InputPlace] = [:]
         for partition in partitions {
-            guard let beginning = beginnings[partition], let end = ends[partition] else {
+            guard let beginning = beginnings[partition], let end = endsOfAll[partition] else {
                 throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
             }
             places[partition] = (beginning, end)

@@ -9,12 +9,24 @@ struct OffsetsQuery: Sendable {
     enum Verb: Sendable, Equatable {
         case show
         case reset(Reset)
+        case acceptGap(AcceptGap)
     }
 
     struct Reset: Sendable, Equatable {
         var target: Target
         /// nil: of every topic in which the group has positions.
         var topic: String?
+        var applies: Bool
+    }
+
+    struct AcceptGap: Sendable, Equatable {
+        /// Where to go on when the position lies beyond the end.
+        enum Place: String, Sendable { case beginning, end }
+
+        var worker: Worker
+        /// nil: all are looked at.
+        var partition: Int32?
+        var place: Place?
         var applies: Bool
     }
 
@@ -40,11 +52,10 @@ struct OffsetsQuery: Sendable {
         name = invocation.operands.count > 1 ? invocation.operands[1] : nil
         switch invocation.operands[0] {
         case "show":
-            if let stray = ["to", "topic", "apply"].first(where: invocation.has) {
-                throw ToolFault(.wrongUsage, "--\(stray) belongs to reset")
-            }
+            try Self.refuse(["to", "topic", "apply", "partition"], with: "show", invocation)
             verb = .show
         case "reset":
+            try Self.refuse(["partition"], with: "reset", invocation)
             guard let name else { throw ToolFault(.wrongUsage, "reset which group?") }
             if let reason = Self.refusal(of: name) { throw ToolFault(.wrongUsage, reason) }
             guard let to = invocation.option("to") else {
@@ -54,7 +65,19 @@ struct OffsetsQuery: Sendable {
                 Reset(
                     target: try Self.target(to, now: now), topic: invocation.option("topic"),
                     applies: invocation.has("apply")))
-        default: throw ToolFault(.wrongUsage, "show or reset, not \(quoted(invocation.operands[0]))")
+        case "accept-gap":
+            try Self.refuse(["topic"], with: "accept-gap", invocation)
+            verb = .acceptGap(try AcceptGap(invocation, name))
+        default:
+            throw ToolFault(.wrongUsage, "show, reset or accept-gap, not \(quoted(invocation.operands[0]))")
+        }
+    }
+
+    private static func refuse(
+        _ options: [String], with verb: String, _ invocation: Invocation
+    ) throws(ToolFault) {
+        if let stray = options.first(where: invocation.has) {
+            throw ToolFault(.wrongUsage, "--\(stray) does not belong to \(verb)")
         }
     }
 
@@ -114,5 +137,35 @@ struct OffsetsQuery: Sendable {
             }
         }
         return nil
+    }
+}
+
+extension OffsetsQuery.AcceptGap {
+    init(_ invocation: Invocation, _ name: String?) throws(ToolFault) {
+        guard let name else {
+            throw ToolFault(.wrongUsage, "accept the gap of which worker? entitlements, churn or consumption")
+        }
+        guard let worker = Worker(rawValue: name) else {
+            throw ToolFault(.wrongUsage, "accept-gap takes entitlements, churn or consumption, not \(quoted(name))")
+        }
+        self.worker = worker
+        applies = invocation.has("apply")
+        partition = nil
+        if let text = invocation.option("partition") {
+            guard let number = Int32(text), number >= 0 else {
+                throw ToolFault(.wrongUsage, "--partition takes a number from 0, not \(quoted(text))")
+            }
+            partition = number
+        }
+        if applies, partition == nil {
+            throw ToolFault(.wrongUsage, "--apply accepts the gap of one partition: name it with --partition")
+        }
+        place = nil
+        if let text = invocation.option("to") {
+            guard let place = Place(rawValue: text) else {
+                throw ToolFault(.wrongUsage, "accept-gap --to takes beginning or end, not \(quoted(text))")
+            }
+            self.place = place
+        }
     }
 }
