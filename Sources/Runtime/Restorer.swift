@@ -352,6 +352,12 @@ private struct RestoreWork: ~Copyable {
     /// Position and state are one, or nothing can be said: where the group says something else than the state, somebody has set
     /// the one or lost the other.
     private func outcome(of restore: Restore, _ places: [TopicPartition: InputPlace]) -> RestoreReply.Outcome {
+        if let name = restore.note?.promotion {
+            return .refused(
+                "the state of the replay \(name) is about to take the place of this one, and that has not ended: stop every "
+                    + "process of this worker and run `perennial promote \(definition.name) --name \(name) --apply` again"
+            )
+        }
         var next: [NextOffset] = []
         for input in definition.inputs {
             let partition = TopicPartition(input.topic, restore.order.partition)

@@ -1,6 +1,6 @@
 // One thread of a worker: a session, its partitions, and the cycle that commits them.
 
-package import Log
+public import Log
 package import Platform
 public import Store
 package import Telemetry
@@ -39,6 +39,8 @@ public struct WorkerOptions: Sendable {
     public var lockPatience: Duration = .seconds(10)
     /// Where such a partition is restored to; nil: it is waited for.
     public var aside: (any PartitionStores)?
+    /// Nothing at or behind these places of the inputs is dealt with; a partition that is not named has no bound.
+    public var bounds: [TopicPartition: NextOffset] = [:]
     /// Somebody acts on what this worker writes, and needs to know what it owns.
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
@@ -224,6 +226,7 @@ package final class Worker {
         for index in 0..<batch.count {
             let record = batch[index]
             guard let task = partitions.task(reading: record.partition) else { continue }
+            if !options.bounds.isEmpty, try isBeyondBound(record, session) { continue }
             cycleRecords += 1
             while true {
                 let outcome = try task.handle(record)
@@ -240,12 +243,21 @@ package final class Worker {
         }
     }
 
+    /// Nothing more of the input is wanted in this partition, then.
+    private func isBeyondBound(_ record: borrowing RecordView, _ session: any LogSession) throws(LogFault) -> Bool {
+        let partition = TopicPartition(definition.inputs[record.topic].topic, record.partition)
+        guard let bound = options.bounds[partition], record.offset >= bound.value else { return false }
+        try session.pause([partition])
+        return true
+    }
+
     /// Everything that was given is dealt with: what lies between there and the session's position takes offsets, but is no record.
     private func skipMarkers(_ session: any LogSession) {
         for task in partitions.reading where task.isTouched {
             for (index, input) in definition.inputs.enumerated() {
-                guard let position = session.position(of: TopicPartition(input.topic, task.partition)) else { continue }
-                task.skip(to: position, of: index)
+                let partition = TopicPartition(input.topic, task.partition)
+                guard let position = session.position(of: partition) else { continue }
+                task.skip(to: min(position, options.bounds[partition] ?? position), of: index)
             }
         }
     }
