@@ -69,7 +69,7 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
-    .target(name: "NotificationWorker", dependencies: ["Contract", "Runtime"]),
+    .target(name: "NotificationWorker", dependencies: ["Contract", "Log", "Runtime"]),
     .target(
         name: "EntitlementsWorker",
         dependencies: [
@@ -107,8 +107,8 @@ let roles: [Target] = [
             "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Configuration",
             "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
-            "MemoryLog", "Notices", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings",
-            "Simulation", "Store", "Telemetry", "Zone",
+            "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
+            "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
