@@ -139,6 +139,8 @@ public struct WorkerDefinition: Sendable {
 
     /// Events first: the index of a record's topic.
     var inputs: [InputTopic] { [events] + tables }
+    /// Events first.
+    public var inputTopics: [String] { inputs.map(\.topic) }
 
     func silentBefore(in partition: Int32) -> [NextOffset] {
         inputs.map { silentBefore[TopicPartition($0.topic, partition)] ?? NextOffset(0) }

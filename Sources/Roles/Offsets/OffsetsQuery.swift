@@ -71,7 +71,7 @@ struct OffsetsQuery: Sendable {
     private static func target(_ text: String, now: Int64) throws(ToolFault) -> Target {
         if text == "beginning" { return .beginning }
         if text == "end" { return .end }
-        if let offsets = try offsets(text) { return .offsets(offsets) }
+        if let offsets = try partitionOffsets(text, option: "to") { return .offsets(offsets) }
         guard let time = pointInTime(text, now: now) else {
             throw ToolFault(
                 .wrongUsage,
@@ -79,21 +79,6 @@ struct OffsetsQuery: Sendable {
                     + quoted(text))
         }
         return .time(time)
-    }
-
-    /// nil: it is something else.
-    private static func offsets(_ text: String) throws(ToolFault) -> [Int32: Int64]? {
-        var offsets: [Int32: Int64] = [:]
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let numbers = part.split(separator: ":", omittingEmptySubsequences: false)
-            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]),
-                partition >= 0, offset >= 0
-            else { return nil }
-            guard offsets.updateValue(offset, forKey: partition) == nil else {
-                throw ToolFault(.wrongUsage, "--to names partition \(partition) twice")
-            }
-        }
-        return offsets
     }
 
     /// Why a group is not reset by hand; nil: it may be. Judged by the end of the name alone, because the workers of another
