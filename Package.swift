@@ -192,8 +192,9 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog", "Platform",
-            "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog",
+            "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
+            "WorkerTestKit",
         ]),
     .testTarget(
         name: "ChurnWorkerTests",
@@ -274,8 +275,8 @@ let tests: [Target] = [
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "Follow", "HTTP", "HTTPClient", "Ingest", "IngestTestKit",
             "JSON",
-            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
-            "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
+            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MakeBelieve", "PlainChurn", "Platform", "Records",
+            "Runtime", "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests",

@@ -91,8 +91,8 @@ struct OffsetsQuery: Sendable {
             guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
             if Worker(rawValue: part) != nil {
                 return
-                    "offsets of workers with state are not reset by hand; use `perennial replay` (\(part) would fold records "
-                    + "into a state that has them already)"
+                    "offsets of workers with state are not reset by hand (\(part) would fold records into a state that has them already); "
+                    + "run perennial replay \(part) --name NAME"
             }
             if part == "clock" {
                 return "the group \(group) has no positions: its members only divide the ticking of partitions"
