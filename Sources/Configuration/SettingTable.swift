@@ -78,9 +78,10 @@ public enum SettingTable {
     // MARK: Every service
 
     static let logFormat = setting(
-        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services, "`text` for people.")
+        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services + [.replay], "`text` for people.")
     static let logLevel = setting(
-        "log.level", default: "info", .choice as SettingKind<LogLevel>, for: .services, "Least important level logged.")
+        "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>, for: .services + [.replay],
+        "Least important level logged.")
     static let adminListen = setting(
         "admin.listen", default: "127.0.0.1:9464", .listenAddress, for: .services,
         "Where `/livez`, `/readyz` and `/metrics` are served.")

@@ -45,6 +45,8 @@ public struct WorkerOptions: Sendable {
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
     public var crashNotes: (any CrashNotesProvider)?
+    /// How fast it may go; nil: as fast as it can.
+    public var pace: Pace?
 
     public init(identity: String) { self.identity = identity }
 }
@@ -173,8 +175,9 @@ package final class Worker {
 
     private func cycle(_ session: any LogSession, _ now: Duration) throws {
         try partitions.goOn(session, now)
-        let event = try session.poll(
-            into: batch, limit: Self.recordsPerPoll, wait: cycleStart == nil ? Self.idleWait : .zero)
+        let limit = options.pace?.reserve(upTo: Self.recordsPerPoll, environment) ?? Self.recordsPerPoll
+        let event = try session.poll(into: batch, limit: limit, wait: cycleStart == nil ? Self.idleWait : .zero)
+        options.pace?.giveBack(limit - batch.count)
         defer { batch.removeAll() }
         switch event {
         case .nothing:
@@ -184,7 +187,7 @@ package final class Worker {
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
-            if batch.count < Self.recordsPerPoll {
+            if batch.count < limit {
                 skipMarkers(session)
                 try commit(session)
             } else if isFull {
@@ -450,7 +453,7 @@ package final class Worker {
         var sessionOptions = SessionOptions(
             group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
             outputs: definition.outputs.map(\.topic) + [definition.changelog, definition.deadLetters]
-                + definition.tables.map(\.topic))
+                + (definition.isShadow ? [] : definition.tables.map(\.topic)))
         // With another number one account's subscriptions would be looked for in several places.
         sessionOptions.partitions = definition.partitions
         sessionOptions.keepsPlace = options.keepsPlace

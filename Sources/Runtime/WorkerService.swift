@@ -26,6 +26,8 @@ public final class WorkerService: ServicePart {
         public var aside: (any PartitionStores)?
         /// Somebody acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
+        /// Of all threads together; nil: as fast as they can.
+        public var pace: Pace?
 
         public init() {}
     }
@@ -193,6 +195,7 @@ public final class WorkerService: ServicePart {
         options.bytesPerCycle = configuration.memory.cycleBytes
         options.crashNotes = configuration.crashNotes
         options.aside = configuration.aside
+        options.pace = configuration.pace
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,

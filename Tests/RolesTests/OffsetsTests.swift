@@ -33,9 +33,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("appstore.production.entitlements", "use `perennial replay`"),
-        ("another.prefix.sandbox.churn", "use `perennial replay`"), ("consumption", "use `perennial replay`"),
-        ("appstore.production.entitlements.replay-new", "use `perennial replay`"),
+        ("appstore.production.entitlements", "run perennial replay entitlements --name NAME"),
+        ("another.prefix.sandbox.churn", "run perennial replay churn --name NAME"),
+        ("consumption", "run perennial replay consumption --name NAME"),
+        ("appstore.production.entitlements.replay-new", "run perennial replay entitlements --name NAME"),
         ("appstore.production.clock", "has no positions"), ("clock", "has no positions"),
     ])
     func `positions of a worker with state and of the clock are never reset`(group: String, words: String) {

@@ -9,6 +9,7 @@ extension Program {
             .entitlements,
             .churn,
             .consumption,
+            .replay,
             .offsets,
             .topics,
             .deadLetters,

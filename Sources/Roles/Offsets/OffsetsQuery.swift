@@ -94,7 +94,7 @@ struct OffsetsQuery: Sendable {
     private static func target(_ text: String, now: Int64) throws(ToolFault) -> Target {
         if text == "beginning" { return .beginning }
         if text == "end" { return .end }
-        if let offsets = try offsets(text) { return .offsets(offsets) }
+        if let offsets = try partitionOffsets(text, option: "to") { return .offsets(offsets) }
         guard let time = pointInTime(text, now: now) else {
             throw ToolFault(
                 .wrongUsage,
@@ -102,21 +102,6 @@ struct OffsetsQuery: Sendable {
                     + quoted(text))
         }
         return .time(time)
-    }
-
-    /// nil: it is something else.
-    private static func offsets(_ text: String) throws(ToolFault) -> [Int32: Int64]? {
-        var offsets: [Int32: Int64] = [:]
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let numbers = part.split(separator: ":", omittingEmptySubsequences: false)
-            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]),
-                partition >= 0, offset >= 0
-            else { return nil }
-            guard offsets.updateValue(offset, forKey: partition) == nil else {
-                throw ToolFault(.wrongUsage, "--to names partition \(partition) twice")
-            }
-        }
-        return offsets
     }
 
     /// Why a group is not reset by hand; nil: it may be. Judged by the end of the name alone, because the workers of another
@@ -129,8 +114,8 @@ struct OffsetsQuery: Sendable {
             guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
             if Worker(rawValue: part) != nil {
                 return
-                    "offsets of workers with state are not reset by hand; use `perennial replay` (\(part) would fold records "
-                    + "into a state that has them already)"
+                    "offsets of workers with state are not reset by hand (\(part) would fold records into a state that has them already); "
+                    + "run perennial replay \(part) --name NAME"
             }
             if part == "clock" {
                 return "the group \(group) has no positions: its members only divide the ticking of partitions"
