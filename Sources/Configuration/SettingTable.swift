@@ -83,7 +83,8 @@ public enum SettingTable {
         "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>, for: .services + [.replay],
         "Least important level logged.")
     static let adminListen = setting(
-        "admin.listen", default: "127.0.0.1:9464", .listenAddress, for: .services,
+        "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,
+        for: .services + [.replay],
         "Where `/livez`, `/readyz` and `/metrics` are served.")
 
     // MARK: Workers

@@ -1,7 +1,10 @@
 // Notifications of simulated lives in a real log, a live worker, and replays beside it.
 
 import Contract
+import Crypto
 import Foundation
+import Glibc
+import JSON
 import Kafka
 import KafkaTestKit
 import Log
@@ -22,7 +25,7 @@ struct ReplayScene: Sendable {
         let apps = try scratch.write(
             #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":{"all":["a"]}}]"#, to: "apps.json")
         let scene = ReplayScene(installation: installation, disks: scratch, apps: apps)
-        try await scene.feed(subscribers: subscribers)
+        if subscribers > 0 { try await scene.feed(subscribers: subscribers) }
         return scene
     }
 
@@ -94,6 +97,12 @@ struct ReplayScene: Sendable {
             productPath("perennial"), arguments(worker, slot: slot) + options, environment: .only([:]), workingDirectory: "/")
     }
 
+    /// With the settings of the installation alone.
+    func program(_ arguments: [String]) async throws -> ProgramResult {
+        try await run(
+            productPath("perennial"), arguments + installation.settings, environment: .only([:]), workingDirectory: "/")
+    }
+
     func group(_ worker: String) -> String { installation.topic(worker) }
 
     /// The committed positions of a group.
@@ -156,5 +165,77 @@ extension ReplayScene {
         return Dictionary(grouping: records, by: \.partition).mapValues { records in
             records.first { $0.timestamp! >= time }!.offset
         }
+    }
+}
+
+// MARK: Refund requests
+
+extension ReplayScene {
+    /// With everything that the live worker needs to send.
+    func refundSettings(apple port: UInt16) throws -> [String] {
+        let key = try disks.write(String(decoding: SigningKey(.p256).pem, as: UTF8.self), to: "key.p8")
+        let apps = try disks.write(#"[{"bundleId":"com.example.one","appAppleId":1}]"#, to: "refunding.json")
+        let file = try disks.write(
+            """
+            apps = \(apps)
+            state.directory = \(disks.file("refunds"))
+            worker.slot = 0
+            apple.issuer.id = 57246542-96fe-1a63-e053-0824d011072a
+            apple.key.id = 2X9R4HXF34
+            apple.key = \(key)
+            apple.api.production = https://127.0.0.1:\(port)
+            """, to: "refunds.conf")
+        return ["--config", file]
+    }
+
+    /// A request of now, what the backend says of its purchase, and that of another in the wrong partition.
+    func feedRefundRequest() async throws {
+        let (broker, installation) = (broker, installation)
+        try await blocking {
+            let now = WallClock.milliseconds()
+            let transaction = bought("7", from: now - 3 * day, to: now + 27 * day, signed: now)
+            let request = "{\"v\":1,\"notificationUUID\":\"q\",\"notificationType\":\"CONSUMPTION_REQUEST\",\"subtype\":null,"
+                + "\"signedDate\":\(now),\"transaction\":\(transaction),\"renewalInfo\":null}"
+            func usage(_ id: String) -> String {
+                "{\"v\":1,\"originalTransactionId\":\"\(id)\",\"consented\":true,\"deliveryStatus\":\"DELIVERED\"}"
+            }
+            let producer = try Producer(.init(clientID: "feeder", properties: broker.properties)) { _ in }
+            defer { producer.close(by: Deadline(after: patience)) }
+            func home(_ id: String) -> Int32 {
+                Partitioner.partition(of: Array(id.utf8), count: Int32(installation.partitions))
+            }
+            func send(_ topic: String, _ partition: Int32, _ key: String, _ value: String, _ type: String?) throws {
+                try producer.send(
+                    to: try producer.topic(installation.topic(topic)), partition: partition,
+                    key: Array(key.utf8).span, value: Array(value.utf8).span,
+                    headers: type.map { [RecordHeader("type", $0), RecordHeader("schema", "\($0)/1")] } ?? [],
+                    timestamp: now)
+            }
+            try send("usage", home("1000"), "1000", usage("1000"), nil)
+            try send("usage", 1 - home("1001"), "1001", usage("1001"), nil)
+            try send("notifications", home("1000"), "1000", request, "notification")
+            try producer.flush(by: Deadline(after: patience))
+        }
+    }
+
+    func decisions(of replay: String? = nil) async throws -> [WholeRecord] {
+        try await read("consumption", of: replay).filter {
+            try JSONValue.read($0.value)["kind"]?.string == "decided"
+        }
+    }
+}
+
+/// Listens on a port, and answers nobody.
+final class SilentListener {
+    private let listener: Listener
+
+    init() throws { listener = try Loopback.listen() }
+
+    var port: UInt16 { listener.port }
+
+    /// Somebody has connected.
+    var wasCalled: Bool {
+        var entry = pollfd(fd: listener.descriptor.number, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
     }
 }

@@ -128,6 +128,7 @@ extension RealBroker {
             // None of them has left anything.
             #expect(try await scene.topics().allSatisfy { !$0.hasSuffix(".replay-two") })
             try await expectListed(scene)
+            try await expectStoppable(scene)
             let busy = try await scene.tool("entitlements", ["--drop", "one"])
             #expect(busy.code == 1 && busy.standardError.contains("nothing was removed"), "\(busy.words)")
             #expect(try await following.terminate(within: patience) == .exited(code: 0), "\(following.lastLines(9))")
@@ -140,6 +141,73 @@ extension RealBroker {
             #expect(again.code == 1 && again.standardError.contains("there is no replay one"), "\(again.words)")
             let groups = try await scene.tool("entitlements", ["--list"])
             #expect(groups.standardOutput.isEmpty)
+        }
+
+        /// By a signal in the middle: that is no failure, and the same command goes on.
+        private func expectStoppable(_ scene: ReplayScene) async throws {
+            let slow = try scene.startReplay("churn", disk: "slow", ["--name", "slow", "--rate", "20"])
+            let group = scene.group("churn") + ".replay-slow"
+            try await waitUntil("it is under way: \(slow.lastLines(5))", within: patience) {
+                try await scene.positions(group).values.contains { $0.value > 0 }
+            }
+            #expect(try await slow.terminate(within: patience) == .exited(code: 0), "\(slow.lastLines(9))")
+            #expect(slow.standardError.contains("has not reached its end; the same command goes on with it"))
+            let rest = try await scene.tool("churn", ["--name", "slow"])
+            #expect(rest.code == 0 && rest.standardError.contains("is at its end"), "\(rest.words)")
+            #expect(try await scene.tool("churn", ["--drop", "slow"]).code == 0)
+        }
+
+        @Test(.enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine)))
+        func `of a log whose beginning is gone is refused, told from when on it would be right, and run on demand`()
+            async throws
+        {
+            let scene = try await ReplayScene.make("lost", partitions: 2, subscribers: 20)
+            let topic = scene.installation.topic("notifications")
+            let orders = try scene.disks.write(
+                #"{"version":1,"partitions":[{"topic":"\#(topic)","partition":1,"offset":40}]}"#, to: "orders.json")
+            let first = try #require(
+                try await scene.read("notifications").first { $0.partition == 1 && $0.offset == 40 }?.timestamp)
+            try await SharedKafka.cluster()?.tool("kafka-delete-records.sh", ["--offset-json-file", orders])
+            let day = Date(timeIntervalSince1970: Double(first) / 1000).ISO8601Format().prefix(10)
+            let words = ["\(topic)[1] begins at offset 40, of \(day)", "knows only what was told since \(day)"]
+            let refused = try await scene.tool("churn", ["--name", "lost"])
+            #expect(refused.code == 2 && refused.standardError.contains("--incomplete"), "\(refused.words)")
+            let plan = try await scene.program(["topics", "plan"])
+            let check = try await scene.program(["check"])
+            for word in words {
+                for outcome in [refused, plan, check] { #expect(outcome.standardError.contains(word), "\(outcome.words)") }
+            }
+            #expect(try await scene.topics().allSatisfy { !$0.contains(".replay-") })
+            let run = try await scene.tool("churn", ["--name", "lost", "--incomplete"])
+            #expect(run.code == 0 && run.standardError.contains("warning: the first notifications are gone"), "\(run.words)")
+            #expect(try await scene.read("churn-events", of: "lost").contains { $0.partition == 1 })
+        }
+
+        @Test func `of the worker that answers refund requests decides as that one does, and speaks to nobody`()
+            async throws
+        {
+            let apple = try SilentListener()
+            let scene = try await ReplayScene.make("silent", partitions: 2, subscribers: 0)
+            let settings = try scene.refundSettings(apple: apple.port)
+            try await scene.feedRefundRequest()
+            let usage = try await scene.read("usage")
+            let replay = try await scene.program(["replay", "consumption", "--name", "quiet"] + settings)
+            #expect(replay.code == 0, "\(replay.words)")
+            let decided = try await scene.decisions(of: "quiet")
+            #expect(decided.count == 1, "a judge without cases")
+            #expect(!apple.wasCalled)
+            // A row in the wrong partition is not the replay's to send on.
+            #expect(try await scene.read("usage").count == usage.count)
+            // The live worker with the same settings calls, and decides the same.
+            let live = try ServiceProcess(["consumption"] + settings + scene.installation.settings)
+            try await waitUntil("Apple is called: \(live.process.lastLines(5))", within: patience) { apple.wasCalled }
+            try await waitUntil("the other row is sent on", within: patience) {
+                try await scene.read("usage").count == usage.count + 1
+            }
+            // It would wait for Apple's answer.
+            live.process.killNow()
+            _ = try await live.process.wait()
+            #expect(try await scene.decisions().elementsEqual(decided) { $0.isSame(as: $1) })
         }
 
         private func expectListed(_ scene: ReplayScene) async throws {

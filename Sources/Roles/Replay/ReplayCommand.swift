@@ -19,8 +19,6 @@ extension Command {
             CommandOption("rate", value: "N", effect: "At most N records a second, for each process."),
             CommandOption("follow", effect: "Goes on at the end, until a signal comes."),
             CommandOption("incomplete", effect: "Runs although the first notifications are gone."),
-            CommandOption(
-                "listen", value: "ADDRESS:PORT", effect: "Serves /livez, /readyz and /metrics there. Otherwise nothing does."),
             CommandOption("list", effect: "Shows the replays that there are."),
             CommandOption("format", value: "text|json", effect: "--list: json: one object a line."),
             CommandOption("drop", value: "NAME", effect: "Removes a replay: its topics, its group, its state on this host."),
@@ -29,6 +27,7 @@ extension Command {
             WORKER is \(Worker.allCases.map(\.rawValue).joined(separator: ", ")). Every topic T that the worker writes has a shadow, T.replay-NAME, which the replay
             makes as T is made. It reads the live inputs, and nothing of the live outputs, group or state is touched. Nothing is
             ever sent. Give it the settings of the live worker, or those that are to be tried.
+            Health and metrics are served only when the flag --admin.listen says where: the usual port is the live worker's.
             Several processes may share a replay: each needs a worker.slot of its own, and all the same settings and --from.
             It ends when every partition is at the end that it had at the start. SIGTERM and SIGINT stop it sooner. Either way,
             and after a kill, the same command goes on where it was.

@@ -25,7 +25,7 @@ struct ReplayProgress {
 
     mutating func update(_ positions: [TopicPartition: NextOffset]) {
         for (partition, position) in positions where ends[partition] != nil {
-            self.positions[partition] = max(position, starts[partition] ?? position)
+            self.positions[partition] = max(position, self.positions[partition] ?? position)
         }
     }
 

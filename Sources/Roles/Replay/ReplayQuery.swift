@@ -23,8 +23,6 @@ struct ReplayQuery {
         var follows = false
         /// Runs although the beginning of the log is gone.
         var isIncomplete = false
-        /// nil: health and metrics are not served.
-        var listen: ListenAddress?
     }
 
     let verb: Verb
@@ -56,7 +54,7 @@ struct ReplayQuery {
         isJSON = format == "json"
     }
 
-    private static let optionsOfRun = ["from", "rate", "follow", "incomplete", "listen"]
+    private static let optionsOfRun = ["from", "rate", "follow", "incomplete"]
     private static let workerNames = Contract.Worker.allCases.map(\.rawValue).joined(separator: ", ")
 
     private static func worker(_ name: String?) throws(ToolFault) -> Contract.Worker? {
@@ -88,13 +86,6 @@ struct ReplayQuery {
                     .wrongUsage, "--rate takes \(least) to \(greatestRate) records a second, not \(quoted(text))")
             }
             run.rate = rate
-        }
-        if let text = invocation.option("listen") {
-            guard let address = ListenAddress(text) else {
-                throw ToolFault(
-                    .wrongUsage, "--listen takes an IP address and a port, such as 127.0.0.1:9465, not \(quoted(text))")
-            }
-            run.listen = address
         }
         run.follows = invocation.has("follow")
         run.isIncomplete = invocation.has("incomplete")

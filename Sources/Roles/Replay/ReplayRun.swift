@@ -35,8 +35,8 @@ struct ReplayRun {
         let start = ContinuousClock.now
         let code = WorkerRun(
             worker: identity.worker, configuration: configuration, output: output,
-            replay: WorkerRun.Replay(identity: identity, pace: pace, listen: query.listen)
-        ).run(beside: { [watch.part(stop: $0.stop)] }) { make($0, shadow) }
+            replay: WorkerRun.Replay(identity: identity, pace: pace)
+        ).run(beside: { [watch.part($0)] }) { make($0, shadow) }
         summarize(watch, code, start.duration(to: .now))
         return code
     }

@@ -5,6 +5,7 @@ import Contract
 import Kafka
 import Log
 import Platform
+import Runtime
 import Service
 import Synchronization
 
@@ -32,8 +33,8 @@ final class ReplayWatch: Sendable {
 
     var seen: ReplayProgress { progress.withLock { $0 } }
 
-    /// - Parameter stop: ends the process in peace.
-    func part(stop: @escaping @Sendable () -> Void) -> any ServicePart {
+    /// - Parameter run: of this process.
+    func part(_ run: WorkerRun.Parts) -> any ServicePart {
         ThreadPart("progress") { latch in
             let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.kafka)
             defer { admin.close(by: Deadline(after: .seconds(2))) }
@@ -44,6 +45,7 @@ final class ReplayWatch: Sendable {
             var last = self.seen.positions
             while !latch.wait(for: Self.interval) {
                 self.look(admin)
+                self.lookAt(run.worker)
                 let seen = self.seen
                 if seen.positions != last { (last, quietSince) = (seen.positions, .now) }
                 // The end may be no record: nobody commits a position behind it.
@@ -57,7 +59,7 @@ final class ReplayWatch: Sendable {
                     self.output.message(
                         "perennial replay: \(self.identity) is at the end of what there was, and follows until SIGTERM")
                 } else {
-                    stop()
+                    run.stop()
                 }
             }
             bar.end()
@@ -74,6 +76,18 @@ final class ReplayWatch: Sendable {
     func look(_ admin: Admin) {
         guard let positions = try? admin.currentOffsets(ofGroup: identity.group, by: Deadline(after: .seconds(5)))
         else { return }
+        progress.withLock { $0.update(positions) }
+    }
+
+    /// What this process has committed itself. The group forgets its positions when nobody is in it for a week, and the state does
+    /// not; and it never hears of the ends of transactions.
+    private func lookAt(_ worker: WorkerService) {
+        let topics = identity.worker.inputs.map(identity.names.topic)
+        var positions: [TopicPartition: NextOffset] = [:]
+        for number in 0..<Int32(configuration.topicPlan.partitions) {
+            guard let next = worker.positions(of: number) else { continue }
+            for (topic, place) in zip(topics, next) { positions[TopicPartition(topic, number)] = place }
+        }
         progress.withLock { $0.update(positions) }
     }
 

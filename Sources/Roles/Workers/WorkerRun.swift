@@ -23,8 +23,6 @@ struct WorkerRun {
     struct Replay {
         let identity: ReplayIdentity
         let pace: Pace?
-        /// nil: health and metrics are not served. The live worker on this host has the usual port.
-        let listen: ListenAddress?
 
         /// After a kill its partitions wait for so long: it is no static member, so that its group is empty as soon as it has ended.
         static let sessionTimeout: Duration = .seconds(10)
@@ -124,20 +122,23 @@ struct WorkerRun {
 
     /// What ends after the worker, which has more to do.
     private func around(_ health: Health, _ metrics: Metrics, _ logger: Logger) -> [any ServicePart] {
-        let listen = if let replay { replay.listen } else { Optional(configuration.service.adminListen) }
-        let admin = listen.map { AdminServer(listen: $0, health: health, metrics: metrics, logger: logger) }
+        // The live worker on this host has the usual port, and that of a file that both read.
+        let isServed = replay == nil || configuration.isFlag("admin.listen")
+        let admin = AdminServer(
+            listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
         // The rights of a replay are not those of a role.
         let watch = replay == nil ? CommandName(rawValue: worker.rawValue) : nil
         let cluster = watch.flatMap { ClusterWatch.part($0, configuration, health: health, logger: logger) }
-        return [admin.map { $0 as any ServicePart }, cluster].compactMap { $0 }
+        var parts: [any ServicePart] = isServed ? [admin] : []
+        if let cluster { parts.append(cluster) }
+        return parts
     }
 
     /// A replay has a bar to show, and says what is wrong.
     private func makeLogger() -> Logger {
         let settings = configuration.service
-        let isLevelGiven = configuration.rows.contains { $0.key == "log.level" && $0.origin != .builtIn }
-        return Logger(
-            level: replay != nil && !isLevelGiven ? .warning : settings.logLevel, format: settings.logFormat)
+        let isQuiet = replay != nil && !configuration.isGiven("log.level")
+        return Logger(level: isQuiet ? .warning : settings.logLevel, format: settings.logFormat)
     }
 
     /// Once: nothing is wrong with a dynamic member, but its restarts cost more.
