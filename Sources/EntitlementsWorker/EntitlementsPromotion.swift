@@ -18,6 +18,13 @@ public final class EntitlementsPromotion: PromotionRules {
 
     public init(partitions: Int32) { self.partitions = partitions }
 
+    /// The app that a value is about; nil: it does not say.
+    public static func bundleId(of value: [UInt8]) -> String? {
+        var json = JSONDocument()
+        do throws(JSONFault) { try json.read(value.span) } catch { return nil }
+        return json.text("bundleId", of: json.root)?.description
+    }
+
     public func replacement(of key: [UInt8], live: [UInt8]?, shadow: [UInt8]?) -> [PromotedRecord] {
         let (old, new) = (live.map { Value($0) }, shadow.map { Value($0) })
         guard let new else {

@@ -28,6 +28,8 @@ public final class WorkerService: ServicePart {
         public var showsOwnership = false
         /// Of all threads together; nil: as fast as they can.
         public var pace: Pace?
+        /// `WorkerOptions.bounds`.
+        public var bounds: [TopicPartition: NextOffset] = [:]
 
         public init() {}
     }
@@ -196,6 +198,7 @@ public final class WorkerService: ServicePart {
         options.crashNotes = configuration.crashNotes
         options.aside = configuration.aside
         options.pace = configuration.pace
+        options.bounds = configuration.bounds
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,

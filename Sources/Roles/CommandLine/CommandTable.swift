@@ -10,6 +10,7 @@ extension Program {
             .churn,
             .consumption,
             .replay,
+            .promote,
             .offsets,
             .topics,
             .deadLetters,

@@ -1,5 +1,6 @@
 // What there is of a worker's inputs.
 
+import Contract
 import Log
 import Platform
 
@@ -77,6 +78,33 @@ final class InputSurvey {
             return !open.isEmpty
         }
         return open.isEmpty ? counts : nil
+    }
+
+    /// The headers `app` and `rules` of the last record that these spans give; nil: they give none.
+    func lastHeaders(
+        _ starts: [TopicPartition: NextOffset], to ends: [TopicPartition: NextOffset], until patience: Deadline
+    ) throws(ToolFault) -> (app: String, rules: String?)? {
+        if starts.isEmpty { return nil }
+        var last: (timestamp: Int64, app: String, rules: String?)?
+        do throws(LogFault) {
+            let batch = RecordBatch()
+            defer { batch.removeAll() }
+            try reader.read(from: starts)
+            while !patience.hasPassed, starts.keys.contains(where: { reader.position(of: $0) ?? NextOffset(0) < ends[$0]! }) {
+                try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
+                for index in 0..<batch.count {
+                    let headers = batch[index].headers
+                    func text(_ name: String) -> String? {
+                        headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+                    }
+                    guard let app = text(HeaderName.app), batch[index].timestamp >= last?.timestamp ?? .min else { continue }
+                    last = (batch[index].timestamp, app, text(HeaderName.rules))
+                }
+            }
+        } catch {
+            throw ToolFault(error)
+        }
+        return last.map { ($0.app, $0.rules) }
     }
 
     /// - Parameters:

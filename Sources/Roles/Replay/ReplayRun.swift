@@ -19,6 +19,8 @@ struct ReplayRun {
     let identity: ReplayIdentity
     let configuration: Configuration
     let output: Output
+    /// Where it ends, in the place of the ends of the inputs.
+    var bounds: [TopicPartition: NextOffset]?
 
     private var log: KafkaLog { KafkaLog(configuration.kafka) }
     private func tell(_ words: String) { output.message("perennial replay: \(words)") }
@@ -35,7 +37,7 @@ struct ReplayRun {
         let start = ContinuousClock.now
         let code = WorkerRun(
             worker: identity.worker, configuration: configuration, output: output,
-            replay: WorkerRun.Replay(identity: identity, pace: pace)
+            replay: WorkerRun.Replay(identity: identity, pace: pace, bounds: bounds ?? [:])
         ).run(beside: { [watch.part($0)] }) { make($0, shadow) }
         summarize(watch, code, start.duration(to: .now))
         return code
@@ -96,7 +98,7 @@ struct ReplayRun {
             try ReplayTopics(identity: identity, admin: access.admin).create(access.cluster, by: deadline)
         }
         guard let plan else { preconditionFailure("it was read or written") }
-        return (plan, ReplayProgress(beginnings: beginnings, ends: ends, positions: positions))
+        return (plan, ReplayProgress(beginnings: beginnings, ends: bounds ?? ends, positions: positions))
     }
 
     private func refuse(_ wanted: ReplayPlan, _ plan: ReplayPlan?) throws(ToolFault) {

@@ -3,6 +3,7 @@
 import Configuration
 import Contract
 import Kafka
+import Log
 import Platform
 import Runtime
 import Service
@@ -23,6 +24,8 @@ struct WorkerRun {
     struct Replay {
         let identity: ReplayIdentity
         let pace: Pace?
+        /// Nothing at or behind these places is read.
+        var bounds: [TopicPartition: NextOffset] = [:]
 
         /// After a kill its partitions wait for so long: it is no static member, so that its group is empty as soon as it has ended.
         static let sessionTimeout: Duration = .seconds(10)
@@ -116,6 +119,7 @@ struct WorkerRun {
             options.leaves = true
             options.sessionTimeout = Replay.sessionTimeout
             options.pace = replay.pace
+            options.bounds = replay.bounds
         }
         return options
     }

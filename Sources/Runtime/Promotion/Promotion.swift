@@ -50,18 +50,32 @@ public struct Promotion {
 
     // MARK: Where both stand
 
-    /// The live group's positions, which a replay has to be brought to: those that its state tells, too.
-    public func livePositions(by deadline: Deadline) throws(PromotionFault) -> [TopicPartition: NextOffset] {
-        try PromotionFault.asking { () throws(LogFault) in
-            let reader = try openReader(live.changelog)
-            defer { reader.close(by: Deadline(after: .seconds(5))) }
-            var positions: [TopicPartition: NextOffset] = [:]
-            for number in 0..<live.partitions {
-                let changelog = TopicPartition(live.changelog, number)
-                guard let note = try ChangelogTail.note(of: changelog, reader, by: deadline) else { continue }
-                for (topic, next) in note.positions { positions[TopicPartition(topic, number)] = next }
+    /// What the state of a worker tells.
+    public struct Standing: Sendable, Equatable {
+        /// Of every input; partitions without a state are left out.
+        public var positions: [TopicPartition: NextOffset] = [:]
+        /// The replay whose promotion is under way.
+        public var promotion: String?
+    }
+
+    public func standing(ofLive isLive: Bool, by deadline: Deadline) throws(PromotionFault) -> Standing {
+        var standing = Standing()
+        for (number, note) in try notes(isLive ? live : shadow, by: deadline) {
+            for (topic, next) in note.positions { standing.positions[TopicPartition(topic, number)] = next }
+                standing.promotion = standing.promotion ?? note.promotion
+        }
+        return standing
+    }
+
+    /// Every live value of the output that has one for each key, those that others have replaced since included.
+    public func eachLiveValue(
+        by deadline: Deadline, _ take: ([UInt8]) -> Void
+    ) throws(PromotionFault) {
+        for number in 0..<live.partitions {
+            let partition = TopicPartition(live.outputs[rules.values].topic, number)
+            try TopicScan.run(partition, log, group: live.group, by: deadline) { record throws(PromotionFault) in
+                if let value = record.copyOfValue() { take(value) }
             }
-            return positions
         }
     }
 
