@@ -70,7 +70,7 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
-    .target(name: "NotificationWorker", dependencies: ["Contract", "Runtime"]),
+    .target(name: "NotificationWorker", dependencies: ["Contract", "Log", "Runtime"]),
     .target(
         name: "EntitlementsWorker",
         dependencies: [
@@ -108,8 +108,8 @@ let roles: [Target] = [
             "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Comparison",
             "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
-            "MemoryLog", "Notices", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service", "Settings",
-            "Simulation", "Store", "Telemetry", "Zone",
+            "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
+            "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
@@ -194,8 +194,9 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog", "Platform",
-            "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck", "WorkerTestKit",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog",
+            "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
+            "WorkerTestKit",
         ]),
     .testTarget(
         name: "ChurnWorkerTests",
@@ -276,8 +277,8 @@ let tests: [Target] = [
         dependencies: [
             "AppStore", "Clock", "Contract", "Crypto", "Follow", "HTTP", "HTTPClient", "Ingest", "IngestTestKit",
             "JSON",
-            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "PlainChurn", "Platform", "Records", "Runtime",
-            "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
+            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MakeBelieve", "PlainChurn", "Platform", "Records",
+            "Runtime", "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
         ]),
     .testTarget(
         name: "ConfigurationTests",

@@ -6,7 +6,7 @@ internal import Crypto
 internal import JSON
 public import Log
 internal import Notices
-internal import NotificationWorker
+public import NotificationWorker
 public import Runtime
 internal import Telemetry
 public import Zone
@@ -33,8 +33,12 @@ public final class ChurnProcessor: Processor {
     /// Of the partition: no cell has it.
     private static let overviewKey: [UInt8] = [cellPrefix]
 
-    /// - Parameter app: `perennial/<version>`.
-    public init(_ names: Names, zone: Zone, partitions: Int32, app: String, metrics: ChurnMetrics) {
+    /// - Parameters:
+    ///   - app: `perennial/<version>`.
+    ///   - shadow: what makes it a replay.
+    public init(
+        _ names: Names, zone: Zone, partitions: Int32, app: String, metrics: ChurnMetrics, shadow: Shadow? = nil
+    ) {
         self.zone = zone
         self.metrics = metrics
         var definition = WorkerDefinition(
@@ -43,7 +47,7 @@ public final class ChurnProcessor: Processor {
         definition.stateFormat = ChainState.format
         definition.settledPrefix = Self.cellPrefix
         definition.rules = CellRules(zone).header
-        self.definition = definition
+        self.definition = definition.shadow(shadow)
     }
 
     // MARK: Subscriptions

@@ -78,11 +78,13 @@ public enum SettingTable {
     // MARK: Every service
 
     static let logFormat = setting(
-        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services, "`text` for people.")
+        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services + [.replay], "`text` for people.")
     static let logLevel = setting(
-        "log.level", default: "info", .choice as SettingKind<LogLevel>, for: .services, "Least important level logged.")
+        "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>, for: .services + [.replay],
+        "Least important level logged.")
     static let adminListen = setting(
-        "admin.listen", default: "127.0.0.1:9464", .listenAddress, for: .services,
+        "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,
+        for: .services + [.replay],
         "Where `/livez`, `/readyz` and `/metrics` are served.")
 
     // MARK: Workers

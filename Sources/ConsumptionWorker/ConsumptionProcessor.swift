@@ -5,7 +5,7 @@ public import Contract
 internal import JSON
 public import Log
 internal import Notices
-internal import NotificationWorker
+public import NotificationWorker
 internal import Records
 public import Runtime
 internal import Telemetry
@@ -31,9 +31,12 @@ public final class ConsumptionProcessor: Processor {
     private static let output = 0
     private static let somethingIsDue: UInt8 = 0
 
-    /// - Parameter app: `perennial/<version>`.
+    /// - Parameters:
+    ///   - app: `perennial/<version>`.
+    ///   - shadow: what makes it a replay.
     public init(
-        _ names: Names, rules: ConsumptionRules, partitions: Int32, app: String, metrics: ConsumptionMetrics
+        _ names: Names, rules: ConsumptionRules, partitions: Int32, app: String, metrics: ConsumptionMetrics,
+        shadow: Shadow? = nil
     ) {
         self.rules = rules
         self.metrics = metrics
@@ -50,7 +53,7 @@ public final class ConsumptionProcessor: Processor {
         ]
         definition.stateFormat = RefundState.format
         definition.rules = rules.fingerprint
-        self.definition = definition
+        self.definition = definition.shadow(shadow)
     }
 
     public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {

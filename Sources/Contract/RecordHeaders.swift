@@ -21,6 +21,8 @@ public enum HeaderName {
     public static let timer = "timer"
     /// On the dead letter of a key that could not be settled: empty.
     public static let settle = "settle"
+    /// On the dead letter of a gap that was accepted: `<first offset that is gone>-<offset read on from>`.
+    public static let gap = "gap"
     /// On a redriven record: how often it was, from 1.
     public static let attempt = "attempt"
     /// When a dead letter was first written, before its broker's time replaced that: milliseconds as text.

@@ -5,7 +5,7 @@ public import Entitlements
 import JSON
 public import Log
 internal import Notices
-internal import NotificationWorker
+public import NotificationWorker
 public import Runtime
 import Telemetry
 
@@ -27,9 +27,12 @@ public final class EntitlementsProcessor: Processor {
     }
     private static let answerChanges: UInt8 = 0
 
-    /// - Parameter app: `perennial/<version>`.
+    /// - Parameters:
+    ///   - app: `perennial/<version>`.
+    ///   - shadow: what makes it a replay.
     public init(
-        _ names: Names, rules: EntitlementRules, partitions: Int32, app: String, metrics: EntitlementsMetrics
+        _ names: Names, rules: EntitlementRules, partitions: Int32, app: String, metrics: EntitlementsMetrics,
+        shadow: Shadow? = nil
     ) {
         environment = names.environment
         self.rules = rules
@@ -42,7 +45,7 @@ public final class EntitlementsProcessor: Processor {
             partitions: partitions, app: app)
         definition.stateFormat = SubscriptionState.format
         definition.rules = rules.fingerprint
-        self.definition = definition
+        self.definition = definition.shadow(shadow)
     }
 
     public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {

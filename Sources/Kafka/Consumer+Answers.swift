@@ -29,6 +29,7 @@ extension Consumer {
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(KafkaFault) {
         try assign(starts)
         unanswered = nil
+        gone = []
         // What the library fetches before the pause is in force is older than it, and dropped by the library.
         try pause(paused.sorted())
     }
@@ -36,6 +37,7 @@ extension Consumer {
     /// From here on no record of the old partitions is given, whatever the library has fetched.
     func giveBack() {
         unanswered = nil
+        gone = []
         readings.reset(to: [])
         // Fails only for a client that has ended, which owns nothing.
         rd_kafka_assign(raw, nil)

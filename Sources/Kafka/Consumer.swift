@@ -87,6 +87,9 @@ public final class Consumer {
     var answersLater = false
     /// What the group has said and what has no answer yet: `assigned`, `revoked` or `lost`.
     var unanswered: SessionEvent?
+    /// Of a consumer that answers later: owned partitions without a record at their position, which the owner has not heard of
+    /// yet. The library reads nothing more of them.
+    var gone: [TopicPartition] = []
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)
@@ -294,18 +297,17 @@ public final class Consumer {
         let code = KafkaCode(message.pointee.err)
         switch message.pointee.err {
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-            try readings.reachEnd(message)
+            do throws(KafkaFault) { try readings.reachEnd(message) } catch { try noteGone(message, error) }
         case RD_KAFKA_RESP_ERR__FATAL:
             throw handle.fatalFault
                 ?? KafkaFault(.rebuildClient, code, operation: "read", detail: code.explanation)
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
-            throw KafkaFault(
-                .stopProcess, .offsetOutOfRange,
-                operation:
-                    "read \(String(cString: rd_kafka_topic_name(message.pointee.rkt)))[\(message.pointee.partition)]",
+            let fault = KafkaFault(
+                .stopProcess, .offsetOutOfRange, operation: "read \(Self.partition(of: message))",
                 detail:
                     "there is no record at the position any more: retention has deleted records before they were read, or the "
                     + "topic was created again")
+            try noteGone(message, fault)
         default:
             let detail = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? code.explanation
             if code.isAuthorisation {
@@ -313,6 +315,19 @@ public final class Consumer {
             }
             context.noteError(code, detail)
         }
+    }
+
+    /// The owner of a session goes on with its other partitions; for everybody else it is a fault.
+    private func noteGone(
+        _ message: UnsafeMutablePointer<rd_kafka_message_t>, _ fault: KafkaFault
+    ) throws(KafkaFault) {
+        guard answersLater else { throw fault }
+        let partition = Self.partition(of: message)
+        if owns(partition), !gone.contains(partition) { gone.append(partition) }
+    }
+
+    private static func partition(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> TopicPartition {
+        TopicPartition(String(cString: rd_kafka_topic_name(message.pointee.rkt)), message.pointee.partition)
     }
 
     // MARK: Positions

@@ -112,6 +112,10 @@ public struct KafkaLog: RecordLog {
     public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
         try KafkaWriter(options, properties)
     }
+
+    public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
+        try KafkaTakeover.open(options, properties, by: deadline)
+    }
 }
 
 /// For clients that are closed in passing: an ordinary end takes milliseconds.

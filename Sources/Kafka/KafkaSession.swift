@@ -136,7 +136,8 @@ final class KafkaSession: LogSession {
                 if !batch.isEmpty { return .records }
             }
             batch.removeAll()
-            return consumer.unanswered ?? .nothing
+            if let said = consumer.unanswered { return said }
+            return consumer.gone.isEmpty ? .nothing : .positionGone(consumer.gone.removeFirst())
         }
         // The group may have spoken although records are given.
         if consumer.unanswered == nil { lease.extend(at: now) } else { lease.end() }

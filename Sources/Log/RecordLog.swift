@@ -23,11 +23,19 @@ public protocol RecordLog: Sendable {
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader
     /// Appends without a transaction.
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter
+    /// Writes in the place of a group that has no members. Fault `generation`: it has some. Blocks until what an earlier takeover of
+    /// the same identity has left open is ended, or `deadline`.
+    func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover
 }
 
 extension RecordLog {
     /// For a log in which nothing is left open.
     public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {}
+
+    /// For a log whose groups are not taken over.
+    public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
+        throw LogFault(.stop, .misuse, "groups of this log cannot be taken over")
+    }
 }
 
 public struct TopicShape: Sendable, Equatable {
@@ -126,6 +134,9 @@ public enum SessionEvent: Equatable, Sendable {
     case revoked([TopicPartition])
     /// They may belong to others already: abort what is open, and answer with `giveBack`.
     case lost([TopicPartition])
+    /// Records of the partition were deleted before they were read, or its topic was made anew: there is nothing at its position.
+    /// It gives no records until it is assigned again. The other partitions go on.
+    case positionGone(TopicPartition)
 }
 
 /// One owner of partitions. One thread makes every call.

@@ -220,6 +220,7 @@ final class Member {
         case .revoked, .lost:
             owned = []
             try session.giveBack()
+        case .positionGone: break
         }
         events.append(event)
     }

@@ -78,6 +78,9 @@ public final class BrokenLog: RecordLog {
     public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
         try memory.openWriter(options)
     }
+    public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
+        try memory.openTakeover(options, by: deadline)
+    }
 }
 
 private final class BrokenReader: LogReader {

@@ -80,5 +80,7 @@ public struct LogClaim: Sendable, CustomStringConvertible {
     /// Throws when the log does not keep it. Blocks: give it a thread.
     public func check(_ log: LogUnderTest) throws { try check(Bench(log)) }
 
-    public static let all = recordClaims + transactionClaims + groupClaims + departureClaims + ownershipClaims
+    public static let all =
+        recordClaims + transactionClaims + groupClaims + departureClaims + ownershipClaims
+        + takeoverClaims
 }

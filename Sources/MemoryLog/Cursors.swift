@@ -10,6 +10,8 @@ struct Cursors {
         let topic: Int32
         var next: Int64
         var isPaused: Bool
+        /// There is no record at `next`, and whoever reads was told so.
+        var isStopped = false
     }
 
     /// In order of topic and partition, so that turns do not depend on a hash.
@@ -41,6 +43,11 @@ struct Cursors {
         }
     }
 
+    /// It gives nothing more.
+    mutating func stop(_ partition: TopicPartition) {
+        for index in cursors.indices where cursors[index].name == partition { cursors[index].isStopped = true }
+    }
+
     mutating func setPaused(_ isPaused: Bool, _ partitions: [TopicPartition]) {
         for index in cursors.indices where partitions.contains(cursors[index].name) {
             cursors[index].isPaused = isPaused
@@ -52,22 +59,24 @@ struct Cursors {
     }
 
     /// Fills the batch, and moves the positions behind what was lent.
-    mutating func fill(_ batch: RecordBatch, limit: Int) throws(LogFault) {
+    ///
+    /// - Returns: a partition without a record at its position. The batch is empty then.
+    mutating func fill(_ batch: RecordBatch, limit: Int) -> TopicPartition? {
         var left = limit
         for step in 0..<cursors.count where left > 0 {
             let index = (turn + step) % cursors.count
             let cursor = cursors[index]
-            guard !cursor.isPaused else { continue }
+            guard !cursor.isPaused, !cursor.isStopped else { continue }
             switch cursor.partition.lend(from: cursor.next, limit: left, as: cursor.topic, into: batch) {
             case .lent(let count, let next):
                 cursors[index].next = next
                 left -= count
             case .gone:
                 // What others have given already stays good: they are asked first the next time.
-                guard batch.isEmpty else { return }
-                throw LogFault(.stop, .positionGone, "\(cursor.name) has no record at \(cursor.next) any more")
+                return batch.isEmpty ? cursor.name : nil
             }
         }
         if !cursors.isEmpty { turn = (turn + 1) % cursors.count }
+        return nil
     }
 }

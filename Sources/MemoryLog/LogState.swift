@@ -107,6 +107,16 @@ struct LogState {
         return seat
     }
 
+    /// A seat that is no member and never becomes one. It ends what an older one of its identity has left open.
+    mutating func openOutside(_ options: SessionOptions, now: Int64) -> Seat {
+        let group = groups[options.group] ?? MemoryGroup(options.group)
+        groups[options.group] = group
+        let seat = Seat(options, inputs: [], group, now: now)
+        if let old = self.seat(options.identity) { fence(old, now: now) }
+        seats.append(seat)
+        return seat
+    }
+
     /// What a younger session of the same identity does to an older one.
     func fence(_ seat: Seat, now: Int64) {
         seat.isFenced = true

@@ -63,6 +63,10 @@ public final class MemoryLog: RecordLog, Sendable {
 
     public func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter { MemoryWriter(options, core) }
 
+    public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
+        try MemoryTakeover(options, core)
+    }
+
     // MARK: What an operator does, and time
 
     /// Changes the settings of a topic that is there.

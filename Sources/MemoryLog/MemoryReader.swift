@@ -77,7 +77,10 @@ final class MemoryReader: LogReader {
         }
         _ = try core.waiting(until: Deadline(after: wait)) { state throws(LogFault) in
             try enter()
-            try cursors.fill(batch, limit: allowed)
+            if let gone = cursors.fill(batch, limit: allowed) {
+                let position = cursors.position(of: gone)?.description ?? ""
+                throw LogFault(.stop, .positionGone, "\(gone) has no record at \(position) any more")
+            }
             return batch.isEmpty ? nil : ()
         }
         if diesAfter {

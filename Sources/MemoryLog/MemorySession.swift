@@ -60,16 +60,19 @@ final class MemorySession: LogSession {
             try enter(state)
             if let event = try membership(state) { return event }
             guard seat.standing == .owning else { return nil as SessionEvent? }
-            try cursors.fill(batch, limit: allowed)
+            if let gone = cursors.fill(batch, limit: allowed) {
+                cursors.stop(gone)
+                return .positionGone(gone)
+            }
             return batch.isEmpty ? nil : .records
         }
         if diesAfter {
             batch.removeAll()
-            throw core.locked { _ in die() }
+            throw core.locked { _ in seat.die() }
         }
         switch event {
         case .assigned?, .revoked?, .lost?: lease.end()
-        case .records?, .nothing?, nil: lease.extend(at: now)
+        case .records?, .nothing?, .positionGone?, nil: lease.extend(at: now)
         }
         return event ?? .nothing
     }
@@ -184,30 +187,8 @@ final class MemorySession: LogSession {
             let fault = try disturb(.append, state)
             guard !seat.mustAbort else { throw LogFault(.stop, .misuse, "append after a refusal, before abort") }
             let count = fault?.kind == .crashHalfway ? outputs.count / 2 : outputs.count
-            if count > 0 { try put(outputs, count, &state) }
-            if fault != nil { throw die() }
-        }
-    }
-
-    private func put(_ outputs: OutputBatch, _ count: Int, _ state: inout LogState) throws(LogFault) {
-        let now = state.clock.now
-        // Taken out while it changes, so that nothing is copied.
-        var transaction = seat.transaction ?? state.begin(now: now)
-        seat.transaction = nil
-        defer { seat.transaction = transaction }
-        for index in 0..<count {
-            let topic = Int(outputs.records[index].topic)
-            guard seat.options.outputs.indices.contains(topic) else {
-                throw LogFault(.stop, .misuse, "the session has no output \(topic)")
-            }
-            let (partition, offset) = try state.append(
-                outputs, index, to: try state.topic(seat.options.outputs[topic]), transaction: transaction.number,
-                now: now)
-            if let part = transaction.parts.firstIndex(where: { $0.partition === partition }) {
-                transaction.parts[part].last = offset
-            } else {
-                transaction.parts.append(.init(partition: partition, topic: topic, last: offset))
-            }
+            if count > 0 { try seat.put(outputs, count, &state) }
+            if fault != nil { throw seat.die() }
         }
     }
 
@@ -237,7 +218,7 @@ final class MemorySession: LogSession {
             case .crashHalfway:
                 if seat.transaction == nil { seat.transaction = state.begin(now: state.clock.now) }
                 seat.transaction?.pending = positions
-                throw die()
+                throw seat.die()
             case .outcomeUnknownNotDone: break
             default:
                 appended = seat.transaction?.parts ?? []
@@ -248,7 +229,7 @@ final class MemorySession: LogSession {
                 seat.mustRebuild = true
                 throw LogFault(.rebuild, .timedOut, "nobody knows whether the commit of \(seat.identity) was done")
             }
-            if try disturb(.afterCommit, state) != nil { throw die() }
+            if try disturb(.afterCommit, state) != nil { throw seat.die() }
             // One that was asked for its partitions is about to give them away.
             isConfirmed = !positions.isEmpty && seat.standing == .owning
         }
@@ -288,7 +269,7 @@ final class MemorySession: LogSession {
         precondition(step.kinds.contains(fault.kind), "\(fault) cannot happen at \(step)")
         let now = state.clock.now
         switch fault.kind {
-        case .crashBefore: throw die()
+        case .crashBefore: throw seat.die()
         case .fence:
             state.fence(seat, now: now)
             throw LogFault(.rebuild, .fenced, "a younger session is \(seat.identity)")
@@ -301,10 +282,5 @@ final class MemorySession: LogSession {
         case .crashHalfway, .crashAfter, .outcomeUnknownDone, .outcomeUnknownNotDone, .slow, .stall: return fault
         }
         return nil
-    }
-
-    private func die() -> LogFault {
-        seat.isGone = true
-        return LogFault(.rebuild, .other, "the process of \(seat.identity) is gone")
     }
 }

@@ -88,6 +88,34 @@ final class Seat {
 
     func owns(_ partition: TopicPartition) -> Bool { holdsPartitions && assigned.contains(partition) }
 
+    /// Appends to its transaction, or begins one.
+    func put(_ outputs: OutputBatch, _ count: Int, _ state: inout LogState) throws(LogFault) {
+        let now = state.clock.now
+        // Taken out while it changes, so that nothing is copied.
+        var transaction = self.transaction ?? state.begin(now: now)
+        self.transaction = nil
+        defer { self.transaction = transaction }
+        for index in 0..<count {
+            let topic = Int(outputs.records[index].topic)
+            guard options.outputs.indices.contains(topic) else {
+                throw LogFault(.stop, .misuse, "\(identity) has no output \(topic)")
+            }
+            let (partition, offset) = try state.append(
+                outputs, index, to: try state.topic(options.outputs[topic]), transaction: transaction.number, now: now)
+            if let part = transaction.parts.firstIndex(where: { $0.partition === partition }) {
+                transaction.parts[part].last = offset
+            } else {
+                transaction.parts.append(.init(partition: partition, topic: topic, last: offset))
+            }
+        }
+    }
+
+    /// From here on the log hears nothing of the process.
+    func die() -> LogFault {
+        isGone = true
+        return LogFault(.rebuild, .other, "the process of \(identity) is gone")
+    }
+
     /// Why nothing can be asked of this session any more; nil: it can.
     var ending: LogFault? {
         if isGone { return LogFault(.rebuild, .other, "the process of \(identity) is gone") }

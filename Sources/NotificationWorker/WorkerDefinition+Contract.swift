@@ -1,6 +1,7 @@
 // What the workers of `notifications` are called, read and write, as the contract has it.
 
 public import Contract
+public import Log
 public import Runtime
 
 extension WorkerDefinition {
@@ -19,5 +20,32 @@ extension WorkerDefinition {
             },
             changelog: names.topic(.changelog(worker)), deadLetters: names.topic(.deadLetters(worker)),
             partitions: partitions, app: app)
+    }
+}
+
+/// What makes a replay of a worker.
+public struct Shadow: Sendable {
+    public var name: ShadowName
+    /// What records of an input before this place cause is put into no output.
+    public var silentBefore: [TopicPartition: NextOffset]
+
+    public init(_ name: ShadowName, silentBefore: [TopicPartition: NextOffset] = [:]) {
+        self.name = name
+        self.silentBefore = silentBefore
+    }
+}
+
+extension WorkerDefinition {
+    /// The same worker with the group, the state and the outputs of a replay; its inputs are the live ones. nil: the worker itself.
+    public func shadow(_ shadow: Shadow?) -> WorkerDefinition {
+        guard let shadow else { return self }
+        var definition = self
+        definition.group = shadow.name.shadow(of: group)
+        for index in outputs.indices { definition.outputs[index].topic = shadow.name.shadow(of: outputs[index].topic) }
+        definition.changelog = shadow.name.shadow(of: changelog)
+        definition.deadLetters = shadow.name.shadow(of: deadLetters)
+        definition.isShadow = true
+        definition.silentBefore = shadow.silentBefore
+        return definition
     }
 }

@@ -37,3 +37,34 @@ public func makeFile(_ path: String) throws(SystemFailure) {
 public func removeFile(_ path: String) throws(SystemFailure) {
     guard unlink(path) == 0 || errno == ENOENT else { throw .last("remove \(path)") }
 }
+
+/// The names of what is in a directory, sorted; none when it is not there.
+public func filesOfDirectory(_ path: String) throws(SystemFailure) -> [String] {
+    guard let directory = opendir(path) else {
+        if errno == ENOENT { return [] }
+        throw .last("open the directory \(path)")
+    }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+}
+
+/// Removes a directory with all that is in it. Links are removed, and what they name is not.
+public func removeDirectory(_ path: String) throws(SystemFailure) {
+    for name in try filesOfDirectory(path) {
+        var status = stat()
+        guard lstat("\(path)/\(name)", &status) == 0 else { throw .last("look at \(path)/\(name)") }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            try removeDirectory("\(path)/\(name)")
+        } else {
+            try removeFile("\(path)/\(name)")
+        }
+    }
+    guard rmdir(path) == 0 || errno == ENOENT else { throw .last("remove \(path)") }
+}

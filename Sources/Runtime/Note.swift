@@ -7,8 +7,11 @@ internal import Store
 struct Note: Equatable {
     /// The greatest format of the values.
     var format: UInt8
-    /// Grows when a shadow's state takes the place of this one; a store of another epoch is of no use.
+    /// Grows when the state of a replay takes the place of this one; a store of another epoch is of no use.
     var epoch: UInt32 = 0
+    /// The replay whose state is about to take the place of this one, while that is under way: what is there is a mixture, and nobody
+    /// may work on it.
+    var promotion: String?
     /// The largest timestamp of the event topic's records; before the first one the least there is.
     var clock = Int64.min
     /// What the record at the event topic's position has already put out: timers that it made fire, when a commit came between
@@ -30,12 +33,14 @@ struct Note: Equatable {
 
     init(format: UInt8) { self.format = format }
 
-    /// A build reads its own version and the one before, which knew neither lives nor sums.
+    /// A build reads its own version and the one before, which knew neither lives nor sums. Only the notes of a promotion under way
+    /// are of another version, so that a build that knows none of it does not work on them.
     private static let version: UInt8 = 2
+    private static let versionOfPromotion: UInt8 = 3
     private static let oldestVersion: UInt8 = 1
 
     var encoded: [UInt8] {
-        var bytes: [UInt8] = [Self.version, format]
+        var bytes: [UInt8] = [promotion == nil ? Self.version : Self.versionOfPromotion, format]
         bytes.append(littleEndian: epoch)
         bytes.append(littleEndian: clock)
         bytes.append(littleEndian: emitted)
@@ -52,13 +57,17 @@ struct Note: Equatable {
         bytes.append(littleEndian: sum?.keys ?? 0)
         bytes.append(littleEndian: sum?.checksum ?? 0)
         bytes.append(littleEndian: noteOffset?.value ?? -1)
+        if let promotion {
+            bytes.append(littleEndian: UInt16(promotion.utf8.count))
+            bytes.append(contentsOf: promotion.utf8)
+        }
         return bytes
     }
 
     /// nil: written by a build that this one does not know, or by nobody.
     init?(decoding bytes: [UInt8]) {
         var note = NoteReader(bytes)
-        guard let version = note.take(UInt8.self), (Self.oldestVersion...Self.version).contains(version),
+        guard let version = note.take(UInt8.self), (Self.oldestVersion...Self.versionOfPromotion).contains(version),
             let format = note.take(UInt8.self),
             let epoch = note.take(UInt32.self),
             let clock = note.take(Int64.self), let emitted = note.take(UInt32.self),
@@ -78,6 +87,10 @@ struct Note: Equatable {
             positions[String(decoding: topic, as: UTF8.self)] = NextOffset(next)
         }
         if version > 1, !takeLife(&note) { return nil }
+        if version == Self.versionOfPromotion {
+            guard let length = note.take(UInt16.self), let name = note.take(count: Int(length)) else { return nil }
+            promotion = String(decoding: name, as: UTF8.self)
+        }
         guard note.isAtEnd else { return nil }
     }
 

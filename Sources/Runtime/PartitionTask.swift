@@ -31,6 +31,8 @@ final class PartitionTask {
         case unreadableState(String)
         /// By the processor, when the partition was opened.
         case refused(String)
+        /// The next record is not in the log any more.
+        case gap(String)
     }
 
     /// Fired before a commit comes in between, so that a mass of them does not hold it up.
@@ -45,6 +47,8 @@ final class PartitionTask {
     let store: any PartitionStore
     private let definition: WorkerDefinition
     private let inputs: [InputTopic]
+    /// By the index of the input.
+    private let silentBefore: [NextOffset]
     private let processor: any Processor
     private let outputs: OutputBatch
     private let inner: InnerOutputs
@@ -89,6 +93,7 @@ final class PartitionTask {
         self.processor = processor
         definition = processor.definition
         inputs = definition.inputs
+        silentBefore = definition.silentBefore(in: partition)
         self.outputs = outputs
         self.inner = inner
         self.changes = changes
@@ -137,6 +142,7 @@ final class PartitionTask {
         let input = record.topic
         // What was dealt with before a rewind, or lies before the start, may come again.
         guard record.offset >= next[input].value else { return .done }
+        guard takesVoice(of: record) else { return .commitFirst }
         crashes?.working(topic: input, offset: record.offset)
         defer { crashes?.idle() }
         if input != 0 { return try handleRow(record, input) }
@@ -154,6 +160,15 @@ final class PartitionTask {
         let outcome = try process(record, 0, meaning)
         if case .pause = outcome { emitted = turn.emitted } else { emitted = 0 }
         return outcome
+    }
+
+    /// False: a commit comes first. What is settled in one cycle is silent or is not, wherever commits fall.
+    private func takesVoice(of record: borrowing RecordView) -> Bool {
+        let isSilent = record.offset < silentBefore[record.topic].value
+        if isSilent == turn.isSilent { return true }
+        if isTouched, definition.settledPrefix != nil { return false }
+        turn.isSilent = isSilent
+        return true
     }
 
     private func handleRow(_ record: borrowing RecordView, _ input: Int) throws(StoreFault) -> Outcome {
@@ -337,17 +352,20 @@ final class PartitionTask {
     // MARK: What is not for the processor's outputs
 
     private func reroute(_ record: borrowing RecordView, as key: Span<UInt8>, _ input: Int) {
+        defer { finish(record) }
+        counts.rerouted += 1
+        // The live worker has done it or will, and whoever does it a second time changes the input.
+        if definition.isShadow { return }
         let home = Partitioner.partition(of: key, count: definition.partitions)
         outputs.begin(topic: inner.tables[input], partition: home, timestamp: record.timestamp)
         for header in record.headers { outputs.header(header) }
         outputs.header("rerouted", turn.sourceText.span)
         outputs.end(key: key, value: record.value)
-        counts.rerouted += 1
-        finish(record)
     }
 
     /// The record as it was, and behind its own headers why it is here.
     private func addLetter(of record: borrowing RecordView, _ input: Int, _ failure: ProcessFailure) {
+        if turn.isSilent { return }
         outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: record.timestamp)
         let headers = record.headers
         let size = Self.size(of: record, headers)
@@ -378,6 +396,7 @@ final class PartitionTask {
     private func addLetter(
         about key: [UInt8], _ what: StaticString, _ which: [UInt8], timestamp: Int64, _ failure: ProcessFailure
     ) {
+        if turn.isSilent { return }
         outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: timestamp)
         outputs.header(what, which.span)
         addReason(failure, firstTimestamp: timestamp)

@@ -116,6 +116,12 @@ public struct WorkerDefinition: Sendable {
     public var app: String
     /// Hash of the settings that decide the content, the header `rules`.
     public var rules: String?
+    /// A replay: a live worker of the same inputs does what has to be done to them. A row in the wrong partition is skipped: the
+    /// live worker publishes it again in the right one, and the copy is dealt with there.
+    public var isShadow = false
+    /// What records of an input before this place cause goes into the state, and into no output. Partitions that are not named put
+    /// out everything.
+    public var silentBefore: [TopicPartition: NextOffset] = [:]
 
     public init(
         name: String, group: String, events: InputTopic, outputs: [OutputTopic], changelog: String, deadLetters: String,
@@ -133,6 +139,12 @@ public struct WorkerDefinition: Sendable {
 
     /// Events first: the index of a record's topic.
     var inputs: [InputTopic] { [events] + tables }
+    /// Events first.
+    public var inputTopics: [String] { inputs.map(\.topic) }
+
+    func silentBefore(in partition: Int32) -> [NextOffset] {
+        inputs.map { silentBefore[TopicPartition($0.topic, partition)] ?? NextOffset(0) }
+    }
 }
 
 public struct InputTopic: Sendable {

@@ -75,6 +75,12 @@ final class Restore {
                 "the state of partition \(order.partition) belongs to an earlier life of \(definition.changelog), which was "
                     + "made anew", definition, beginning)
         }
+        // One without a sum is still on its way through the epochs.
+        if let own = order.note, own.sum != nil, own.epoch != read.epoch {
+            return order.useless(
+                "the state of partition \(order.partition) is of epoch \(own.epoch), and the state of a replay has taken its "
+                    + "place since (epoch \(read.epoch))", definition, beginning)
+        }
         expected = read.sum
         hasReadNote = true
         read.noteOffset = NextOffset(record.offset)

@@ -37,6 +37,8 @@ struct RestoreReply: @unchecked Sendable {
     let outcome: Outcome
     /// What is no reason to stand still, and somebody has to know.
     var warning: String?
+    /// Of what is restored: nothing can be read there.
+    var gap: InputGap?
 }
 
 /// Reads the changelogs of any number of partitions side by side. Orders come from any thread; `step` is called by one.
@@ -299,21 +301,63 @@ private struct RestoreWork: ~Copyable {
     // MARK: The end
 
     private mutating func finish(_ reader: any LogReader) throws(LogFault) {
-        for restore in running where restore.position >= restore.end {
+        let done = running.filter { $0.position >= $0.end }
+        if done.isEmpty { return }
+        // A fault here leaves them in the list, to be asked for again.
+        let places = try inputPlaces(of: done, reader)
+        for restore in done {
             let now = wallClock()
             guard let obstacle = storing(restore, { () throws(StoreFault) in try restore.finish(at: now) }) else {
                 continue
             }
-            // A fault here leaves it in the list, to be asked for again.
-            let outcome = if let obstacle { obstacle } else { try outcome(of: restore, reader) }
+            let outcome = obstacle ?? outcome(of: restore, places)
+            var gap: InputGap?
+            if case .restored(_, let next, _) = outcome { gap = self.gap(restore.order.partition, next, places) }
             drop(restore)
-            answer(restore.order, outcome, restore.warning)
+            answer(restore.order, outcome, restore.warning, gap)
         }
+    }
+
+    private typealias InputPlace = (beginning: NextOffset, end: NextOffset)
+
+    /// What the log has of the inputs.
+    private func inputPlaces(
+        of restores: [Restore], _ reader: any LogReader
+    ) throws(LogFault) -> [TopicPartition: InputPlace] {
+        let partitions = restores.flatMap { restore in
+            definition.inputs.map { TopicPartition($0.topic, restore.order.partition) }
+        }
+        let deadline = Deadline(after: Self.patience)
+        let beginnings = try reader.beginnings(of: partitions, by: deadline)
+        let endsOfAll = try reader.ends(.all, of: partitions, by: deadline)
+        var places: [TopicPartition: InputPlace] = [:]
+        for partition in partitions {
+            guard let beginning = beginnings[partition], let end = endsOfAll[partition] else {
+                throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+            }
+            places[partition] = (beginning, end)
+        }
+        return places
+    }
+
+    private func gap(_ number: Int32, _ next: [NextOffset], _ places: [TopicPartition: InputPlace]) -> InputGap? {
+        for (input, next) in zip(definition.inputs, next) {
+            let partition = TopicPartition(input.topic, number)
+            guard let place = places[partition] else { continue }
+            if let gap = InputGap.find(partition, at: next, beginning: place.beginning, end: place.end) { return gap }
+        }
+        return nil
     }
 
     /// Position and state are one, or nothing can be said: where the group says something else than the state, somebody has set
     /// the one or lost the other.
-    private func outcome(of restore: Restore, _ reader: any LogReader) throws(LogFault) -> RestoreReply.Outcome {
+    private func outcome(of restore: Restore, _ places: [TopicPartition: InputPlace]) -> RestoreReply.Outcome {
+        if let name = restore.note?.promotion {
+            return .refused(
+                "the state of the replay \(name) is about to take the place of this one, and that has not ended: stop every "
+                    + "process of this worker and run `perennial promote \(definition.name) --name \(name) --apply` again"
+            )
+        }
         var next: [NextOffset] = []
         for input in definition.inputs {
             let partition = TopicPartition(input.topic, restore.order.partition)
@@ -323,12 +367,7 @@ private struct RestoreWork: ~Copyable {
             case (let committed?, let known?) where committed == known: next.append(committed)
             case (nil, let known?): next.append(known)
             case (let committed?, nil) where restore.note != nil: next.append(committed)
-            case (nil, nil):
-                let start = try reader.beginnings(of: [partition], by: Deadline(after: Self.patience))[partition]
-                guard let start else {
-                    throw LogFault(.retrySameCall, .timedOut, "the beginning of \(partition) is not known")
-                }
-                next.append(start)
+            case (nil, nil): next.append(places[partition]?.beginning ?? NextOffset(0))
             case (let committed?, let known):
                 return .refused(
                     "the group \(definition.group) is at \(committed) of \(partition), and the state of this worker at "
@@ -365,7 +404,9 @@ private struct RestoreWork: ~Copyable {
         answer(guilty, .refused(fault.words))
     }
 
-    private func answer(_ order: RestoreOrder, _ outcome: RestoreReply.Outcome, _ warning: String? = nil) {
-        order.reply(RestoreReply(order: order, outcome: outcome, warning: warning))
+    private func answer(
+        _ order: RestoreOrder, _ outcome: RestoreReply.Outcome, _ warning: String? = nil, _ gap: InputGap? = nil
+    ) {
+        order.reply(RestoreReply(order: order, outcome: outcome, warning: warning, gap: gap))
     }
 }

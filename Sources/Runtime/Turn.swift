@@ -52,6 +52,9 @@ public final class Turn {
     private var settledSource: [UInt8] = []
     private var step = Step.turn
 
+    /// Nothing is put out, and everything else is as ever: numbers of ids are used up, and what is too large fails.
+    var isSilent = false
+
     private enum Step { case turn, settling, looking }
 
     init(_ definition: WorkerDefinition, partition: Int32, outputs: OutputBatch, cache: EntryCache, timers: TimerQueue)
@@ -91,7 +94,7 @@ public final class Turn {
         _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
         precondition(step != .settling, "what is emitted when a key is settled has an origin of its own")
-        begin(output, timestamp, partition, key, value)
+        guard begin(output, timestamp, partition, key, value) else { return countID() }
         countID()
         outputs.header("id", id.span)
         outputs.headers(constantHeaders[output])
@@ -106,19 +109,22 @@ public final class Turn {
         settledSource.removeAll(keepingCapacity: true)
         settledSource.append(contentsOf: sourcePrefix)
         appendDecimal(origin.offset, to: &settledSource)
-        begin(output, origin.timestamp, partition, key, value)
+        guard begin(output, origin.timestamp, partition, key, value) else { return }
         outputs.header("id", origin.id.span)
         outputs.headers(constantHeaders[output])
         outputs.header("source", settledSource.span)
         outputs.end(key: key, value: value)
     }
 
+    /// False: it is not put out.
     private func begin(
         _ output: Int, _ timestamp: Int64, _ partition: Int32?, _ key: Span<UInt8>?, _ value: Span<UInt8>?
-    ) {
+    ) -> Bool {
         precondition(step != .looking, "nothing is emitted when a partition is opened")
         if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
+        if isSilent { return false }
         outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
+        return true
     }
 
     /// The header `id` that the next output gets, for records that tell it in their value, too.

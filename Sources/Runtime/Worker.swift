@@ -1,6 +1,6 @@
 // One thread of a worker: a session, its partitions, and the cycle that commits them.
 
-package import Log
+public import Log
 package import Platform
 public import Store
 package import Telemetry
@@ -39,10 +39,14 @@ public struct WorkerOptions: Sendable {
     public var lockPatience: Duration = .seconds(10)
     /// Where such a partition is restored to; nil: it is waited for.
     public var aside: (any PartitionStores)?
+    /// Nothing at or behind these places of the inputs is dealt with; a partition that is not named has no bound.
+    public var bounds: [TopicPartition: NextOffset] = [:]
     /// Somebody acts on what this worker writes, and needs to know what it owns.
     public var ownership: Ownership?
     /// Traps are noted there; nil: nowhere.
     public var crashNotes: (any CrashNotesProvider)?
+    /// How fast it may go; nil: as fast as it can.
+    public var pace: Pace?
 
     public init(identity: String) { self.identity = identity }
 }
@@ -171,8 +175,9 @@ package final class Worker {
 
     private func cycle(_ session: any LogSession, _ now: Duration) throws {
         try partitions.goOn(session, now)
-        let event = try session.poll(
-            into: batch, limit: Self.recordsPerPoll, wait: cycleStart == nil ? Self.idleWait : .zero)
+        let limit = options.pace?.reserve(upTo: Self.recordsPerPoll, environment) ?? Self.recordsPerPoll
+        let event = try session.poll(into: batch, limit: limit, wait: cycleStart == nil ? Self.idleWait : .zero)
+        options.pace?.giveBack(limit - batch.count)
         defer { batch.removeAll() }
         switch event {
         case .nothing:
@@ -182,7 +187,7 @@ package final class Worker {
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
-            if batch.count < Self.recordsPerPoll {
+            if batch.count < limit {
                 skipMarkers(session)
                 try commit(session)
             } else if isFull {
@@ -193,6 +198,7 @@ package final class Worker {
         case .assigned(let given): try assigned(given, session)
         case .revoked: try revoked(session)
         case .lost(let gone): try lost(gone.count, session)
+        case .positionGone(let partition): try partitions.positionGone(partition, session)
         }
         try confirmOwnership(session)
     }
@@ -223,6 +229,7 @@ package final class Worker {
         for index in 0..<batch.count {
             let record = batch[index]
             guard let task = partitions.task(reading: record.partition) else { continue }
+            if !options.bounds.isEmpty, try isBeyondBound(record, session) { continue }
             cycleRecords += 1
             while true {
                 let outcome = try task.handle(record)
@@ -239,12 +246,21 @@ package final class Worker {
         }
     }
 
+    /// Nothing more of the input is wanted in this partition, then.
+    private func isBeyondBound(_ record: borrowing RecordView, _ session: any LogSession) throws(LogFault) -> Bool {
+        let partition = TopicPartition(definition.inputs[record.topic].topic, record.partition)
+        guard let bound = options.bounds[partition], record.offset >= bound.value else { return false }
+        try session.pause([partition])
+        return true
+    }
+
     /// Everything that was given is dealt with: what lies between there and the session's position takes offsets, but is no record.
     private func skipMarkers(_ session: any LogSession) {
         for task in partitions.reading where task.isTouched {
             for (index, input) in definition.inputs.enumerated() {
-                guard let position = session.position(of: TopicPartition(input.topic, task.partition)) else { continue }
-                task.skip(to: position, of: index)
+                let partition = TopicPartition(input.topic, task.partition)
+                guard let position = session.position(of: partition) else { continue }
+                task.skip(to: min(position, options.bounds[partition] ?? position), of: index)
             }
         }
     }
@@ -374,7 +390,8 @@ package final class Worker {
             try abort(session)
             rollBack()
             var positions: [TopicPartition: NextOffset] = [:]
-            for task in partitions.tasks { positions.merge(task.positions) { $1 } }
+            // Those that are paused read nothing before they are assigned again, and some have no place to seek to.
+            for task in partitions.reading { positions.merge(task.positions) { $1 } }
             try session.seek(to: positions)
         } catch {
             say(.warning, "the session has ended; opening another", error.words)
@@ -436,7 +453,7 @@ package final class Worker {
         var sessionOptions = SessionOptions(
             group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
             outputs: definition.outputs.map(\.topic) + [definition.changelog, definition.deadLetters]
-                + definition.tables.map(\.topic))
+                + (definition.isShadow ? [] : definition.tables.map(\.topic)))
         // With another number one account's subscriptions would be looked for in several places.
         sessionOptions.partitions = definition.partitions
         sessionOptions.keepsPlace = options.keepsPlace

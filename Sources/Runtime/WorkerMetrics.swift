@@ -22,6 +22,7 @@ public final class WorkerMetrics: Sendable {
     let restoreSeconds: Histogram
     let restoreRemaining: Gauge
     let wipes: Counter
+    let gaps: Counter
     let replacedWriters: Counter
     let pollGap: Histogram
     private let metrics: Metrics
@@ -47,7 +48,7 @@ public final class WorkerMetrics: Sendable {
         produced = counter("records_produced", "Records handed to the log, changelog and cycles taken back included.")
         ticks = counter("ticks_consumed", "Ticks among the records.")
         unknown = counter("records_skipped", "Records of a type that this build does not know.")
-        rerouted = counter("records_rerouted", "Rows of a table that stood in the wrong partition and were sent on.")
+        rerouted = counter("records_rerouted", "Rows of a table that stood in the wrong partition and were sent on; a replay leaves that to the live worker.")
         timersFired = counter("timers_fired", "Timers whose time came.")
         timerLateness = seconds(
             "timer_lateness", "From the due time of a timer to the timestamp of the record that made it fire.")
@@ -63,6 +64,9 @@ public final class WorkerMetrics: Sendable {
         restoreSeconds = seconds("restore", "From the assignment of a partition to its first record.")
         restoreRemaining = gauge(
             "restore_records_remaining", "Of the changelog, before all partitions can be worked on.")
+        gaps = counter(
+            "input_gaps",
+            "Partitions that were paused because records of an input were deleted before they were read.")
         wipes = counter(
             "store_wipes", "Local stores that were of no use and removed; they are restored from the changelog.")
         replacedWriters = counter(

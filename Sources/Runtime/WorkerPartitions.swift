@@ -21,6 +21,8 @@ final class WorkerPartitions {
         /// What the restore has found, by the index of the input.
         var next: [NextOffset] = []
         var restoredRecords = 0
+        /// Found by the restore.
+        var gap: InputGap?
         /// Wiped, and not restored since: what is damaged now is not mended by wiping.
         var isWiped = false
         /// Of the restore under way.
@@ -141,10 +143,33 @@ final class WorkerPartitions {
     func pause(_ number: Int32, _ reason: PartitionTask.PauseReason, _ session: any LogSession) throws {
         guard let slot = slots[number] else { return }
         switch reason {
-        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words), .refused(let words):
+        case .newerSchema(let words), .tooManyLetters(let words), .unreadableState(let words), .refused(let words),
+            .gap(let words):
             slot.trouble = words
         }
         try tell(slot, number, .pause, session)
+    }
+
+    /// One that is restored is looked at when that is done.
+    func positionGone(_ partition: TopicPartition, _ session: any LogSession) throws {
+        guard let slot = slots[partition.partition], slot.stage == .running, let task = slot.task,
+            let position = task.positions[partition]
+        else { return }
+        // Without an answer less is said, and the partition stands still all the same.
+        let beginning: NextOffset?
+        do throws(LogFault) {
+            beginning = try session.beginnings(of: [partition], by: Deadline(after: .seconds(5)))[partition]
+        } catch {
+            beginning = nil
+        }
+        let gap = InputGap(
+            partition: partition, position: position, beginning: beginning, end: nil)
+        try pause(for: gap, session)
+    }
+
+    private func pause(for gap: InputGap, _ session: any LogSession) throws {
+        metrics.gaps.add()
+        try pause(gap.partition.partition, .gap(gap.words(worker: definition.name)), session)
     }
 
     /// Hears the restorer, and tries stores again that were locked or could not be used.
@@ -362,6 +387,7 @@ final class WorkerPartitions {
                 slot.note = note
                 slot.next = next
                 slot.restoredRecords = records
+                slot.gap = reply.gap
                 slot.isWiped = false
                 hindrances.end(number)
                 try tell(slot, number, .restored, session)
@@ -412,8 +438,10 @@ final class WorkerPartitions {
         for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)
         let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
-        try session.seek(to: task.positions)
         metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
+        // The log takes no seek to where it has nothing.
+        if let gap = slot.gap { return try pause(for: gap, session) }
+        try session.seek(to: task.positions)
         if let refusal { return try pause(number, refusal, session) }
         try session.resume(partitions)
         say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")

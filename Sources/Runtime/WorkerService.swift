@@ -26,6 +26,10 @@ public final class WorkerService: ServicePart {
         public var aside: (any PartitionStores)?
         /// Somebody acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
+        /// Of all threads together; nil: as fast as they can.
+        public var pace: Pace?
+        /// `WorkerOptions.bounds`.
+        public var bounds: [TopicPartition: NextOffset] = [:]
 
         public init() {}
     }
@@ -193,6 +197,8 @@ public final class WorkerService: ServicePart {
         options.bytesPerCycle = configuration.memory.cycleBytes
         options.crashNotes = configuration.crashNotes
         options.aside = configuration.aside
+        options.pace = configuration.pace
+        options.bounds = configuration.bounds
         options.ownership = configuration.showsOwnership ? ownership : nil
         let worker = Worker(
             makeProcessor(), log: log, stores: stores, options: options, restorer: restorer, environment: environment,

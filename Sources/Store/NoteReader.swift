@@ -7,6 +7,8 @@ public struct NoteReader {
     public init(_ bytes: [UInt8]) { rest = bytes[...] }
 
     public var isAtEnd: Bool { rest.isEmpty }
+    /// What was not taken yet.
+    public var remaining: ArraySlice<UInt8> { rest }
 
     public mutating func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
         take(count: MemoryLayout<Value>.size).map { bytes in

@@ -59,15 +59,30 @@ public final class WorkerSimulation {
     private let writerTopics: [String]
 
     /// Creates the topics that the processor names.
-    public init(
+    public convenience init(
         _ processor: any Processor, processes: Int, startingAt start: Int64 = 1_700_000_000_000,
         faults: (any LogFaults)? = nil, seed: UInt64 = 1, logLevel: LogLevel = .error
+    ) throws {
+        let clock = MemoryLog.Clock.manual(startingAt: start)
+        try self.init(
+            processor, processes: processes, MemoryLog(clock: clock, faults: faults), clock, seed: seed,
+            logLevel: logLevel)
+    }
+
+    /// Workers of another processor over the log of this simulation.
+    public func beside(_ processor: any Processor) throws -> WorkerSimulation {
+        try WorkerSimulation(processor, processes: 1, log, clock, seed: 1, logLevel: .error)
+    }
+
+    private init(
+        _ processor: any Processor, processes: Int, _ log: MemoryLog, _ clock: MemoryLog.Clock, seed: UInt64,
+        logLevel: LogLevel
     ) throws {
         self.processor = processor
         let definition = processor.definition
         self.definition = definition
-        clock = .manual(startingAt: start)
-        log = MemoryLog(clock: clock, faults: faults)
+        self.clock = clock
+        self.log = log
         self.processes = (0..<processes).map { Process(slot: $0) }
         jitter = SplitMix64(seed: seed)
         lives = Dice(SplitMix64(seed: ~seed))

@@ -46,7 +46,7 @@ final class Member {
             owned = []
         case .records:
             texts += batch.texts()
-        case .nothing: break
+        case .nothing, .positionGone: break
         }
     }
 

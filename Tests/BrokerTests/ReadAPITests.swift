@@ -108,7 +108,7 @@ extension RealBroker {
 }
 
 /// `perennial api` of an installation, with its copy in a folder.
-private struct APIProcess {
+struct APIProcess: Sendable {
     let service: ServiceProcess
 
     init(_ installation: Installation, _ folder: ScratchDirectory) throws {

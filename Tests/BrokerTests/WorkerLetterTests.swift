@@ -92,8 +92,8 @@ extension RealBroker {
             #expect(shown.standardOutput.contains("timer     3\n"))
 
             let tally = """
-                bad_body  can go back: 1  timers: 1  settled keys: 0  of no topic that the worker reads: 2
-                no_consent  can go back: 1  timers: 0  settled keys: 0  of no topic that the worker reads: 0
+                bad_body  can go back: 1  timers: 1  settled keys: 0  gaps: 0  of no topic that the worker reads: 2
+                no_consent  can go back: 1  timers: 0  settled keys: 0  gaps: 0  of no topic that the worker reads: 0
 
                 """
             let dry = try await deadLetters(["redrive", "consumption"])

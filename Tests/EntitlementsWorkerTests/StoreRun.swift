@@ -5,6 +5,7 @@ import Entitlements
 import EntitlementsWorker
 import JSON
 import MakeBelieve
+import NotificationWorker
 import Simulation
 import Telemetry
 import TruthCheck
@@ -13,13 +14,16 @@ extension StoreRun {
     /// - Parameters:
     ///   - leeway: nil: the default.
     ///   - faults: a seed; nil: nothing fails.
-    convenience init(_ store: StoreLog, processes: Int = 1, leeway: Int64? = nil, faults seed: UInt64? = nil) throws {
+    ///   - shadow: what makes it a replay.
+    convenience init(
+        _ store: StoreLog, processes: Int = 1, leeway: Int64? = nil, faults seed: UInt64? = nil, shadow: Shadow? = nil
+    ) throws {
         let rules = EntitlementRules(
             apps: StoreLog.apps.map(\.contractApp), leeway: leeway ?? store.leeway, environment: store.environment)
         try self.init(store, processes: processes, faults: seed) { names, partitions, _ in
             EntitlementsProcessor(
                 names, rules: rules, partitions: partitions, app: "perennial/test",
-                metrics: EntitlementsMetrics(Metrics()))
+                metrics: EntitlementsMetrics(Metrics()), shadow: shadow)
         }
     }
 

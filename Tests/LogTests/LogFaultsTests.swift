@@ -179,6 +179,7 @@ struct FaultCase: Sendable, CustomStringConvertible {
                 switch event {
                 case .assigned(let partitions): try play.take(sessions[index], partitions)
                 case .revoked, .lost: try sessions[index].giveBack()
+                case .positionGone(let partition): Issue.record("\(partition) has lost its position")
                 case .records, .nothing:
                     try sessions[index].append(Play.outputs(texts))
                     var positions: [TopicPartition: NextOffset] = [:]

@@ -23,6 +23,7 @@ import Testing
                 for partition in partitions { starts[partition] = committed[partition] ?? NextOffset(0) }
                 try session.take(starts, paused: [])
             case .revoked, .lost: try session.giveBack()
+            case .positionGone(let partition): Issue.record("\(partition) has lost its position")
             case .records:
                 var positions: [TopicPartition: NextOffset] = [:]
                 for index in 0..<batch.count {

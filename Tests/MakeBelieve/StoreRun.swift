@@ -149,8 +149,10 @@ public final class StoreRun {
 
     // MARK: Output
 
-    public func seen(_ topic: TopicID) throws -> [WorkerSimulation.Seen] {
-        try simulation.read(names.topic(topic))
+    /// - Parameter shadow: of the topic that a replay writes to.
+    public func seen(_ topic: TopicID, of shadow: ShadowName? = nil) throws -> [WorkerSimulation.Seen] {
+        let name = names.topic(topic)
+        return try simulation.read(shadow?.shadow(of: name) ?? name)
     }
 
     /// Every value of each key, in order; nil is a tombstone.

@@ -2,6 +2,7 @@ import Configuration
 import Contract
 import Foundation
 import Log
+import MemoryLog
 import Platform
 import Testing
 

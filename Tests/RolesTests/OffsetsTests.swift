@@ -7,14 +7,21 @@ import Testing
 
 @Suite struct `Offsets asked for wrongly` {
     @Test(arguments: [
-        (["offsets"], "usage: perennial offsets show|reset [GROUP|WORKER]"),
-        (["offsets", "drop"], "show or reset, not \"drop\""), (["offsets", "reset"], "reset which group?"),
+        (["offsets"], "usage: perennial offsets show|reset|accept-gap [GROUP|WORKER]"),
+        (["offsets", "drop"], "show, reset or accept-gap, not \"drop\""), (["offsets", "reset"], "reset which group?"),
         (["offsets", "reset", "readers"], "reset to what? Name --to"),
         (["offsets", "reset", "readers", "--to", "yesterday"], "--to takes beginning, end, 2h"),
         (["offsets", "reset", "readers", "--to", "0:1,0:2"], "--to names partition 0 twice"),
         (["offsets", "reset", "readers", "--to", "0:-1"], "--to takes"),
-        (["offsets", "show", "--to", "end"], "--to belongs to reset"),
-        (["offsets", "show", "--apply"], "--apply belongs to reset"),
+        (["offsets", "show", "--to", "end"], "--to does not belong to show"),
+        (["offsets", "show", "--apply"], "--apply does not belong to show"),
+        (["offsets", "reset", "readers", "--partition", "1"], "--partition does not belong to reset"),
+        (["offsets", "accept-gap"], "accept the gap of which worker?"),
+        (["offsets", "accept-gap", "clock"], "takes entitlements, churn or consumption, not \"clock\""),
+        (["offsets", "accept-gap", "churn", "--partition", "-1"], "--partition takes a number from 0"),
+        (["offsets", "accept-gap", "churn", "--to", "2h"], "accept-gap --to takes beginning or end, not \"2h\""),
+        (["offsets", "accept-gap", "churn", "--apply"], "name it with --partition"),
+        (["offsets", "accept-gap", "churn", "--topic", "x"], "--topic does not belong to accept-gap"),
         (["offsets", "show", "--format", "xml"], "--format must be text or json, not \"xml\""),
         (["offsets", "show"], "kafka.bootstrap.servers is not set"),
     ])
@@ -26,9 +33,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("appstore.production.entitlements", "use `perennial replay`"),
-        ("another.prefix.sandbox.churn", "use `perennial replay`"), ("consumption", "use `perennial replay`"),
-        ("appstore.production.entitlements.replay-new", "use `perennial replay`"),
+        ("appstore.production.entitlements", "run perennial replay entitlements --name NAME"),
+        ("another.prefix.sandbox.churn", "run perennial replay churn --name NAME"),
+        ("consumption", "run perennial replay consumption --name NAME"),
+        ("appstore.production.entitlements.replay-new", "run perennial replay entitlements --name NAME"),
         ("appstore.production.clock", "has no positions"), ("clock", "has no positions"),
     ])
     func `positions of a worker with state and of the clock are never reset`(group: String, words: String) {

@@ -103,7 +103,11 @@ struct CheckRun {
         let planned = configuration.namedEnvironments.flatMap { configuration.topicPlan.topics(in: $0) }
             .filter { role?.topics.contains($0.name) ?? true }
         do throws(KafkaFault) {
-            let all = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            let seen = try access.existing(planned, by: deadline)
+            let all = TopicComparison.findings(planned, seen)
+            for warning in KeptHistory.warnings(planned, seen, configuration, by: deadline) {
+                output.message("warning: \(warning)")
+            }
             let findings = all.filter { !isForRights($0) }
             tell(findings, of: planned.count)
             let hidden = all.count { if case .forbidden(_, .describe) = $0 { true } else { false } }

@@ -9,6 +9,8 @@ extension Program {
             .entitlements,
             .churn,
             .consumption,
+            .replay,
+            .promote,
             .diff,
             .offsets,
             .topics,

@@ -4,7 +4,6 @@ import AppStoreAPI
 import Configuration
 import Consumption
 import ConsumptionSender
-import ConsumptionWorker
 import Contract
 import Crypto
 import HTTPClient
@@ -74,18 +73,18 @@ struct ConsumptionRun {
             output.message(
                 "perennial consumption: consumption.send is false: decisions are recorded, and nothing is sent")
         }
-        let rules = ConsumptionRules(configuration, policy: files.policy)
+        let make: ProcessorMaker
+        do throws(ToolFault) {
+            make = try Contract.Worker.consumption.processors(configuration, policy: files.policy) { _ in }
+        } catch {
+            return refuse(error.lines.joined(separator: "; "))
+        }
         let code = run.run(
             beside: { [configuration] parts in
                 guard let api else { return [] }
                 return [SenderService(configuration, parts, api)]
             },
-            {
-                ConsumptionProcessor(
-                    configuration.names, rules: rules, partitions: Int32(configuration.topicPlan.partitions),
-                    app: "perennial/\(PerennialVersion.text)",
-                    metrics: ConsumptionMetrics($0, policy: files.policy))
-            })
+            { make($0, nil) })
         api?.close()
         return code
     }

@@ -51,6 +51,8 @@ struct LetterMarks: Sendable, Equatable {
     let timer: String?
     /// It is about a key that could not be settled.
     let isOfSettling: Bool
+    /// The offsets that an accepted gap goes from and to; nil for other letters.
+    let gap: String?
 
     private static let ours: Set = [
         HeaderName.reason, HeaderName.detail, HeaderName.source, HeaderName.firstTimestamp, HeaderName.app,
@@ -70,6 +72,8 @@ struct LetterMarks: Sendable, Equatable {
         firstTimestamp = text(HeaderName.firstTimestamp).flatMap { Int64($0) }
         let whole = hasValue ? [] : headers[..<start].map(\.name)
         isOfSettling = whole == [HeaderName.settle]
-        timer = whole == [HeaderName.timer] ? headers[0].value.map { String(decoding: $0, as: UTF8.self) } ?? "" : nil
+        let first = headers.first?.value.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        timer = whole == [HeaderName.timer] ? first : nil
+        gap = whole == [HeaderName.gap] ? first : nil
     }
 }

@@ -71,6 +71,7 @@ struct LetterCard {
     static func words(of value: [UInt8], _ marks: LetterMarks) -> String {
         if marks.timer != nil { return "none: a timer of the key could not fire" }
         if marks.isOfSettling { return "none: the key could not be settled" }
+        if marks.gap != nil { return "none: records were lost, and the worker went on behind them" }
         var document = JSONDocument()
         do throws(JSONFault) {
             try document.read(value.span)

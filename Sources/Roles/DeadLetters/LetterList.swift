@@ -99,6 +99,7 @@ extension Letter {
                 line.member("source", marks.source)
                 line.member("detail", marks.detail)
                 line.member("timer", marks.timer)
+                line.member("gap", marks.gap)
             }
         }
         return String(decoding: writer.bytes, as: UTF8.self)

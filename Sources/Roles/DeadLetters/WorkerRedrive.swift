@@ -16,6 +16,8 @@ struct WorkerRedrive {
         case timer
         /// Nor is a key that could not be settled.
         case settling
+        /// Records that are lost cannot come back.
+        case gap
         /// It names no topic that the worker reads: a header is no reason to write anywhere else.
         case foreign
     }
@@ -25,6 +27,7 @@ struct WorkerRedrive {
         var back = 0
         var timers = 0
         var settled = 0
+        var gaps = 0
         var foreign = 0
     }
 
@@ -47,6 +50,7 @@ struct WorkerRedrive {
                 return [record]
             case .timer: tallies[letter.reason, default: Tally()].timers += 1
             case .settling: tallies[letter.reason, default: Tally()].settled += 1
+            case .gap: tallies[letter.reason, default: Tally()].gaps += 1
             case .foreign: tallies[letter.reason, default: Tally()].foreign += 1
             }
             return []
@@ -65,6 +69,7 @@ struct WorkerRedrive {
     ) -> Verdict {
         if marks.timer != nil { return .timer }
         if marks.isOfSettling { return .settling }
+        if marks.gap != nil { return .gap }
         guard let source = marks.source.flatMap(place), inputs.contains(source.topic) else { return .foreign }
         // Without a key the place is where it was.
         let partition = key.map { Partitioner.partition(of: $0, count: partitions) } ?? source.partition
@@ -108,7 +113,7 @@ struct WorkerRedrive {
 
     private static func text(_ reason: String, _ tally: Tally) -> String {
         "\(printable(reason))  can go back: \(tally.back)  timers: \(tally.timers)  settled keys: \(tally.settled)  "
-            + "of no topic that the worker reads: \(tally.foreign)"
+            + "gaps: \(tally.gaps)  of no topic that the worker reads: \(tally.foreign)"
     }
 
     private static func json(_ reason: String, _ tally: Tally) -> String {
@@ -118,6 +123,7 @@ struct WorkerRedrive {
             line.member("back", tally.back)
             line.member("timers", tally.timers)
             line.member("settled", tally.settled)
+            line.member("gaps", tally.gaps)
             line.member("foreign", tally.foreign)
         }
         return String(decoding: writer.bytes, as: UTF8.self)

@@ -81,7 +81,8 @@ struct TopicComparer: ~Copyable {
     private func merged(_ records: [JoinedRecord]) -> JoinedRecord? {
         guard var record = records.last else { return nil }
         guard topic.id == .consumption else { return record }
-        record.value = requests.value(records.compactMap(\.value))
+        let steps = records.compactMap(\.value)
+        record.value = steps.isEmpty ? nil : requests.value(steps)
         record.judgement.isNewer = records.contains(where: \.judgement.isNewer)
         return record
     }

@@ -103,7 +103,7 @@ extension SubscriptionReport {
         case .different(let names):
             return
                 "DIFFERENT in entitlements (\(value)): \(names.joined(separator: ", ")); was it made with other settings (apps, "
-                + "entitlements.leeway.ms) or by another version? perennial replay entitlements computes all of it again"
+                + "entitlements.leeway.ms) or by another version? perennial replay entitlements --name NAME computes all of it again"
         }
     }
 }

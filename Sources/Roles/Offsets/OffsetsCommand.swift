@@ -8,17 +8,19 @@ import Settings
 
 extension Command {
     static let offsets = Command(
-        .offsets, "Shows how far the groups are behind, and resets groups without state.",
-        operands: "show|reset [GROUP|WORKER]", operandCount: 1...2,
+        .offsets, "Shows how far the groups are behind, resets groups without state, and accepts gaps.",
+        operands: "show|reset|accept-gap [GROUP|WORKER]", operandCount: 1...2,
         options: [
             CommandOption(
                 "to", value: "beginning|end|TIME|PARTITION:OFFSET[,...]",
                 effect:
                     "reset: the place of the next record to read. TIME: `2h`, `7d`, `2026-11-20` or "
-                    + "`2026-11-20T10:00:00Z` (UTC)."),
+                    + "`2026-11-20T10:00:00Z` (UTC). accept-gap: beginning or end, where a position lies beyond the end."
+            ),
             CommandOption("topic", value: "NAME", effect: "reset: only positions in this topic."),
+            CommandOption("partition", value: "P", effect: "accept-gap: only this partition; --apply needs it."),
             CommandOption("format", value: "text|json", effect: "json: one object a line."),
-            CommandOption("apply", effect: "reset: sets the positions. Without it nothing is written."),
+            CommandOption("apply", effect: "reset, accept-gap: sets the positions. Without it nothing is written."),
         ],
         details: """
             show without a name: every group of the prefix, of both environments unless --environment names one: workers, clock,
@@ -28,7 +30,10 @@ extension Command {
             the next record on, some of which may be ends of transactions: `<=`. BEHIND is the age of the next record to read.
             reset changes every partition of the topics in which the group has positions, and only while nobody is in the group.
             Groups of workers that keep state, of their replays and of the clock are refused.
-            Exit code 1: there is no such group, or somebody is in it. 3: Kafka did not answer.
+            accept-gap is for a worker that waits in a partition because records of its input were deleted before they were read.
+            It shows which offsets and times are gone. With --apply the worker goes on behind them: group, state and a dead letter
+            that says so are written in one transaction, while every process of the worker is stopped.
+            Exit code 1: there is no such group or gap, or somebody is in the group. 3: Kafka did not answer.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {
@@ -59,11 +64,15 @@ struct OffsetsRun {
             throw ToolFault(error)
         }
         defer { access.close() }
+        if case .acceptGap(let gap) = query.verb {
+            return try AcceptGapRun(gap, query, configuration, output).run(access, by: deadline)
+        }
         let survey = try GroupSurvey(access, configuration, by: deadline)
         defer { survey.close() }
         switch query.verb {
         case .show: return try show(survey)
         case .reset(let reset): return try OffsetsReset(reset, query, output).run(survey, access.admin, by: deadline)
+        case .acceptGap: preconditionFailure("it was dealt with before")
         }
     }
 

@@ -9,12 +9,24 @@ struct OffsetsQuery: Sendable {
     enum Verb: Sendable, Equatable {
         case show
         case reset(Reset)
+        case acceptGap(AcceptGap)
     }
 
     struct Reset: Sendable, Equatable {
         var target: Target
         /// nil: of every topic in which the group has positions.
         var topic: String?
+        var applies: Bool
+    }
+
+    struct AcceptGap: Sendable, Equatable {
+        /// Where to go on when the position lies beyond the end.
+        enum Place: String, Sendable { case beginning, end }
+
+        var worker: Worker
+        /// nil: all are looked at.
+        var partition: Int32?
+        var place: Place?
         var applies: Bool
     }
 
@@ -40,11 +52,10 @@ struct OffsetsQuery: Sendable {
         name = invocation.operands.count > 1 ? invocation.operands[1] : nil
         switch invocation.operands[0] {
         case "show":
-            if let stray = ["to", "topic", "apply"].first(where: invocation.has) {
-                throw ToolFault(.wrongUsage, "--\(stray) belongs to reset")
-            }
+            try Self.refuse(["to", "topic", "apply", "partition"], with: "show", invocation)
             verb = .show
         case "reset":
+            try Self.refuse(["partition"], with: "reset", invocation)
             guard let name else { throw ToolFault(.wrongUsage, "reset which group?") }
             if let reason = Self.refusal(of: name) { throw ToolFault(.wrongUsage, reason) }
             guard let to = invocation.option("to") else {
@@ -54,7 +65,19 @@ struct OffsetsQuery: Sendable {
                 Reset(
                     target: try Self.target(to, now: now), topic: invocation.option("topic"),
                     applies: invocation.has("apply")))
-        default: throw ToolFault(.wrongUsage, "show or reset, not \(quoted(invocation.operands[0]))")
+        case "accept-gap":
+            try Self.refuse(["topic"], with: "accept-gap", invocation)
+            verb = .acceptGap(try AcceptGap(invocation, name))
+        default:
+            throw ToolFault(.wrongUsage, "show, reset or accept-gap, not \(quoted(invocation.operands[0]))")
+        }
+    }
+
+    private static func refuse(
+        _ options: [String], with verb: String, _ invocation: Invocation
+    ) throws(ToolFault) {
+        if let stray = options.first(where: invocation.has) {
+            throw ToolFault(.wrongUsage, "--\(stray) does not belong to \(verb)")
         }
     }
 
@@ -71,7 +94,7 @@ struct OffsetsQuery: Sendable {
     private static func target(_ text: String, now: Int64) throws(ToolFault) -> Target {
         if text == "beginning" { return .beginning }
         if text == "end" { return .end }
-        if let offsets = try offsets(text) { return .offsets(offsets) }
+        if let offsets = try partitionOffsets(text, option: "to") { return .offsets(offsets) }
         guard let time = pointInTime(text, now: now) else {
             throw ToolFault(
                 .wrongUsage,
@@ -79,21 +102,6 @@ struct OffsetsQuery: Sendable {
                     + quoted(text))
         }
         return .time(time)
-    }
-
-    /// nil: it is something else.
-    private static func offsets(_ text: String) throws(ToolFault) -> [Int32: Int64]? {
-        var offsets: [Int32: Int64] = [:]
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let numbers = part.split(separator: ":", omittingEmptySubsequences: false)
-            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]),
-                partition >= 0, offset >= 0
-            else { return nil }
-            guard offsets.updateValue(offset, forKey: partition) == nil else {
-                throw ToolFault(.wrongUsage, "--to names partition \(partition) twice")
-            }
-        }
-        return offsets
     }
 
     /// Why a group is not reset by hand; nil: it may be. Judged by the end of the name alone, because the workers of another
@@ -106,13 +114,43 @@ struct OffsetsQuery: Sendable {
             guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
             if Worker(rawValue: part) != nil {
                 return
-                    "offsets of workers with state are not reset by hand; use `perennial replay` (\(part) would fold records "
-                    + "into a state that has them already)"
+                    "offsets of workers with state are not reset by hand (\(part) would fold records into a state that has them already); "
+                    + "run perennial replay \(part) --name NAME"
             }
             if part == "clock" {
                 return "the group \(group) has no positions: its members only divide the ticking of partitions"
             }
         }
         return nil
+    }
+}
+
+extension OffsetsQuery.AcceptGap {
+    init(_ invocation: Invocation, _ name: String?) throws(ToolFault) {
+        guard let name else {
+            throw ToolFault(.wrongUsage, "accept the gap of which worker? entitlements, churn or consumption")
+        }
+        guard let worker = Worker(rawValue: name) else {
+            throw ToolFault(.wrongUsage, "accept-gap takes entitlements, churn or consumption, not \(quoted(name))")
+        }
+        self.worker = worker
+        applies = invocation.has("apply")
+        partition = nil
+        if let text = invocation.option("partition") {
+            guard let number = Int32(text), number >= 0 else {
+                throw ToolFault(.wrongUsage, "--partition takes a number from 0, not \(quoted(text))")
+            }
+            partition = number
+        }
+        if applies, partition == nil {
+            throw ToolFault(.wrongUsage, "--apply accepts the gap of one partition: name it with --partition")
+        }
+        place = nil
+        if let text = invocation.option("to") {
+            guard let place = Place(rawValue: text) else {
+                throw ToolFault(.wrongUsage, "accept-gap --to takes beginning or end, not \(quoted(text))")
+            }
+            self.place = place
+        }
     }
 }

@@ -51,8 +51,12 @@ struct TopicsRun {
 
     func run(applies: Bool) -> ExitCode {
         do throws(KafkaFault) {
-            let findings = TopicComparison.findings(planned, try access.existing(planned, by: deadline))
+            let seen = try access.existing(planned, by: deadline)
+            let findings = TopicComparison.findings(planned, seen)
             for finding in findings { output.data(finding.line) }
+            for warning in KeptHistory.warnings(planned, seen, configuration, by: deadline) {
+                output.message("perennial topics: warning: \(warning)")
+            }
             tellGrants(findings)
             let lacks = lacksBrokers(findings)
             if let lacks { output.message("perennial topics: \(lacks)") }

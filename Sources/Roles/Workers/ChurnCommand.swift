@@ -1,11 +1,7 @@
 // `perennial churn`: wiring.
 
-import ChurnWorker
 import Configuration
 import Contract
-import Platform
-import Telemetry
-import Zone
 
 extension Command {
     static let churn = Command(
@@ -19,19 +15,6 @@ extension Command {
             SIGINT.
             """,
         action: .service { invocation, configuration in
-            let zone: Zone
-            do {
-                zone = try Zone(name: configuration.churnZone)
-            } catch {
-                invocation.output.message("perennial churn: churn.zone: \(error)")
-                return .wrongUsage
-            }
-            // Which data the days rest on: who compares two installations needs to know.
-            invocation.output.message("perennial churn: days of \(zone.name), zone data \(zone.dataVersion)")
-            return WorkerRun(worker: .churn, configuration: configuration, output: invocation.output).run {
-                ChurnProcessor(
-                    configuration.names, zone: zone, partitions: Int32(configuration.topicPlan.partitions),
-                    app: "perennial/\(PerennialVersion.text)", metrics: ChurnMetrics($0))
-            }
+            WorkerRun(worker: .churn, configuration: configuration, output: invocation.output).runAlone()
         })
 }

@@ -3,9 +3,7 @@
 import Configuration
 import Contract
 import Entitlements
-import EntitlementsWorker
 import Platform
-import Telemetry
 
 extension Command {
     static let entitlements = Command(
@@ -16,17 +14,7 @@ extension Command {
             its own. What is on disk is a cache. Runs until SIGTERM or SIGINT. Names of entitlements come from the file `apps`.
             """,
         action: .service { invocation, configuration in
-            if configuration.apps.isEmpty {
-                invocation.output.message(
-                    "perennial entitlements: apps is not set: records will name no entitlements, and one-time products have "
-                        + "no period")
-            }
-            let rules = EntitlementRules(configuration)
-            return WorkerRun(worker: .entitlements, configuration: configuration, output: invocation.output).run {
-                EntitlementsProcessor(
-                    configuration.names, rules: rules, partitions: Int32(configuration.topicPlan.partitions),
-                    app: "perennial/\(PerennialVersion.text)", metrics: EntitlementsMetrics($0))
-            }
+            WorkerRun(worker: .entitlements, configuration: configuration, output: invocation.output).runAlone()
         })
 }
 

@@ -3,9 +3,12 @@
 import Configuration
 import Contract
 import Kafka
+import Log
 import Platform
 import Runtime
 import Service
+import Settings
+import Synchronization
 import Telemetry
 
 /// Runs a worker on Kafka until a signal comes.
@@ -14,8 +17,22 @@ struct WorkerRun {
     let configuration: Configuration
     let output: Output
     let replica: Replica
+    /// nil: the live worker.
+    let replay: Replay?
 
-    init(worker: Contract.Worker, configuration: Configuration, output: Output) {
+    /// What is different about a replay.
+    struct Replay {
+        let identity: ReplayIdentity
+        let pace: Pace?
+        /// Nothing at or behind these places is read.
+        var bounds: [TopicPartition: NextOffset] = [:]
+
+        /// After a kill its partitions wait for so long: it is no static member, so that its group is empty as soon as it has ended.
+        static let sessionTimeout: Duration = .seconds(10)
+    }
+
+    init(worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil) {
+        self.replay = replay
         self.worker = worker
         self.configuration = configuration
         self.output = output
@@ -29,7 +46,18 @@ struct WorkerRun {
         let health: Health
         let metrics: Metrics
         let logger: Logger
+        /// Stops the whole as a signal does.
+        let stop: @Sendable () -> Void
     }
+
+    private final class Stopper: Sendable {
+        private let service = Mutex<Service?>(nil)
+        func set(_ service: Service) { self.service.withLock { $0 = service } }
+        func stop() { service.withLock { $0 }?.stop() }
+    }
+
+    private var command: String { replay == nil ? worker.rawValue : CommandName.replay.rawValue }
+    private var group: String { replay?.identity.group ?? configuration.names.group(worker) }
 
     /// - Parameters:
     ///   - beside: parts that act on what the worker writes; they start after it and end before it.
@@ -40,16 +68,15 @@ struct WorkerRun {
     ) -> ExitCode {
         guard configuration.kafka.bootstrapServers != nil else {
             output.message(
-                "perennial \(worker.rawValue): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
+                "perennial \(command): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
                     + "separated by commas")
             return .wrongUsage
         }
-        let settings = configuration.service
-        let logger = Logger(level: settings.logLevel, format: settings.logFormat)
+        let logger = makeLogger()
         let metrics = Metrics()
         metrics.buildInfo(version: PerennialVersion.text)
         let health = Health()
-        tellWhichReplica(logger)
+        if replay == nil { tellWhichReplica(logger) }
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
             partitions: configuration.topicPlan.partitions)
@@ -57,12 +84,28 @@ struct WorkerRun {
         do {
             try CrashNotes.install()
             directory = try WorkerDirectory(
-                directory: configuration.worker.stateDirectory, group: configuration.names.group(worker),
-                replica: replica, threads: configuration.worker.threads, memory: memory)
+                directory: configuration.worker.stateDirectory, group: group, replica: replica,
+                threads: configuration.worker.threads, memory: memory)
         } catch {
-            output.message("perennial \(worker.rawValue): \(error)")
+            output.message("perennial \(command): \(error)")
             return .gaveUp
         }
+        var options = options(directory, memory)
+        options.showsOwnership = beside != nil && replay == nil
+        let log = KafkaLog(configuration.kafka)
+        let service = WorkerService(
+            { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
+            health: health, metrics: metrics, logger: logger)
+        let stopper = Stopper()
+        let parts = Parts(
+            worker: service, log: log, health: health, metrics: metrics, logger: logger, stop: { stopper.stop() })
+        let whole = Service(
+            around(health, metrics, logger) + [service] + (beside?(parts) ?? []), health: health, logger: logger)
+        stopper.set(whole)
+        return whole.run()
+    }
+
+    private func options(_ directory: WorkerDirectory, _ memory: MemoryPlan) -> WorkerService.Configuration {
         var options = WorkerService.Configuration()
         options.replica = replica
         options.leaves = configuration.worker.leaves
@@ -72,19 +115,34 @@ struct WorkerRun {
         options.memory = memory
         options.crashNotes = directory
         options.aside = directory.aside
-        options.showsOwnership = beside != nil
-        let log = KafkaLog(configuration.kafka)
-        let service = WorkerService(
-            { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
-            health: health, metrics: metrics, logger: logger)
-        let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
-        let parts = Parts(worker: service, log: log, health: health, metrics: metrics, logger: logger)
-        let watch = CommandName(rawValue: worker.rawValue).flatMap {
-            ClusterWatch.part($0, configuration, health: health, logger: logger)
+        if let replay {
+            options.leaves = true
+            options.sessionTimeout = Replay.sessionTimeout
+            options.pace = replay.pace
+            options.bounds = replay.bounds
         }
-        let watches: [any ServicePart] = watch.map { [$0] } ?? []
-        // It ends after the worker, which has more to do.
-        return Service([admin] + watches + [service] + (beside?(parts) ?? []), health: health, logger: logger).run()
+        return options
+    }
+
+    /// What ends after the worker, which has more to do.
+    private func around(_ health: Health, _ metrics: Metrics, _ logger: Logger) -> [any ServicePart] {
+        // The live worker on this host has the usual port, and that of a file that both read.
+        let isServed = replay == nil || configuration.isFlag("admin.listen")
+        let admin = AdminServer(
+            listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
+        // The rights of a replay are not those of a role.
+        let watch = replay == nil ? CommandName(rawValue: worker.rawValue) : nil
+        let cluster = watch.flatMap { ClusterWatch.part($0, configuration, health: health, logger: logger) }
+        var parts: [any ServicePart] = isServed ? [admin] : []
+        if let cluster { parts.append(cluster) }
+        return parts
+    }
+
+    /// A replay has a bar to show, and says what is wrong.
+    private func makeLogger() -> Logger {
+        let settings = configuration.service
+        let isQuiet = replay != nil && !configuration.isGiven("log.level")
+        return Logger(level: isQuiet ? .warning : settings.logLevel, format: settings.logFormat)
     }
 
     /// Once: nothing is wrong with a dynamic member, but its restarts cost more.

@@ -233,7 +233,7 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
                 tell("assigned", partitions.map(\.partition))
             case .revoked(let partitions): tell("revoked", partitions.map(\.partition))
             case .lost(let partitions): tell("lost", partitions.map(\.partition))
-            case .records, .nothing: break
+            case .records, .nothing, .positionGone: break
             }
         },
         resumed: { tell("resumed", $0.map(\.partition)) },

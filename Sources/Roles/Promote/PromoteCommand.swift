@@ -1,0 +1,103 @@
+// `perennial promote`: a replay takes the place of the live worker's state and values.
+
+import Configuration
+import Contract
+import Platform
+import Settings
+
+extension Command {
+    static let promote = Command(
+        .promote, "Puts the state and the values of a replay in the place of the live ones.",
+        operands: "WORKER", operandCount: 1...1,
+        options: [
+            CommandOption("name", value: "NAME", effect: "The replay."),
+            CommandOption("apply", effect: "Does it. Without it nothing is written."),
+            CommandOption("back", effect: "Goes back to what was there before the promotion of this replay."),
+            CommandOption(
+                "max-lag", value: "N",
+                effect:
+                    "The replay may be behind the live worker by so many records (default \(PromoteQuery.usualLag)); --apply reads "
+                    + "them."),
+            CommandOption("format", value: "text|json", effect: "json: one object."),
+        ],
+        details: """
+            WORKER is entitlements or churn. Give the settings of the replay. Before --apply stop the replay, then every process of
+            the live worker; ingest and the api go on. Steps: the replay is brought to exactly where the live worker stands; the
+            state and the values of today are kept as the replay \(PromoteQuery.keptPrefix)NAME; the live state is marked, and no worker works on it from
+            then on; every partition is moved; the marks go. Values that say something else are written once, with the next
+            sequence; keys that the replay does not have get a tombstone. Event topics keep their history.
+            Killed at any point, the same call ends it right. Then start the workers, with the settings of the replay.
+            Exit code 0: done, or nothing stands in the way of --apply; 1: something does, each reason on a line; 2: the arguments
+            or settings are wrong; 3: Kafka did not answer, or a signal came before the end.
+            """,
+        serviceOption: "apply",
+        action: .configured { invocation, configuration in
+            do throws(ToolFault) {
+                let query = try PromoteQuery(invocation)
+                return try PromoteRun(query: query, configuration: configuration, output: invocation.output).run()
+            } catch {
+                for line in error.lines { invocation.output.message("perennial promote: \(line)") }
+                return error.code
+            }
+        })
+}
+
+struct PromoteQuery: Sendable, Equatable {
+    static let usualLag = 100_000
+    static let keptPrefix = "before-"
+
+    let worker: Contract.Worker
+    let name: ShadowName
+    let applies: Bool
+    let goesBack: Bool
+    let maximalLag: Int
+    let isJSON: Bool
+
+    init(_ invocation: Invocation) throws(ToolFault) {
+        let worker = invocation.operands[0]
+        switch Contract.Worker(rawValue: worker) {
+        case .consumption?:
+            throw ToolFault(
+                .wrongUsage,
+                "decisions about refunds are made once and stay: a promotion of consumption would change answers that Apple has. "
+                    + "Start the worker with the new policy; it decides all that is still open by it")
+        case let known?: self.worker = known
+        case nil:
+            throw ToolFault(.wrongUsage, "promote takes entitlements or churn, not \(quoted(worker))")
+        }
+        guard let text = invocation.option("name") else {
+            throw ToolFault(.wrongUsage, "promote which replay? Name it with --name; perennial replay --list shows all")
+        }
+        guard let name = ShadowName(text) else {
+            throw ToolFault(
+                .wrongUsage,
+                "--name takes 1 to \(ShadowName.limitBytes) letters, digits, \"_\" and \"-\", not \(quoted(text))")
+        }
+        self.name = name
+        applies = invocation.has("apply")
+        goesBack = invocation.has("back")
+        maximalLag = try Self.lag(invocation)
+        let format = invocation.option("format") ?? "text"
+        guard format == "text" || format == "json" else {
+            throw ToolFault(.wrongUsage, "--format must be text or json, not \(quoted(format))")
+        }
+        isJSON = format == "json"
+    }
+
+    private static func lag(_ invocation: Invocation) throws(ToolFault) -> Int {
+        guard let text = invocation.option("max-lag") else { return usualLag }
+        guard let lag = Int(text), lag >= 0 else {
+            throw ToolFault(.wrongUsage, "--max-lag takes a number of records, not \(quoted(text))")
+        }
+        return lag
+    }
+
+    /// What there was before the promotion. A long name loses its end.
+    var keptName: ShadowName {
+        let room = ShadowName.limitBytes - Self.keptPrefix.utf8.count
+        return ShadowName(Self.keptPrefix + name.description.prefix(room))!
+    }
+
+    /// The replay that is moved.
+    var moved: ShadowName { goesBack ? keptName : name }
+}

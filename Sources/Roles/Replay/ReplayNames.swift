@@ -1,0 +1,55 @@
+// What a replay is called in Kafka and on disk.
+
+import Contract
+
+/// One replay of one worker in one environment.
+struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
+    let worker: Worker
+    let names: Names
+    let shadow: ShadowName
+
+    var group: String { shadow.shadow(of: names.group(worker)) }
+
+    /// Keeps what all processes of the replay have to agree on. Its presence is what makes a replay: it is made first and deleted last.
+    var planTopic: String { shadow.shadow(of: Self.planTopic(of: worker, names)) }
+
+    private static func planTopic(of worker: Worker, _ names: Names) -> String {
+        "\(names.prefix).\(names.environment.rawValue).\(worker.rawValue).plan"
+    }
+
+    /// The topics that it writes to, each beside the live one.
+    var topics: [(live: String, shadow: String)] {
+        (worker.outputs + [.changelog(worker), .deadLetters(worker)]).map {
+            (names.topic($0), shadow.shadow(of: names.topic($0)))
+        }
+    }
+
+    var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
+    var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
+
+    /// Everything that it makes in Kafka but its group.
+    var allTopics: [String] { topics.map(\.shadow) + [planTopic] }
+
+    var description: String { "\(shadow) of \(worker.rawValue)" }
+
+    static func < (left: ReplayIdentity, right: ReplayIdentity) -> Bool {
+        (left.names.environment.rawValue, left.worker.rawValue, left.shadow)
+            < (right.names.environment.rawValue, right.worker.rawValue, right.shadow)
+    }
+
+    /// Every replay of which one of these topics tells.
+    static func all(in topics: [String], of installation: [Names]) -> [ReplayIdentity] {
+        var found: Set<ReplayIdentity> = []
+        for (live, shadow) in topics.compactMap({ ShadowName.split($0) }) {
+            for names in installation {
+                for worker in Worker.allCases {
+                    let identity = ReplayIdentity(worker: worker, names: names, shadow: shadow)
+                    if identity.topics.contains(where: { $0.live == live }) || live == planTopic(of: worker, names) {
+                        found.insert(identity)
+                    }
+                }
+            }
+        }
+        return found.sorted()
+    }
+}

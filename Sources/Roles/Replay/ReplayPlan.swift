@@ -1,0 +1,148 @@
+// What all processes of a replay have to agree on, and where they do.
+
+import Contract
+import JSON
+import Log
+import NotificationWorker
+import Platform
+import Runtime
+
+/// The one record of a replay's plan topic. Whoever begins the replay writes it; whoever joins or goes on has to want the same.
+struct ReplayPlan: Equatable {
+    /// `perennial/<version>`: records of two builds in one shadow would be compared as if one had made them.
+    var app: String
+    /// Of the settings that decide the content.
+    var rules: String?
+    /// As it was asked for; nil: everything is put out.
+    var from: String?
+    /// What `from` is in offsets.
+    var silentBefore: [TopicPartition: NextOffset] = [:]
+    /// Milliseconds since 1970.
+    var begunAt: Int64
+
+    init(_ definition: WorkerDefinition, from: String?, at now: Int64) {
+        app = definition.app
+        rules = definition.rules
+        self.from = from
+        begunAt = now
+    }
+
+    /// Why who wants `other` cannot take part; nil: it can.
+    func refusal(of other: ReplayPlan, _ identity: ReplayIdentity) -> String? {
+        let remedy =
+            "run the replay as it was begun, take another --name, or remove it: perennial replay "
+            + "\(identity.worker.rawValue) --drop \(identity.shadow)"
+        if from != other.from {
+            func words(_ from: String?) -> String { from.map { "--from \($0)" } ?? "without --from" }
+            return "replay \(identity) was begun \(words(from)), and this is \(words(other.from)): \(remedy)"
+        }
+        if app != other.app {
+            return "replay \(identity) was begun by \(app), and this is \(other.app): \(remedy)"
+        }
+        if rules != other.rules {
+            return
+                "replay \(identity) was begun with other settings (rules \(rules ?? "none"); those of this process are "
+                + "\(other.rules ?? "none")): \(remedy)"
+        }
+        return nil
+    }
+
+    // MARK: Coding
+
+    var encoded: [UInt8] {
+        var json = JSONWriter()
+        json.object { plan in
+            plan.member("v", 1)
+            plan.member("app", app)
+            plan.member("rules", rules)
+            plan.member("from", from)
+            plan.member("begunAt", begunAt)
+            plan.name("silentBefore")
+            plan.array { list in
+                for (partition, next) in silentBefore.sorted(by: { $0.key < $1.key }) {
+                    list.object { place in
+                        place.member("topic", partition.topic)
+                        place.member("partition", partition.partition)
+                        place.member("offset", next.value)
+                    }
+                }
+            }
+        }
+        return json.bytes
+    }
+
+    /// nil: it is no plan that this build knows.
+    init?(_ bytes: [UInt8]) {
+        guard let json = try? JSONValue.read(bytes), json["v"]?.integer == 1, let app = json["app"]?.string,
+            let begunAt = json["begunAt"]?.integer, let places = json["silentBefore"]?.array
+        else { return nil }
+        self.app = app
+        self.begunAt = begunAt
+        rules = json["rules"]?.string
+        from = json["from"]?.string
+        for place in places {
+            guard let topic = place["topic"]?.string, let partition = place["partition"]?.integer,
+                let number = Int32(exactly: partition), let offset = place["offset"]?.integer
+            else { return nil }
+            silentBefore[TopicPartition(topic, number)] = NextOffset(offset)
+        }
+    }
+}
+
+/// The topic in which a plan is kept. The first record counts: of two processes that begin at once the later one reads the
+/// other's plan.
+struct PlanTopic {
+    let name: String
+    let group: String
+    let log: any RecordLog
+
+    init(_ identity: ReplayIdentity, _ log: any RecordLog) {
+        name = identity.planTopic
+        group = identity.group
+        self.log = log
+    }
+
+    /// nil: nobody has written one.
+    func read(by deadline: Deadline) throws(ToolFault) -> ReplayPlan? {
+        let bytes: [UInt8]?
+        do throws(LogFault) { bytes = try first(by: deadline) } catch { throw ToolFault(error) }
+        guard let bytes else { return nil }
+        guard let plan = ReplayPlan(bytes) else {
+            throw ToolFault(.wrongUsage, "\(name) holds no plan that this build knows: was it written by a later one?")
+        }
+        return plan
+    }
+
+    private func first(by deadline: Deadline) throws(LogFault) -> [UInt8]? {
+        let reader = try log.openReader(ReaderOptions(name: "replay-plan", group: group, topics: [name]))
+        defer { reader.close(by: Deadline(after: .seconds(2))) }
+        let partition = TopicPartition(name, 0)
+        let end = try reader.ends(.committed, of: [partition], by: deadline)[partition]
+        guard let end, end.value > 0 else { return nil }
+        try reader.read(from: [partition: NextOffset(0)])
+        let batch = RecordBatch()
+        defer { batch.removeAll() }
+        while !deadline.hasPassed {
+            try reader.poll(into: batch, limit: 1, wait: .milliseconds(100))
+            if batch.count > 0 { return batch[0].copyOfValue() ?? [] }
+        }
+        throw LogFault(.retrySameCall, .timedOut, "the record of \(name) did not come in time")
+    }
+
+    /// What counts from now on: this plan, or one that somebody was quicker with.
+    func write(_ plan: ReplayPlan, by deadline: Deadline) throws(ToolFault) -> ReplayPlan {
+        do throws(LogFault) {
+            let writer = try log.openWriter(WriterOptions(name: "replay-plan", topics: [name]))
+            defer { writer.close(by: Deadline(after: .seconds(2))) }
+            let batch = OutputBatch()
+            batch.append(topic: 0, partition: 0, timestamp: plan.begunAt, key: nil, value: plan.encoded)
+            _ = try writer.append(batch, by: deadline)
+        } catch {
+            throw ToolFault(.gaveUp, error.words)
+        }
+        guard let first = try read(by: deadline) else {
+            throw ToolFault(.gaveUp, "\(name) does not show the plan that was written to it")
+        }
+        return first
+    }
+}

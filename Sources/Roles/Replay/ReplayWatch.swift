@@ -1,0 +1,109 @@
+// Sees how far a replay is, shows it, and ends it when it is at its end.
+
+import Configuration
+import Contract
+import Kafka
+import Log
+import Platform
+import Runtime
+import Service
+import Synchronization
+
+/// What it sees is the group's, so that every process of a replay sees the same: each ends when all partitions are at the ends
+/// that it found when it started, whoever has brought them there.
+final class ReplayWatch: Sendable {
+    private static let interval: Duration = .milliseconds(300)
+
+    private let identity: ReplayIdentity
+    private let configuration: Configuration
+    private let follows: Bool
+    private let output: Output
+    private let progress: Mutex<ReplayProgress>
+
+    init(
+        _ identity: ReplayIdentity, _ configuration: Configuration, _ progress: ReplayProgress, follows: Bool,
+        output: Output
+    ) {
+        self.identity = identity
+        self.configuration = configuration
+        self.follows = follows
+        self.output = output
+        self.progress = Mutex(progress)
+    }
+
+    var seen: ReplayProgress { progress.withLock { $0 } }
+
+    /// - Parameter run: of this process.
+    func part(_ run: WorkerRun.Parts) -> any ServicePart {
+        ThreadPart("progress") { latch in
+            let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.kafka)
+            defer { admin.close(by: Deadline(after: .seconds(2))) }
+            let start = ContinuousClock.now
+            var bar = ProgressBar.standardError()
+            var isAtEnd = false
+            var quietSince = start
+            var last = self.seen.positions
+            while !latch.wait(for: Self.interval) {
+                self.look(admin)
+                self.lookAt(run.worker)
+                let seen = self.seen
+                if seen.positions != last { (last, quietSince) = (seen.positions, .now) }
+                // The end may be no record: nobody commits a position behind it.
+                if quietSince.duration(to: .now) >= .seconds(1) { self.lookBehind(seen) }
+                if isAtEnd { continue }
+                bar.update(seen.fraction) { Self.words(seen, start.duration(to: .now)) }
+                guard self.seen.isAtEnd else { continue }
+                isAtEnd = true
+                bar.end()
+                if self.follows {
+                    self.output.message(
+                        "perennial replay: \(self.identity) is at the end of what there was, and follows until SIGTERM")
+                } else {
+                    run.stop()
+                }
+            }
+            bar.end()
+        }
+    }
+
+    static func words(_ seen: ReplayProgress, _ time: Duration) -> String {
+        let rate = time > .zero ? Int(Double(seen.done) / time.fractionalSeconds) : 0
+        return "\(seen.done) of \(seen.total) records, \(rate)/s, "
+            + "\(seen.partitionsAtEnd) of \(seen.partitions) partitions at their end"
+    }
+
+    /// The group's positions as they are now. A broker that has no answer is asked again at the next look.
+    func look(_ admin: Admin) {
+        guard let positions = try? admin.currentOffsets(ofGroup: identity.group, by: Deadline(after: .seconds(5)))
+        else { return }
+        progress.withLock { $0.update(positions) }
+    }
+
+    /// What this process has committed itself. The group forgets its positions when nobody is in it for a week, and the state does
+    /// not; and it never hears of the ends of transactions.
+    private func lookAt(_ worker: WorkerService) {
+        let topics = identity.worker.inputs.map(identity.names.topic)
+        var positions: [TopicPartition: NextOffset] = [:]
+        for number in 0..<Int32(configuration.topicPlan.partitions) {
+            guard let next = worker.positions(of: number) else { continue }
+            for (topic, place) in zip(topics, next) { positions[TopicPartition(topic, number)] = place }
+        }
+        progress.withLock { $0.update(positions) }
+    }
+
+    private func lookBehind(_ seen: ReplayProgress) {
+        let spans = seen.left.filter { $0.value.count <= Int(InputSurvey.countLimit) }
+        if spans.isEmpty { return }
+        let patience = Deadline(after: .seconds(2))
+        let topics = identity.worker.inputs.map(identity.names.topic)
+        guard
+            let survey = try? InputSurvey(
+                KafkaLog(configuration.kafka), topics: topics, group: identity.group, by: patience)
+        else { return }
+        defer { survey.close() }
+        guard let counts = try? survey.count(spans, until: patience) else { return }
+        progress.withLock { progress in
+            for (partition, count) in counts where count == 0 { progress.noteRead(partition) }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// The processor of each worker, by the settings.
+
+import ChurnWorker
+import Configuration
+import Consumption
+import ConsumptionWorker
+import Contract
+import Entitlements
+import EntitlementsWorker
+import NotificationWorker
+import Platform
+import Runtime
+import Telemetry
+import Zone
+
+/// Makes the processor of one thread; with a shadow that of a replay.
+typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
+
+extension Contract.Worker {
+    /// - Parameters:
+    ///   - policy: of the worker that answers refund requests.
+    ///   - tell: is given what an operator should know of these settings.
+    func processors(
+        _ configuration: Configuration, policy: RefundPolicy? = nil, tell: (String) -> Void
+    ) throws(ToolFault) -> ProcessorMaker {
+        let (names, partitions) = (configuration.names, Int32(configuration.topicPlan.partitions))
+        let app = "perennial/\(PerennialVersion.text)"
+        switch self {
+        case .entitlements:
+            if configuration.apps.isEmpty {
+                tell("apps is not set: records will name no entitlements, and one-time products have no period")
+            }
+            let rules = EntitlementRules(configuration)
+            return { metrics, shadow in
+                EntitlementsProcessor(
+                    names, rules: rules, partitions: partitions, app: app, metrics: EntitlementsMetrics(metrics),
+                    shadow: shadow)
+            }
+        case .churn:
+            let zone: Zone
+            do {
+                zone = try Zone(name: configuration.churnZone)
+            } catch {
+                throw ToolFault(.wrongUsage, "churn.zone: \(error)")
+            }
+            // Which data the days rest on: who compares two installations needs to know.
+            tell("days of \(zone.name), zone data \(zone.dataVersion)")
+            return { metrics, shadow in
+                ChurnProcessor(
+                    names, zone: zone, partitions: partitions, app: app, metrics: ChurnMetrics(metrics), shadow: shadow)
+            }
+        case .consumption:
+            let rules = ConsumptionRules(configuration, policy: policy)
+            return { metrics, shadow in
+                ConsumptionProcessor(
+                    names, rules: rules, partitions: partitions, app: app,
+                    metrics: ConsumptionMetrics(metrics, policy: policy), shadow: shadow)
+            }
+        }
+    }
+}
+
+extension WorkerRun {
+    /// Of a worker with nothing beside it.
+    func runAlone() -> ExitCode {
+        let make: ProcessorMaker
+        do throws(ToolFault) {
+            make = try worker.processors(configuration) { output.message("perennial \(worker.rawValue): \($0)") }
+        } catch {
+            for line in error.lines { output.message("perennial \(worker.rawValue): \(line)") }
+            return error.code
+        }
+        return run { make($0, nil) }
+    }
+}

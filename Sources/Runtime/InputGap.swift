@@ -1,0 +1,40 @@
+// A partition of an input that has lost records which the worker has not read.
+
+internal import Log
+
+/// There is no record at the worker's position: what it says next would rest on a history with a hole.
+struct InputGap: Equatable, Sendable {
+    let partition: TopicPartition
+    let position: NextOffset
+    /// nil: not known, as `end`.
+    let beginning: NextOffset?
+    let end: NextOffset?
+
+    /// nil: the log has what comes next.
+    static func find(
+        _ partition: TopicPartition, at position: NextOffset, beginning: NextOffset, end: NextOffset
+    ) -> InputGap? {
+        if position >= beginning, position <= end { return nil }
+        return InputGap(partition: partition, position: position, beginning: beginning, end: end)
+    }
+
+    /// What has happened, without advice.
+    var finding: String {
+        guard let beginning else { return "there is no record at the position \(position) of \(partition) any more" }
+        if position < beginning {
+            return
+                "the records of \(partition) from offset \(position) to \(beginning.value - 1) were deleted before they were "
+                + "read"
+        }
+        let place = end.map { "its end, \($0)" } ?? "its end"
+        return
+            "the position \(position) of \(partition) lies beyond \(place): the topic was created again, or its brokers have "
+            + "lost records"
+    }
+
+    /// - Parameter worker: its name on the command line.
+    func words(worker: String) -> String {
+        "\(finding). This partition waits, the others go on. Bring the records back; or stop every process of this worker and "
+            + "run `perennial offsets accept-gap \(worker) --partition \(partition.partition)`, which goes on behind the gap"
+    }
+}

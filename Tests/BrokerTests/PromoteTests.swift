@@ -1,0 +1,232 @@
+import JSON
+import Kafka
+import KafkaTestKit
+import Log
+import Platform
+import Testing
+
+extension RealBroker {
+    @Suite(.serialized) struct `A promotion` {
+        /// A worker of the old rules, a replay of the new ones, and whoever reads what they write.
+        private struct Stage {
+            let scene: ReplayScene
+            private let oldApps: String
+            private let newApps: String
+
+            static func make(_ label: String) async throws -> Stage {
+                let scene = try await ReplayScene.make(label, partitions: 3, subscribers: 200)
+                let file = try scene.disks.write(
+                    #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"#
+                        + #""entitlements":{"all":["a"],"more":["com.example.reader.pro.monthly"]}},"#
+                        + #"{"bundleId":"com.example.player","appAppleId":1500000002}]"#, to: "new-apps.json")
+                let old = try scene.disks.write(
+                    #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":{"all":["a"]}},"#
+                        + #"{"bundleId":"com.example.player","appAppleId":1500000002}]"#, to: "old-apps.json")
+                return Stage(scene: scene, oldApps: old, newApps: file)
+            }
+
+            private func settings(_ disk: String, isNew: Bool) -> [String] {
+                ["--apps", isNew ? newApps : oldApps] + (isNew ? ["--entitlements.leeway.ms", "86400000"] : [])
+                    + ["--worker.slot", "0", "--state.directory", scene.disks.file(disk)] + scene.installation.settings
+            }
+
+            /// It leaves the group when it is stopped.
+            func startLive(isNew: Bool) throws -> ServiceProcess {
+                try ServiceProcess(
+                    ["entitlements", "--worker.leave", "true"] + settings("live", isNew: isNew))
+            }
+
+            func dealWithAll(isNew: Bool) async throws {
+                let live = try startLive(isNew: isNew)
+                try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
+                try await live.stop()
+            }
+
+            func replay(_ name: String, isNew: Bool = true) async throws {
+                let result = try await run(
+                    productPath("perennial"), ["replay", "entitlements", "--name", name] + settings(name, isNew: isNew),
+                    environment: .only([:]), workingDirectory: "/")
+                #expect(result.code == 0, "\(result.words)")
+            }
+
+            private func promotion(_ options: [String], isNew: Bool) -> [String] {
+                ["promote", "entitlements", "--name", "better"] + options + settings("better", isNew: isNew)
+            }
+
+            func promote(_ options: [String], isNew: Bool = true) async throws -> ProgramResult {
+                try await run(
+                    productPath("perennial"), promotion(options, isNew: isNew), environment: .only([:]),
+                    workingDirectory: "/")
+            }
+
+            /// With the settings of whoever has forgotten them.
+            func promoteWithoutApps() async throws -> ProgramResult {
+                try await run(
+                    productPath("perennial"),
+                    ["promote", "entitlements", "--name", "better", "--apply", "--state.directory"]
+                        + [scene.disks.file("better")] + scene.installation.settings, environment: .only([:]),
+                    workingDirectory: "/")
+            }
+
+            /// Begins it, and kills it when it says that a step begins.
+            func kill(at step: String) async throws {
+                let process = try ChildProcess(
+                    productPath("perennial"), promotion(["--apply"], isNew: true), environment: .only([:]),
+                    workingDirectory: "/")
+                try await waitUntil("\(step): \(process.lastLines(9))", within: .seconds(60)) {
+                    process.standardError.contains("perennial promote: \(step)")
+                }
+                process.killNow()
+                _ = try await process.wait()
+            }
+
+            /// What every key says, without the way there.
+            func answers(of name: String? = nil) async throws -> [[UInt8]: JSONValue] {
+                try await scene.last("entitlements", of: name).mapValues { record in
+                    guard case .object(let object) = try JSONValue.read(record.value) else { return .null }
+                    return .object(
+                        JSONObject(object.members.filter { !["sequence", "asOf", "cause"].contains($0.name) }))
+                }
+            }
+
+            /// Of the last value of each key.
+            func sequences() async throws -> [[UInt8]: Int64] {
+                try await scene.last("entitlements").mapValues {
+                    try JSONValue.read($0.value)["sequence"]?.integer ?? -1
+                }
+            }
+
+            /// Sequences grow with every value of a key, as a reader of the topic meets them.
+            func expectGrowing(_ topic: String) async throws {
+                var last: [[UInt8]: Int64] = [:]
+                for record in try await scene.read(topic) where !record.value.isEmpty {
+                    let sequence = try JSONValue.read(record.value)["sequence"]?.integer ?? -1
+                    #expect(sequence > last[record.key ?? []] ?? 0)
+                    last[record.key ?? []] = sequence
+                }
+                #expect(last.count > 50, "a judge without cases")
+            }
+        }
+
+        @Test func `killed at every step ends right, while ingest writes and readers read, and is taken back`()
+            async throws
+        {
+            let stage = try await Stage.make("promote")
+            let scene = stage.scene
+            let live = try stage.startLive(isNew: false)
+            try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
+            try await stage.replay("better")
+            let running = try await stage.promote([])
+            #expect(running.code == 1 && running.standardOutput.contains("the live worker runs"), "\(running.words)")
+            // More comes than the replay has read; then the worker stops, and more comes.
+            try await scene.feed(subscribers: 40, seed: 12)
+            try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
+            try await live.stop()
+            let before = try await stage.answers()
+            let sequencesBefore = try await stage.sequences()
+            try await scene.feed(subscribers: 40, seed: 13)
+            let dry = try await stage.promote([])
+            #expect(dry.code == 0 && dry.standardError.contains("nothing was written"), "\(dry.words)")
+            #expect(try await stage.sequences() == sequencesBefore)
+
+            let reading = try await startReading(scene)
+            for step in ["keeps the state", "marks the state", "moves partition 0", "moves partition 2", "ends"] {
+                try await stage.kill(at: step)
+            }
+            // Marked: no worker takes it.
+            let refused = try stage.startLive(isNew: true)
+            try await waitUntil("the mark is seen: \(refused.process.lastLines(5))", within: patience) {
+                try await refused.reasons().contains("perennial promote entitlements --name better --apply")
+            }
+            try await refused.stop()
+            let done = try await stage.promote(["--apply"])
+            #expect(done.code == 0 && done.standardError.contains("better is live"), "\(done.words)")
+            let after = try await stage.answers()
+            #expect(after == (try await stage.answers(of: "better")))
+            let changed = after.count { before[$0.key] != $0.value }
+            #expect(changed > 20 && changed < after.count)
+            // Once for each key that says something else, however often it was begun.
+            let sequences = try await stage.sequences()
+            let wrong = after.filter { key, answer in
+                sequences[key]! != sequencesBefore[key]! + (before[key] == answer ? 0 : 1)
+            }
+            #expect(wrong.isEmpty, "\(wrong.count) of \(after.count)")
+            try await stage.expectGrowing("entitlements")
+            try await stage.expectGrowing("accounts")
+            try await reading.stop()
+
+            // The disk of the old worker is still there, and it goes on by the new rules.
+            try await stage.dealWithAll(isNew: true)
+            try await stage.replay("check")
+            #expect(try await stage.answers() == stage.answers(of: "check"))
+            try await stage.expectGrowing("entitlements")
+
+            let back = try await stage.promote(["--back", "--apply"], isNew: false)
+            #expect(back.code == 0, "\(back.words)")
+            try await stage.replay("old", isNew: false)
+            #expect(try await stage.answers() == stage.answers(of: "old"))
+            try await stage.dealWithAll(isNew: false)
+            try await stage.expectGrowing("entitlements")
+            try await stage.expectGrowing("accounts")
+        }
+
+        /// The read API, asked for one subscription again and again.
+        private func startReading(_ scene: ReplayScene) async throws -> Reading {
+            let key = try #require(try await scene.last("entitlements").keys.min { $0.lexicographicallyPrecedes($1) })
+            return try await Reading(scene, String(decoding: key, as: UTF8.self))
+        }
+
+        private struct Reading {
+            private let api: APIProcess
+            private let asking: Task<Int, any Error>
+
+            init(_ scene: ReplayScene, _ id: String) async throws {
+                let api = try APIProcess(scene.installation, try ScratchDirectory("promote-api"))
+                try await api.service.waitUntilReady()
+                self.api = api
+                asking = Task {
+                    var (last, answers): (Int64, Int) = (0, 0)
+                    while !Task.isCancelled {
+                        let sequence = try #require(try await api.sequence(of: id))
+                        #expect(sequence >= last)
+                        last = sequence
+                        answers += 1
+                        pause(for: .milliseconds(30))
+                    }
+                    return answers
+                }
+            }
+
+            func stop() async throws {
+                asking.cancel()
+                #expect(try await asking.value > 20, "a judge without cases")
+                try await api.service.stop()
+            }
+        }
+
+        @Test func `is refused with every reason at once, and for what cannot be promoted`() async throws {
+            let stage = try await Stage.make("promote-no")
+            let scene = stage.scene
+            try await stage.dealWithAll(isNew: false)
+            let missing = try await stage.promote([])
+            #expect(missing.code == 1 && missing.standardError.contains("there is no replay better"), "\(missing.words)")
+            let back = try await stage.promote(["--back"])
+            #expect(back.code == 1 && back.standardError.contains("nothing was kept"), "\(back.words)")
+            try await stage.replay("better")
+            // Other settings than those of the replay, and apps that the log tells of and the settings do not.
+            let other = try await stage.promoteWithoutApps()
+            #expect(other.code == 1, "\(other.words)")
+            #expect(other.standardOutput.contains("was begun with other settings"))
+            #expect(other.standardOutput.contains("apps lacks com.example.player, com.example.reader"))
+            try await scene.feed(subscribers: 20, seed: 12)
+            try await stage.dealWithAll(isNew: false)
+            let lag = try await stage.promote(["--max-lag", "5"])
+            #expect(lag.code == 1 && lag.standardOutput.contains("records behind the live worker"), "\(lag.words)")
+            try await scene.feed(subscribers: 20, seed: 13)
+            try await stage.replay("better")
+            let ahead = try await stage.promote([])
+            #expect(ahead.code == 1 && ahead.standardOutput.contains("is ahead of the live worker in"), "\(ahead.words)")
+            #expect(try await scene.topics().allSatisfy { !$0.contains("before-better") })
+        }
+    }
+}

@@ -1,0 +1,320 @@
+import Contract
+import Entitlements
+import EntitlementsWorker
+import JSON
+import Log
+import MakeBelieve
+import MemoryLog
+import NotificationWorker
+import Platform
+import Runtime
+import Simulation
+import Store
+import Synchronization
+import Telemetry
+import Testing
+import WorkerTestKit
+
+/// Rules as they were and as they are to be.
+private enum Rules {
+    case old, new
+
+    func processor(_ names: Names, shadow: Shadow? = nil) -> EntitlementsProcessor {
+        let apps = StoreLog.apps.map(\.contractApp).map { app in
+            // The first product of each app gives something new.
+            let more = app.entitlements.first?.productIds.first.map {
+                App.Entitlement(name: "new", productIds: [$0])
+            }
+            return App(
+                bundleId: app.bundleId, appAppleId: app.appAppleId,
+                entitlements: app.entitlements + (self == .new ? [more].compactMap(\.self) : []), periods: app.periods)
+        }
+        return EntitlementsProcessor(
+            names, rules: EntitlementRules(apps: apps, leeway: StoreLog.hour, environment: names.environment),
+            partitions: StoreRun.partitions, app: "perennial/test", metrics: EntitlementsMetrics(Metrics()),
+            shadow: shadow)
+    }
+}
+
+/// Ends a promotion as a kill does: at a step, or inside the log.
+private final class Killer: LogFaults {
+    private let plan = Mutex<(step: LogStep, count: Int)?>(nil)
+
+    func kill(at step: LogStep, after count: Int) { plan.withLock { $0 = (step, count) } }
+
+    func fault(at step: LogStep, of identity: String) -> InjectedFault? {
+        guard identity.hasSuffix(".promote") || identity.hasSuffix(".keep") else { return nil }
+        return plan.withLock { plan in
+            guard let (wanted, count) = plan, wanted == step else { return nil }
+            plan = count == 0 ? nil : (wanted, count - 1)
+            return count == 0 ? InjectedFault(step == .commit ? .crashHalfway : .crashBefore) : nil
+        }
+    }
+}
+
+/// A live worker that has told half of the story by the old rules, and replays of it.
+private struct Stage {
+    static let replay = ShadowName("better")!
+    static let before = ShadowName("before-better")!
+
+    let store: StoreLog
+    let names: Names
+    let live: WorkerSimulation
+    let killer = Killer()
+    private var rest: [StoreLog.Arrival]
+
+    init(seed: UInt64 = 3) throws {
+        store = try StoreLog(
+            seed: seed, subscribers: 60, arrival: 40 * StoreLog.day, after: 60 * StoreLog.day)
+        names = Names(prefix: TopicPrefix("store")!, environment: store.environment)
+        live = try WorkerSimulation(
+            Rules.old.processor(names), processes: 1, startingAt: store.end, faults: killer)
+        live.keepsPlace = false
+        let arrivals = store.punctual
+        rest = Array(arrivals[(arrivals.count / 2)...])
+        live.start(live.processes[0])
+        for arrival in arrivals[..<(arrivals.count / 2)] { try feed(arrival) }
+        try work(live)
+        live.stop(live.processes[0])
+    }
+
+    func feed(_ arrival: StoreLog.Arrival) throws {
+        let record = try store.record(of: arrival)
+        try live.feed(
+            partition: Partitioner.partition(of: record.key, count: StoreRun.partitions), key: record.key,
+            value: record.value,
+            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            timestamp: record.timestamp)
+    }
+
+    func work(_ simulation: WorkerSimulation) throws {
+        #expect(try simulation.runToEnd(), "\(simulation.processes.map(\.troubles))")
+    }
+
+    /// Brings a replay to the end of the log.
+    func run(_ name: ShadowName, _ rules: Rules) throws {
+        let simulation = try live.beside(rules.processor(names, shadow: Shadow(name)))
+        simulation.keepsPlace = false
+        simulation.start(simulation.processes[0])
+        try work(simulation)
+        simulation.stop(simulation.processes[0])
+    }
+
+    /// The live worker goes on with other rules, to the end of the story or where it is.
+    func goOn(_ rules: Rules, tellsRest: Bool = true) throws {
+        live.processor = rules.processor(names)
+        live.start(live.processes[0])
+        if tellsRest {
+            for arrival in rest { try feed(arrival) }
+            try live.tick(at: store.end)
+        }
+        try work(live)
+        live.stop(live.processes[0])
+    }
+
+    func promotion(
+        _ name: ShadowName, keeps kept: ShadowName? = nil,
+        begins: @escaping (PromotionStep) throws(PromotionFault) -> Void = { _ in }
+    ) throws -> Promotion {
+        let definition = Rules.old.processor(names).definition
+        if let kept {
+            let copy = definition.shadow(Shadow(kept))
+            try live.log.create(
+                copy.outputs.map { NewTopic($0.topic, partitions: copy.partitions, isCompacted: true) }
+                    + [NewTopic(copy.changelog, partitions: copy.partitions, isCompacted: true)],
+                by: Deadline(after: .seconds(1)))
+        }
+        return Promotion(
+            live: definition, shadow: definition.shadow(Shadow(name)),
+            kept: kept.map { definition.shadow(Shadow($0)) }, name: name.description,
+            rules: EntitlementsPromotion(partitions: StoreRun.partitions), log: live.log,
+            scratch: MemoryStores(disk: MemoryDisk()), begins: begins)
+    }
+
+    @discardableResult
+    func promote(_ name: ShadowName, keeps kept: ShadowName? = nil) throws -> PromotionCounts {
+        try promotion(name, keeps: kept).run(by: Deadline(after: .seconds(10)))
+    }
+
+    // MARK: What readers see
+
+    func values(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: [JSONValue]] {
+        let topic = names.topic(topic)
+        return try Dictionary(
+            grouping: live.read(name?.shadow(of: topic) ?? topic).filter { $0.value != nil }, by: \.keyText
+        ).mapValues { try $0.map { try JSONValue.read($0.value!) } }
+    }
+
+    /// What it says, without what tells of the way there.
+    func answers(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: JSONValue] {
+        try values(topic, of: name).mapValues { $0.last!.answer }
+    }
+
+    /// Sequences of each key grow with every value, and accounts say what subscriptions do.
+    func expectWhole() throws {
+        for (key, values) in try values() {
+            let sequences = values.map { $0["sequence"]?.integer ?? -1 }
+            #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $0 < $1 }, "\(key): \(sequences)")
+        }
+        var wanted: [String: JSONValue] = [:]
+        for (key, values) in try values() {
+            guard let token = values.last!["appAccountToken"]?.string else { continue }
+            wanted["\(token)|\(key)"] = values.last!
+        }
+        let seen = try live.read(names.topic(.accounts))
+        let last = Dictionary(seen.map { ($0.keyText, $0.value) }) { $1 }.compactMapValues { $0 }
+        #expect(Set(last.keys) == Set(wanted.keys))
+        for (key, value) in last {
+            let account = try JSONValue.read(value)
+            #expect(account.answer == wanted[key]?.answer && account["sequence"] == wanted[key]?["sequence"])
+        }
+    }
+}
+
+extension JSONValue {
+    fileprivate var answer: JSONValue {
+        guard case .object(let members) = self else { return self }
+        return .object(JSONObject(members.members.filter { !["sequence", "asOf", "cause"].contains($0.name) }))
+    }
+}
+
+@Suite struct `A promotion` {
+    @Test func `gives every key that says something else one more value, and no other key any`() throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .new)
+        let (before, wanted) = (try stage.values(), try stage.answers(of: Stage.replay))
+        let counts = try stage.promote(Stage.replay)
+        let after = try stage.values()
+        #expect(Set(after.keys) == Set(before.keys))
+        var changed = 0
+        for (key, values) in after {
+            let old = try #require(before[key])
+            #expect(values.last!.answer == wanted[key])
+            let isSame = old.last!.answer == wanted[key]
+            #expect(values.count == old.count + (isSame ? 0 : 1))
+            if !isSame {
+                changed += 1
+                #expect(values.last!["sequence"]!.integer! == old.last!["sequence"]!.integer! + 1)
+            }
+        }
+        #expect(changed > 3 && changed < after.count - 3, "\(changed) of \(after.count)")
+        #expect(counts.changed == changed && counts.same == after.count - changed)
+        #expect(counts.added == 0 && counts.removed == 0)
+        try stage.expectWhole()
+        let ids = try stage.live.read(stage.names.topic(.entitlements)).map { $0.header("id") }
+        #expect(Set(ids).count == ids.count)
+    }
+
+    @Test func `is nothing that the worker notices, which goes on by the new rules`() throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .new)
+        try stage.promote(Stage.replay)
+        try stage.goOn(.new)
+        try stage.expectWhole()
+        try stage.run(ShadowName("check")!, .new)
+        #expect(try stage.answers() == stage.answers(of: ShadowName("check")!))
+        #expect(try stage.live.read(stage.names.topic(.deadLetters(.entitlements))).isEmpty)
+    }
+
+    @Test func `of the same rules changes nothing that readers see`() throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .old)
+        let before = try stage.live.read(stage.names.topic(.entitlements))
+        let counts = try stage.promote(Stage.replay)
+        #expect(counts.changed == 0 && counts.same > 20)
+        #expect(try stage.live.read(stage.names.topic(.entitlements)) == before)
+        try stage.goOn(.old)
+        try stage.expectWhole()
+    }
+
+    @Test(arguments: 0..<7)
+    func `that ends at one of its steps ends right the next time`(step: Int) throws {
+        let whole = try Stage()
+        try whole.run(Stage.replay, .new)
+        try whole.promote(Stage.replay, keeps: Stage.before)
+
+        let stage = try Stage()
+        try stage.run(Stage.replay, .new)
+        var count = 0
+        let broken = try stage.promotion(Stage.replay, keeps: Stage.before) { _ throws(PromotionFault) in
+            defer { count += 1 }
+            if count == step { throw .store("killed") }
+        }
+        #expect(throws: PromotionFault.store("killed")) { try broken.run(by: Deadline(after: .seconds(10))) }
+        // From the mark on nobody works on the state.
+        if step > 1 {
+            stage.live.processor = Rules.old.processor(stage.names)
+            stage.live.start(stage.live.processes[0])
+            for _ in 0..<100 { stage.live.step(stage.live.processes[0]) }
+            let troubles = stage.live.processes[0].troubles
+            let advice = "perennial promote entitlements --name better --apply"
+            #expect(troubles.contains { $0.contains(advice) }, "\(troubles)")
+            stage.live.stop(stage.live.processes[0])
+        }
+        try stage.promote(Stage.replay, keeps: Stage.before)
+        #expect(try stage.values() == whole.values())
+        try stage.expectWhole()
+        try stage.goOn(.new)
+        try whole.goOn(.new)
+        #expect(try stage.answers() == whole.answers())
+        try stage.expectWhole()
+    }
+
+    @Test(arguments: [LogStep.append, .beforeCommit, .commit, .afterCommit], 0..<9)
+    func `that dies inside the log ends right the next time`(at step: LogStep, after count: Int) throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .new)
+        stage.killer.kill(at: step, after: count)
+        var hasDied = false
+        do { try stage.promote(Stage.replay, keeps: Stage.before) } catch { hasDied = true }
+        try stage.promote(Stage.replay, keeps: Stage.before)
+        #expect(hasDied || count > 5)
+        #expect(try stage.answers() == stage.answers(of: Stage.replay))
+        try stage.expectWhole()
+        try stage.goOn(.new)
+        try stage.expectWhole()
+    }
+
+    @Test func `is taken back with what was kept`() throws {
+        let stage = try Stage()
+        let before = try stage.answers()
+        try stage.run(Stage.replay, .new)
+        try stage.promote(Stage.replay, keeps: Stage.before)
+        #expect(try stage.answers() != before)
+        try stage.goOn(.new)
+        // The copy goes on by the old rules to where the live worker is.
+        try stage.run(Stage.before, .old)
+        try stage.promote(Stage.before)
+        try stage.run(ShadowName("check")!, .old)
+        #expect(try stage.answers() == stage.answers(of: ShadowName("check")!))
+        try stage.goOn(.old, tellsRest: false)
+        try stage.expectWhole()
+    }
+
+    @Test func `wipes what a disk has of the state before`() throws {
+        let stage = try Stage()
+        let old = stage.live.processes[0].disk.copy()
+        try stage.run(Stage.replay, .new)
+        try stage.promote(Stage.replay)
+        stage.live.processes[0].disk = old
+        try stage.goOn(.new)
+        try stage.run(ShadowName("check")!, .new)
+        #expect(try stage.answers() == stage.answers(of: ShadowName("check")!))
+        try stage.expectWhole()
+    }
+
+    @Test func `is refused while the worker runs, and when the replay is elsewhere`() throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .new)
+        try stage.goOn(.old)
+        let behind = #expect(throws: PromotionFault.self) { try stage.promote(Stage.replay) }
+        #expect(behind?.description.contains("partition 0: the live worker is at") == true)
+        try stage.run(Stage.replay, .new)
+        stage.live.start(stage.live.processes[0])
+        for _ in 0..<50 { stage.live.step(stage.live.processes[0]) }
+        let before = try stage.live.read(stage.names.topic(.entitlements))
+        let busy = #expect(throws: PromotionFault.self) { try stage.promote(Stage.replay) }
+        #expect(busy?.description.contains("somebody is in the group") == true)
+        #expect(try stage.live.read(stage.names.topic(.entitlements)) == before)
+    }
+}
