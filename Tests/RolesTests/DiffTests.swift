@@ -133,7 +133,9 @@ import Testing
         try desk.replayed(.entitlements, "s3", value("active"), from: 59)
         #expect(try desk.diff().counts == [0, 0, 1, 0, 2, 0])
         desk.position.live = nil
-        #expect(try desk.diff().counts == [0, 1, 2, 0, 0, 0], "without a position the live worker is taken to be up to date")
+        #expect(
+            try desk.diff().counts == [0, 1, 2, 0, 0, 0], "without a position the live worker is taken to be up to date"
+        )
     }
 
     @Test func `was to be silent about what came before --from`() throws {
@@ -182,7 +184,9 @@ import Testing
         let desk = try DiffDesk(.entitlements)
         let stranger = try desk.diff(name: "other")
         #expect(stranger.code == .wrongUsage)
-        #expect(stranger.messages.first?.contains("there is no replay other of entitlements in production; there are: next.") == true)
+        #expect(
+            stranger.messages.first?.contains(
+                "there is no replay other of entitlements in production; there are: next.") == true)
         #expect(stranger.messages.first?.contains("perennial replay entitlements --name other makes one") == true)
 
         let grown = try desk.diff { $0["appstore.production.accounts.replay-next"] = 3 }

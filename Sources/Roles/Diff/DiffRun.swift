@@ -57,7 +57,9 @@ struct DiffRun {
         return total.differ ? .no : .done
     }
 
-    private func partitionsOf(_ topic: String) -> [TopicPartition] { (0..<partitions).map { TopicPartition(topic, $0) } }
+    private func partitionsOf(_ topic: String) -> [TopicPartition] {
+        (0..<partitions).map { TopicPartition(topic, $0) }
+    }
 
     // MARK: Whether they can be compared
 
@@ -65,9 +67,11 @@ struct DiffRun {
         let shadows = topics.map { query.name.shadow(of: names.topic($0.id)) }
         let replay = "perennial replay \(query.worker.rawValue) --name \(query.name)"
         guard shadows.contains(where: { partitionCounts[$0] != nil }) else {
-            let others = Set(partitionCounts.keys.compactMap(ShadowName.split).filter { other in
-                topics.contains { names.topic($0.id) == other.live }
-            }.map(\.shadow)).sorted()
+            let others = Set(
+                partitionCounts.keys.compactMap(ShadowName.split).filter { other in
+                    topics.contains { names.topic($0.id) == other.live }
+                }.map(\.shadow)
+            ).sorted()
             let hint = others.isEmpty ? "" : "; there are: \(others.map(\.description).joined(separator: ", "))"
             throw ToolFault(
                 .wrongUsage,
@@ -137,7 +141,9 @@ struct DiffRun {
         let replay = "perennial replay \(query.worker.rawValue) --name \(query.name)"
         let forgotten =
             positions.shadow.isEmpty
-            ? ["its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"]
+            ? [
+                "its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"
+            ]
             : []
         return [
             "the replay \(query.name) is not at its end: \(lag.missing) of \(lag.records) records of \(topic) wait for it"

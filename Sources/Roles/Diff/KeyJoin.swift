@@ -77,7 +77,8 @@ final class KeyJoin {
     private let directory: String
 
     func add(
-        _ side: Side, key: Span<UInt8>, value: Span<UInt8>?, _ judgement: SourceRule.Judgement, offset: Int64, timestamp: Int64
+        _ side: Side, key: Span<UInt8>, value: Span<UInt8>?, _ judgement: SourceRule.Judgement, offset: Int64,
+        timestamp: Int64
     ) throws(ToolFault) {
         record.removeAll(keepingCapacity: true)
         record.append(side.rawValue)
@@ -205,7 +206,8 @@ final class KeyJoin {
             let value = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
                 do throws(SystemFailure) {
                     filled = try file.read(
-                        at: entry.place, into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
+                        at: entry.place,
+                        into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
                 } catch { failure = error }
             }
             if let failure { throw failure }

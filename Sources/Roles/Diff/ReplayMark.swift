@@ -30,7 +30,8 @@ struct ReplayMark: Sendable, Equatable {
             first = first ?? record.copyOfValue()
         }
         guard let first, let mark = ReplayMark(first) else {
-            throw ToolFault(.wrongUsage, "\(topic) holds no plan of a replay that this version reads: was it made by a later one?")
+            throw ToolFault(
+                .wrongUsage, "\(topic) holds no plan of a replay that this version reads: was it made by a later one?")
         }
         return mark
     }
