@@ -106,7 +106,8 @@ let roles: [Target] = [
         name: "Roles",
         dependencies: [
             "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Comparison",
-            "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
+            "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto",
+            "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
             "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
             "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
@@ -286,7 +287,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Comparison", "Configuration", "Consumption", "ConsumptionWorker", "Contract", "Crypto",
+            "AppStore", "Churn", "Comparison", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
+            "Crypto",
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
             "Platform", "Roles", "Runtime",

@@ -28,7 +28,8 @@ import Testing
         try desk.both(.churnCells, key("2026-09-01"), cell("2026-09-01", "'started':1000,'activeDelta':1000"))
         try desk.live(.churnCells, key("2026-10-05"), cell("2026-10-05", "'lapsedVoluntary':41,'activeDelta':-41"))
         try desk.replayed(
-            .churnCells, key("2026-10-05"), cell("2026-10-05", "'lapsedVoluntary':39,'activeDelta':-39", asOf: "2027-01-19"))
+            .churnCells, key("2026-10-05"),
+            cell("2026-10-05", "'lapsedVoluntary':39,'activeDelta':-39", asOf: "2027-01-19"))
         return desk
     }
 
@@ -51,7 +52,9 @@ import Testing
         let rate = try #require(
             objects.first { $0["kind"] as? String == "rate" && $0["rate"] as? String == "grossChurn" })
         #expect(rate["month"] as? String == "2026-10" && rate["formula"] as? String == "sum of lapsed* / Paying(a)")
-        let (live, shadow) = (try #require(rate["live"] as? [String: Any]), try #require(rate["shadow"] as? [String: Any]))
+        let (live, shadow) = (
+            try #require(rate["live"] as? [String: Any]), try #require(rate["shadow"] as? [String: Any])
+        )
         #expect(live["numerator"] as? Int == 41 && live["denominator"] as? Int == 1000)
         #expect(shadow["value"] as? Double == 0.039)
     }
@@ -117,7 +120,9 @@ import Testing
             + "'deadline':99,'sequence':\(sequence)\(more.isEmpty ? "" : ",")\(more)}"
     }
 
-    @Test func `is the same request by request, whatever a sender adds and in however many steps it was decided`() throws {
+    @Test func `is the same request by request, whatever a sender adds and in however many steps it was decided`()
+        throws
+    {
         let desk = try DiffDesk(.consumption)
         for write in [desk.live, desk.replayed] {
             try write(.consumption, "s1", step("r1", "requested"), 1, 0, nil, 1)

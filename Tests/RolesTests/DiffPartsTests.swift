@@ -28,7 +28,10 @@ import Testing
         #expect(!judge(.shadow(positions), "a.b:4:0"))
     }
 
-    @Test(arguments: [nil, "", ":", "a.b", "a.b:3", "a.b:3:", "a.b:x:9", "a.b:-3:99", ":3:99", "a.b:3:9x", "a.b:3:1234567890123456789"])
+    @Test(arguments: [
+        nil, "", ":", "a.b", "a.b:3", "a.b:3:", "a.b:x:9", "a.b:-3:99", ":3:99", "a.b:3:9x",
+        "a.b:3:1234567890123456789",
+    ])
     func `that says nothing makes it nothing`(source: String?) {
         #expect(!judge(.live(positions), source))
     }
@@ -93,7 +96,9 @@ import Testing
     func `gives the last record of every key on each side, in however many files`(records: Int64) throws {
         let join = try join(records: records)
         for number in 0..<5000 { try add(join, .here, "k\(number)", "old", Int64(number)) }
-        for number in 0..<5000 { try add(join, .here, "k\(number)", "h\(number)", isNewer: number % 2 == 0, Int64(number)) }
+        for number in 0..<5000 {
+            try add(join, .here, "k\(number)", "h\(number)", isNewer: number % 2 == 0, Int64(number))
+        }
         for number in 2500..<7500 { try add(join, .there, "k\(number)", number % 3 == 0 ? nil : "t\(number)", 7) }
         let found = try all(join)
         #expect(found.count == 7500)
@@ -138,7 +143,8 @@ import Testing
         #expect(found.count == 4)
         #expect(found[""]?.here.first?.value == Array("empty key".utf8))
         #expect(found["b"]?.here.first?.value == [])
-        #expect(found[long]?.here.first?.value == Array("long key".utf8) && found[long]?.there.first?.value == .some(nil))
+        #expect(
+            found[long]?.here.first?.value == Array("long key".utf8) && found[long]?.there.first?.value == .some(nil))
         #expect(found["c"]?.there.first?.value?.count == 5 << 20)
     }
 }

@@ -133,7 +133,9 @@ import Testing
         try desk.replayed(.entitlements, "s3", value("active"), from: 59)
         #expect(try desk.diff().counts == [0, 0, 1, 0, 2, 0])
         desk.position.live = nil
-        #expect(try desk.diff().counts == [0, 1, 2, 0, 0, 0], "without a position the live worker is taken to be up to date")
+        #expect(
+            try desk.diff().counts == [0, 1, 2, 0, 0, 0], "without a position the live worker is taken to be up to date"
+        )
     }
 
     // MARK: What cannot be compared
@@ -169,7 +171,9 @@ import Testing
         let desk = try DiffDesk(.entitlements)
         let other = ReplayIdentity(worker: .entitlements, names: desk.names, shadow: ShadowName("other")!)
         #expect(
-            DiffRun.missing(other, ["appstore.production.accounts.replay-next", "appstore.production.churn.plan.replay-not"]).lines
+            DiffRun.missing(
+                other, ["appstore.production.accounts.replay-next", "appstore.production.churn.plan.replay-not"]
+            ).lines
                 == [
                     "there is no replay other of entitlements in production; there are: next. perennial replay entitlements "
                         + "--name other makes one"
@@ -189,7 +193,8 @@ import Testing
         let lost = try desk.diff { $0["appstore.production.accounts"] = nil }
         #expect(lost.code == .wrongUsage && lost.messages.first?.contains("accounts is not there") == true)
         let resized = try desk.diff(partitions: 3)
-        #expect(resized.code == .wrongUsage && resized.messages.first?.contains("the setting partitions says 3") == true)
+        #expect(
+            resized.code == .wrongUsage && resized.messages.first?.contains("the setting partitions says 3") == true)
     }
 
     @Test(arguments: [true, false])

@@ -13,18 +13,21 @@ extension Command {
         .diff, "Compares what a replay wrote with what the live worker wrote, key by key.",
         operands: "entitlements|churn|consumption", operandCount: 1...1,
         options: [
-            CommandOption("name", value: "NAME", effect: "The replay's name, as in perennial replay WORKER --name NAME."),
+            CommandOption(
+                "name", value: "NAME", effect: "The replay's name, as in perennial replay WORKER --name NAME."),
             CommandOption(
                 "samples", value: "N",
                 effect: "Keys that are shown with what differs, the first that are found; \(DiffQuery.defaultSamples) "
                     + "without it, 0 for none."),
-            CommandOption("format", value: "text|json", effect: "json: one object a line, samples, rates, then totals."),
+            CommandOption(
+                "format", value: "text|json", effect: "json: one object a line, samples, rates, then totals."),
             CommandOption(
                 "unfinished",
                 effect: "Compares although the replay is not at its end: what it has not read counts as newer."),
             CommandOption(
                 "scratch", value: "DIRECTORY",
-                effect: "Where records lie meanwhile; `TMPDIR` without it, else `/var/tmp`. Needs room for what the greatest "
+                effect:
+                    "Where records lie meanwhile; `TMPDIR` without it, else `/var/tmp`. Needs room for what the greatest "
                     + "partition has in both topics. Nothing stays there, whatever ends the command."),
         ],
         details: """
@@ -43,7 +46,8 @@ extension Command {
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {
-                let query = try DiffQuery(invocation, temporary: environmentVariables().first { $0.name == "TMPDIR" }?.value)
+                let query = try DiffQuery(
+                    invocation, temporary: environmentVariables().first { $0.name == "TMPDIR" }?.value)
                 return try diff(query, configuration, invocation.output)
             } catch {
                 for line in error.lines { invocation.output.message("perennial diff: \(line)") }
@@ -57,7 +61,9 @@ extension Command {
         let identity = ReplayIdentity(worker: query.worker, names: configuration.names, shadow: query.name)
         let log = KafkaLog(configuration.kafka)
         let (counts, positions) = try look(identity, configuration)
-        guard let plan = try plan(identity, log, Array(counts.keys)) else { throw DiffRun.missing(identity, Array(counts.keys)) }
+        guard let plan = try plan(identity, log, Array(counts.keys)) else {
+            throw DiffRun.missing(identity, Array(counts.keys))
+        }
         var run = DiffRun(
             query: query, identity: identity, partitions: Int32(configuration.topicPlan.partitions), log: log,
             output: output, partitionCounts: counts, positions: positions, plan: plan)
@@ -90,7 +96,8 @@ extension Command {
         }
         defer { access.close() }
         let counts = Dictionary(
-            access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first })
+            access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }
+        )
         let deadline = Deadline(after: .seconds(20))
         func positions(_ group: String) throws(ToolFault) -> [TopicPartition: NextOffset] {
             try ToolFault.persisting(until: deadline) { () throws(KafkaFault) in

@@ -22,7 +22,8 @@ struct DiffQuery: Sendable, Equatable {
             let all = Worker.allCases.map(\.rawValue)
             let nearest = nearestName(to: word, among: all).map { "; the nearest is \($0)" } ?? ""
             throw ToolFault(
-                .wrongUsage, "no worker is called \(quoted(word))\(nearest): the workers are \(all.joined(separator: ", "))")
+                .wrongUsage,
+                "no worker is called \(quoted(word))\(nearest): the workers are \(all.joined(separator: ", "))")
         }
         self.worker = worker
         guard let text = invocation.option("name") else {
@@ -40,7 +41,9 @@ struct DiffQuery: Sendable, Equatable {
         }
         self.samples = Int(samples)
         takesUnfinished = invocation.has("unfinished")
-        guard let format = invocation.choice("format", of: ["text", "json"]) else { throw ToolFault(.wrongUsage, lines: []) }
+        guard let format = invocation.choice("format", of: ["text", "json"]) else {
+            throw ToolFault(.wrongUsage, lines: [])
+        }
         isJSON = format == "json"
         scratch = invocation.option("scratch") ?? temporary.flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp"
     }

@@ -68,7 +68,9 @@ struct DiffRun {
         return total.differ ? .no : .done
     }
 
-    private func partitionsOf(_ topic: String) -> [TopicPartition] { (0..<partitions).map { TopicPartition(topic, $0) } }
+    private func partitionsOf(_ topic: String) -> [TopicPartition] {
+        (0..<partitions).map { TopicPartition(topic, $0) }
+    }
 
     // MARK: Whether they can be compared
 
@@ -130,7 +132,8 @@ struct DiffRun {
             // What came after it was begun it need not have read.
             let goals = try survey.offsets(at: plan.begunAt, all)
             var lag = InputLag(
-                beginnings: try survey.beginnings(all), ends: try survey.ends(all), goals: goals, positions: positions.shadow)
+                beginnings: try survey.beginnings(all), ends: try survey.ends(all), goals: goals,
+                positions: positions.shadow)
             // The end may be no record but the marker of a transaction, behind which nobody commits a position.
             if lag.missing > 0, lag.isMissing.values.allSatisfy({ $0.count <= Int(InputSurvey.countLimit) }),
                 let counts = try survey.count(lag.isMissing, until: patience)
@@ -151,7 +154,9 @@ struct DiffRun {
     private func refusal(of lag: InputLag, _ topic: String) -> [String] {
         let forgotten =
             positions.shadow.isEmpty
-            ? ["its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"]
+            ? [
+                "its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"
+            ]
             : []
         return [
             "the replay \(query.name) is not at its end: \(lag.missing) of \(lag.records) records of \(topic) wait for it"

@@ -205,7 +205,8 @@ final class KeyJoin {
             let value = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
                 do throws(SystemFailure) {
                     filled = try file.read(
-                        at: entry.place, into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
+                        at: entry.place,
+                        into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
                 } catch { failure = error }
             }
             if let failure { throw failure }

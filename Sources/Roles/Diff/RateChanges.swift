@@ -98,7 +98,8 @@ struct CellSides {
         return changes
     }
 
-    private static func compare(_ shadow: [Rate], _ live: [Rate], _ month: String, _ currency: String?) -> [RateChange] {
+    private static func compare(_ shadow: [Rate], _ live: [Rate], _ month: String, _ currency: String?) -> [RateChange]
+    {
         let names = live.map(\.name) + shadow.map(\.name).filter { name in !live.contains { $0.name == name } }
         return names.compactMap { name in
             let (mine, other) = (shadow.first { $0.name == name }, live.first { $0.name == name })
