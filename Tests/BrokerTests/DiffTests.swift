@@ -78,7 +78,7 @@ extension RealBroker {
 
             let apps = try scene.disks.write(
                 #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"#
-                    + #""entitlements":{"all":["a"],"more":["com.example.reader.pro.monthly"]}}]"#,
+                    + #""entitlements":{"all":["a"],"more":["com.example.reader.basic.month"]}}]"#,
                 to: "other-apps.json")
             try await replay(scene, "entitlements", "other", ["--apps", apps])
             let after = try await values(scene, topics, of: "other")
