@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|HouseTests'
 # Suites that promise to be done within seconds, as the clock on the wall counts them: they run one test at a time, beside nothing
 # else. HouseTests finds those that are missing here.
-quiet='A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
+quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
 log=$(mktemp "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
 trap 'rm -f "$log"' EXIT
 

@@ -113,7 +113,16 @@ struct ReplayScene: Sendable {
         return try await blocking {
             let admin = try Admin(clientID: "watch", properties: broker.properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            return try admin.currentOffsets(ofGroup: group, by: Deadline(after: patience))
+            let deadline = Deadline(after: patience)
+            while true {
+                do throws(KafkaFault) {
+                    return try admin.currentOffsets(ofGroup: group, by: deadline)
+                } catch {
+                    // The group's coordinator has only just been chosen.
+                    guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
+                    pause(for: .milliseconds(100))
+                }
+            }
         }
     }
 

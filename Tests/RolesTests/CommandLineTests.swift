@@ -108,8 +108,8 @@ private func run(
     @Test(arguments: [
         ("nope", "perennial: no command is called \"nope\"; perennial help lists them"),
         (
-            "promot",
-            "perennial: no command is called \"promot\"; the nearest is promote, which version 0.1.0 does not "
+            "backfil",
+            "perennial: no command is called \"backfil\"; the nearest is backfill, which version 0.1.0 does not "
                 + "have yet. perennial help lists them"
         ),
     ])

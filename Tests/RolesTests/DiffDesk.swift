@@ -21,7 +21,9 @@ final class DiffDesk {
     private let writer: any LogWriter
     /// Both groups have dealt with so many notifications of each partition.
     var position: (shadow: Int64?, live: Int64?) = (100, 100)
-    var mark = ReplayMark()
+    /// What came after it the replay need not have read.
+    var begunAt: Int64 = .max
+    var from: String?
 
     init(_ worker: Worker, notifications: Int64 = 100) throws {
         self.worker = worker
@@ -130,22 +132,29 @@ final class DiffDesk {
 
     /// As the command does it, with another log.
     func diff(
-        _ arguments: [String] = ["--format", "json"], name: String = "next", partitions: Int32 = DiffDesk.partitions,
+        _ arguments: [String] = ["--format", "json"], partitions: Int32 = DiffDesk.partitions,
         counts change: (inout [String: Int32]) -> Void = { _ in }
     ) throws -> Answer {
         let recorder = Recorder()
         let invocation = Invocation(
-            ParsedArguments([worker.rawValue, "--name", name] + arguments, options: Command.diff.options), of: .diff,
+            ParsedArguments([worker.rawValue, "--name", "next"] + arguments, options: Command.diff.options), of: .diff,
             output: recorder.output, program: .standard)
         var counts = Dictionary(uniqueKeysWithValues: topics.map { ($0, Self.partitions) })
         change(&counts)
+        let plan = try #require(
+            ReplayPlan(
+                Array(
+                    "{\"v\":1,\"app\":\"perennial/1\",\"from\":\(from.map { "\"\($0)\"" } ?? "null"),".utf8)
+                    + Array("\"begunAt\":\(begunAt),\"silentBefore\":[]}".utf8)))
         var code = ExitCode.done
         do throws(ToolFault) {
+            let query = try DiffQuery(invocation, temporary: nil)
+            let identity = ReplayIdentity(worker: worker, names: names, shadow: query.name)
             code = try DiffRun(
-                query: try DiffQuery(invocation, temporary: nil), names: names, partitions: partitions, log: log,
+                query: query, identity: identity, partitions: partitions, log: log,
                 output: recorder.output, partitionCounts: counts,
                 positions: InputPositions(shadow: positions(position.shadow), live: positions(position.live)),
-                mark: mark
+                plan: plan
             ).run()
         } catch {
             for line in error.lines { recorder.output.message("perennial diff: \(line)") }

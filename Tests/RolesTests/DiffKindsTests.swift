@@ -98,7 +98,7 @@ import Testing
     @Test func `has no other rates because of cells that are newer`() throws {
         let desk = try desk()
         desk.position = (90, 100)
-        desk.mark.begunAt = 50
+        desk.begunAt = 50
         try desk.live(
             .churnCells, key("2026-10-06"), cell("2026-10-06", "'lapsedVoluntary':100,'activeDelta':-100"), from: 95)
         let answer = try desk.diff([])
@@ -158,7 +158,7 @@ import Testing
     @Test func `says nothing of requests that the live worker went on with`() throws {
         let desk = try DiffDesk(.consumption)
         desk.position = (90, 100)
-        desk.mark.begunAt = 50
+        desk.begunAt = 50
         try desk.both(.consumption, "s1", step("r1", "requested"))
         try desk.live(.consumption, "s1", step("r1", "decided"), from: 95)
         try desk.live(.consumption, "s1", step("r1", "outcome", "'detail':'refunded'"), from: 89)

@@ -9,23 +9,23 @@ import Testing
     private let positions = InputPositions(
         shadow: [TopicPartition("a.b", 3): NextOffset(10)], live: [TopicPartition("a.b", 3): NextOffset(20)])
 
-    private func judge(_ rule: SourceRule, _ source: String?) -> SourceRule.Judgement {
+    private func judge(_ rule: SourceRule, _ source: String?) -> Bool {
         var rule = rule
-        guard let source else { return rule.judge(nil) }
+        guard let source else { return rule.isNewer(nil) }
         let bytes = Array(source.utf8)
-        return rule.judge(bytes.span)
+        return rule.isNewer(bytes.span)
     }
 
     @Test func `makes it newer from the other side's position on`() {
-        #expect(!judge(.live(positions), "a.b:3:9").isNewer)
-        #expect(judge(.live(positions), "a.b:3:10").isNewer)
-        #expect(!judge(.shadow(positions), "a.b:3:19").isNewer)
-        #expect(judge(.shadow(positions), "a.b:3:20").isNewer)
+        #expect(!judge(.live(positions), "a.b:3:9"))
+        #expect(judge(.live(positions), "a.b:3:10"))
+        #expect(!judge(.shadow(positions), "a.b:3:19"))
+        #expect(judge(.shadow(positions), "a.b:3:20"))
     }
 
     @Test func `in a partition without a position is newer than a replay, and not than the live worker`() {
-        #expect(judge(.live(positions), "a.b:4:0").isNewer)
-        #expect(!judge(.shadow(positions), "a.b:4:0").isNewer)
+        #expect(judge(.live(positions), "a.b:4:0"))
+        #expect(!judge(.shadow(positions), "a.b:4:0"))
     }
 
     @Test(arguments: [
@@ -33,54 +33,39 @@ import Testing
         "a.b:3:1234567890123456789",
     ])
     func `that says nothing makes it nothing`(source: String?) {
-        #expect(judge(.live(positions, silentBefore: [TopicPartition("a.b", 3): NextOffset(99)]), source) == .init())
-    }
-
-    @Test func `is silent before the place at which output began`() {
-        let rule = SourceRule.live(positions, silentBefore: [TopicPartition("a.b", 3): NextOffset(5)])
-        #expect(judge(rule, "a.b:3:4").isSilent)
-        #expect(!judge(rule, "a.b:3:5").isSilent)
-        #expect(!judge(rule, "a.b:4:0").isSilent)
+        #expect(!judge(.live(positions), source))
     }
 
     @Test func `is looked up anew when the place changes`() {
-        var rule = SourceRule.live(positions, silentBefore: [:])
+        var rule = SourceRule.live(positions)
         var found: [Bool] = []
         for source in ["a.b:3:9", "a.b:4:9", "a.b:3:9", "a.b:3:10", "nothing", "a.b:3:9"] {
             let bytes = Array(source.utf8)
-            found.append(rule.judge(bytes.span).isNewer)
+            found.append(rule.isNewer(bytes.span))
         }
         #expect(found == [false, true, false, true, false, false])
     }
 }
 
 @Suite struct `What a replay has left` {
+    private let partition = TopicPartition("t", 0)
+
+    private func lag(_ places: (beginning: Int64, end: Int64, goal: Int64), position: Int64?) -> InputLag {
+        InputLag(
+            beginnings: [partition: NextOffset(places.beginning)], ends: [partition: NextOffset(places.end)],
+            goals: [partition: NextOffset(places.goal)], positions: position.map { [partition: NextOffset($0)] } ?? [:])
+    }
+
     @Test func `is counted from its position, or from the beginning`() {
-        var lag = InputLag()
-        lag.add(from: NextOffset(10), to: NextOffset(30), goal: NextOffset(20), position: NextOffset(15))
-        #expect(lag.missing == 5 && lag.waiting == 15 && lag.records == 20)
-        lag.add(from: NextOffset(10), to: NextOffset(30), goal: NextOffset(20), position: nil)
-        #expect(lag.missing == 15 && lag.waiting == 35)
-        lag.add(from: NextOffset(10), to: NextOffset(30), goal: NextOffset(20), position: NextOffset(3))
-        #expect(lag.missing == 25, "what was deleted cannot be read any more")
-        lag.add(from: NextOffset(0), to: NextOffset(0), goal: NextOffset(0), position: nil)
-        lag.add(from: NextOffset(10), to: NextOffset(30), goal: NextOffset(20), position: NextOffset(30))
-        #expect(lag.missing == 25)
+        let some = lag((10, 30, 20), position: 15)
+        #expect(some.missing == 5 && some.waiting == 15 && some.records == 20)
+        #expect(some.isMissing == [partition: 15..<20])
+        let all = lag((10, 30, 20), position: nil)
+        #expect(all.missing == 10 && all.waiting == 20)
+        #expect(lag((10, 30, 20), position: 3).missing == 10, "what was deleted cannot be read any more")
+        #expect(lag((0, 0, 0), position: nil).missing == 0)
+        #expect(lag((10, 30, 20), position: 30).isMissing.isEmpty)
     }
-}
-
-@Suite struct `The mark of a replay` {
-    private func mark(_ text: String) -> ReplayMark? { ReplayMark(Array(text.replacing("'", with: "\"").utf8)) }
-
-    @Test func `tells when it was begun and where its output begins`() {
-        #expect(
-            mark("{'v':1,'app':'x','begunAt':7,'silentBefore':[{'topic':'t','partition':2,'offset':9}],'later':1}")
-                == ReplayMark(begunAt: 7, silentBefore: [TopicPartition("t", 2): NextOffset(9)]))
-        #expect(mark("{'v':1,'begunAt':7,'silentBefore':[]}") == ReplayMark(begunAt: 7))
-    }
-
-    @Test(arguments: ["", "{}", "{'v':2,'begunAt':7,'silentBefore':[]}", "{'v':1,'begunAt':7,'silentBefore':[{}]}"])
-    func `of another kind is none`(text: String) { #expect(mark(text) == nil) }
 }
 
 @Suite struct `The join` {
@@ -92,11 +77,10 @@ import Testing
         _ join: KeyJoin, _ side: Side, _ key: String, _ value: String?, isNewer: Bool = false, _ offset: Int64 = 0
     ) throws {
         let key = Array(key.utf8)
-        let judgement = SourceRule.Judgement(isNewer: isNewer, isSilent: !isNewer)
         if let value = value.map({ Array($0.utf8) }) {
-            try join.add(side, key: key.span, value: value.span, judgement, offset: offset, timestamp: -offset)
+            try join.add(side, key: key.span, value: value.span, isNewer: isNewer, offset: offset, timestamp: -offset)
         } else {
-            try join.add(side, key: key.span, value: nil, judgement, offset: offset, timestamp: -offset)
+            try join.add(side, key: key.span, value: nil, isNewer: isNewer, offset: offset, timestamp: -offset)
         }
     }
 
@@ -126,7 +110,7 @@ import Testing
                         ? [
                             JoinedRecord(
                                 value: Array("h\(number)".utf8),
-                                judgement: .init(isNewer: number % 2 == 0, isSilent: number % 2 != 0),
+                                isNewer: number % 2 == 0,
                                 offset: Int64(number), timestamp: -Int64(number))
                         ] : []))
             #expect(

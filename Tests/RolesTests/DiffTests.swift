@@ -107,7 +107,7 @@ import Testing
     @Test func `says nothing of keys that the live worker has moved past its position`() throws {
         let desk = try DiffDesk(.entitlements)
         desk.position = (90, 100)
-        desk.mark.begunAt = 50
+        desk.begunAt = 50
         try desk.replayed(.entitlements, "s1", value("active"))
         try desk.live(.entitlements, "s1", value("expired"), from: 90)
         try desk.live(.entitlements, "s2", value("active"), from: 95, 1)
@@ -138,19 +138,6 @@ import Testing
         )
     }
 
-    @Test func `was to be silent about what came before --from`() throws {
-        let desk = try DiffDesk(.entitlements)
-        desk.mark.silentBefore = [TopicPartition(desk.names.topic(.notifications), 0): NextOffset(40)]
-        try desk.live(.entitlements, "s1", value("active"), from: 39)
-        try desk.live(.entitlements, "s2", value("active"), from: 40)
-        try desk.live(.entitlements, "s3", value("active"), from: 39, 1)
-        try desk.live(.entitlements, "s4", value("active"), from: 39)
-        try desk.replayed(.entitlements, "s4", value("expired"), from: 80)
-        let answer = try desk.diff()
-        #expect(try answer.counts == [0, 1, 0, 2, 0, 1])
-        #expect(answer.messages.contains { $0.contains("1 keys are left out") })
-    }
-
     // MARK: What cannot be compared
 
     @Test func `cannot be compared before its end`() throws {
@@ -169,9 +156,9 @@ import Testing
         #expect(try desk.diff(["--unfinished", "--format", "json"]).code == .done)
 
         // What came after it was begun it need not have read. Notifications are a millisecond apart.
-        desk.mark.begunAt = 99
+        desk.begunAt = 99
         #expect(try desk.diff().code == .done)
-        desk.mark.begunAt = 100
+        desk.begunAt = 100
         #expect(try desk.diff().code == .wrongUsage)
 
         desk.position.shadow = nil
@@ -182,12 +169,19 @@ import Testing
 
     @Test func `cannot be compared where it is not there, or not as the live topics are`() throws {
         let desk = try DiffDesk(.entitlements)
-        let stranger = try desk.diff(name: "other")
-        #expect(stranger.code == .wrongUsage)
+        let other = ReplayIdentity(worker: .entitlements, names: desk.names, shadow: ShadowName("other")!)
         #expect(
-            stranger.messages.first?.contains(
-                "there is no replay other of entitlements in production; there are: next.") == true)
-        #expect(stranger.messages.first?.contains("perennial replay entitlements --name other makes one") == true)
+            DiffRun.missing(
+                other, ["appstore.production.accounts.replay-next", "appstore.production.churn.plan.replay-not"]
+            ).lines
+                == [
+                    "there is no replay other of entitlements in production; there are: next. perennial replay entitlements "
+                        + "--name other makes one"
+                ])
+        desk.from = "2h"
+        let late = try desk.diff()
+        #expect(late.code == .wrongUsage && late.messages.first?.contains("was made with --from 2h") == true)
+        desk.from = nil
 
         let grown = try desk.diff { $0["appstore.production.accounts.replay-next"] = 3 }
         #expect(grown.code == .wrongUsage)
@@ -198,8 +192,9 @@ import Testing
         #expect(half.code == .wrongUsage && half.messages.first?.contains("accounts.replay-next is not there") == true)
         let lost = try desk.diff { $0["appstore.production.accounts"] = nil }
         #expect(lost.code == .wrongUsage && lost.messages.first?.contains("accounts is not there") == true)
-        let other = try desk.diff(partitions: 3)
-        #expect(other.code == .wrongUsage && other.messages.first?.contains("the setting partitions says 3") == true)
+        let resized = try desk.diff(partitions: 3)
+        #expect(
+            resized.code == .wrongUsage && resized.messages.first?.contains("the setting partitions says 3") == true)
     }
 
     @Test(arguments: [true, false])

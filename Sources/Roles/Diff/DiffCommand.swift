@@ -42,7 +42,7 @@ extension Command {
             counts alike on both sides. churn.zone should be that of the worker.
             Only one environment is looked at: production, unless --environment sandbox is given.
             Exit code 0: no key differs; newer ones may be there. 1: some differ. 2: cannot be compared: no such replay, a replay
-            that is not at its end, other partition counts, records of a later version. 3: Kafka did not answer, or no room.
+            that is not at its end or was made with --from, other partition counts, records of a later version. 3: Kafka did not answer, or no room.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {
@@ -58,16 +58,15 @@ extension Command {
     private static func diff(
         _ query: DiffQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
-        let (counts, positions) = try look(query, configuration)
-        let (names, log) = (configuration.names, KafkaLog(configuration.kafka))
-        let plan = ReplayMark.topic(query.worker, query.name, names)
-        let mark =
-            counts[plan] == nil
-            ? ReplayMark()
-            : try ReplayMark.read(plan, of: log, group: "\(names.prefix).\(names.environment.rawValue).diff")
+        let identity = ReplayIdentity(worker: query.worker, names: configuration.names, shadow: query.name)
+        let log = KafkaLog(configuration.kafka)
+        let (counts, positions) = try look(identity, configuration)
+        guard let plan = try plan(identity, log, Array(counts.keys)) else {
+            throw DiffRun.missing(identity, Array(counts.keys))
+        }
         var run = DiffRun(
-            query: query, names: names, partitions: Int32(configuration.topicPlan.partitions),
-            log: log, output: output, partitionCounts: counts, positions: positions, mark: mark)
+            query: query, identity: identity, partitions: Int32(configuration.topicPlan.partitions), log: log,
+            output: output, partitionCounts: counts, positions: positions, plan: plan)
         do throws(ZoneFault) {
             let zone = try Zone(name: configuration.churnZone)
             run.dayOf = { zone.day(of: $0) }
@@ -77,9 +76,17 @@ extension Command {
         return try run.run()
     }
 
+    /// nil: there is no such replay. By its plan topic it is known.
+    private static func plan(
+        _ identity: ReplayIdentity, _ log: KafkaLog, _ topics: [String]
+    ) throws(ToolFault) -> ReplayPlan? {
+        guard topics.contains(identity.planTopic) else { return nil }
+        return try PlanTopic(identity, log).read(by: Deadline(after: .seconds(20)))
+    }
+
     /// The topics that there are, and where both groups stand.
     private static func look(
-        _ query: DiffQuery, _ configuration: Configuration
+        _ identity: ReplayIdentity, _ configuration: Configuration
     ) throws(ToolFault) -> (counts: [String: Int32], positions: InputPositions) {
         let access: ClusterAccess
         do throws(ClusterAccess.Unreachable) {
@@ -91,15 +98,13 @@ extension Command {
         let counts = Dictionary(
             access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }
         )
-        let group = configuration.names.group(query.worker)
         let deadline = Deadline(after: .seconds(20))
         func positions(_ group: String) throws(ToolFault) -> [TopicPartition: NextOffset] {
             try ToolFault.persisting(until: deadline) { () throws(KafkaFault) in
                 try access.admin.currentOffsets(ofGroup: group, by: deadline)
             }
         }
-        return (
-            counts, InputPositions(shadow: try positions(query.name.shadow(of: group)), live: try positions(group))
-        )
+        let live = identity.names.group(identity.worker)
+        return (counts, InputPositions(shadow: try positions(identity.group), live: try positions(live)))
     }
 }

@@ -131,8 +131,8 @@ final class DiffReport {
         }
         if total.leftOut > 0 {
             output.message(
-                "perennial diff: \(total.leftOut) keys are left out: the replay was to be silent about them (--from), or Kafka has "
-                    + "deleted records of theirs from the live topic")
+                "perennial diff: \(total.leftOut) requests are left out: Kafka has deleted records of theirs from the live topic"
+            )
         }
     }
 

@@ -11,8 +11,10 @@ struct DiffRun {
     /// 256 MiB.
     private static let readAheadBytes = 48 << 20
 
+    private static let answerLimit: Duration = .seconds(20)
+
     let query: DiffQuery
-    let names: Names
+    let identity: ReplayIdentity
     /// As the settings have it.
     let partitions: Int32
     let log: any RecordLog
@@ -21,7 +23,7 @@ struct DiffRun {
     let partitionCounts: [String: Int32]
     /// Read before this runs.
     let positions: InputPositions
-    let mark: ReplayMark
+    let plan: ReplayPlan
     /// Of cells.
     var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
 
@@ -31,12 +33,21 @@ struct DiffRun {
         var count: Int64 { max(0, end.value - beginning.value) }
     }
 
+    private var names: Names { identity.names }
+    private var replay: String { "perennial replay \(identity.worker.rawValue) --name \(identity.shadow)" }
+
     func run() throws(ToolFault) -> ExitCode {
+        if let from = plan.from {
+            throw ToolFault(
+                .wrongUsage,
+                "the replay \(query.name) was made with --from \(from): what it read before that is in no topic of it. Compare one "
+                    + "that was made without --from")
+        }
         let topics = DiffedTopic.all(of: query.worker)
         try checkTopics(topics)
         let reader = try open(topics)
         defer { reader.close(by: Deadline(after: .seconds(5))) }
-        try checkLag(reader)
+        try checkLag()
         // Behind the positions, before anything is read: what the topics hold at these ends rests on the input before those.
         var spans: [TopicPartition: Span] = [:]
         for topic in topics.map({ names.topic($0.id) }).flatMap({ [query.name.shadow(of: $0), $0] }) {
@@ -63,21 +74,19 @@ struct DiffRun {
 
     // MARK: Whether they can be compared
 
+    static func missing(_ identity: ReplayIdentity, _ topics: [String]) -> ToolFault {
+        let others = ReplayIdentity.all(in: topics, of: [identity.names]).filter { $0.worker == identity.worker }
+            .map(\.shadow.description)
+        let worker = identity.worker.rawValue
+        return ToolFault(
+            .wrongUsage,
+            "there is no replay \(identity.shadow) of \(worker) in \(identity.names.environment.rawValue)"
+                + (others.isEmpty ? "" : "; there are: \(others.joined(separator: ", "))")
+                + ". perennial replay \(worker) --name \(identity.shadow) makes one")
+    }
+
     private func checkTopics(_ topics: [DiffedTopic]) throws(ToolFault) {
         let shadows = topics.map { query.name.shadow(of: names.topic($0.id)) }
-        let replay = "perennial replay \(query.worker.rawValue) --name \(query.name)"
-        guard shadows.contains(where: { partitionCounts[$0] != nil }) else {
-            let others = Set(
-                partitionCounts.keys.compactMap(ShadowName.split).filter { other in
-                    topics.contains { names.topic($0.id) == other.live }
-                }.map(\.shadow)
-            ).sorted()
-            let hint = others.isEmpty ? "" : "; there are: \(others.map(\.description).joined(separator: ", "))"
-            throw ToolFault(
-                .wrongUsage,
-                "there is no replay \(query.name) of \(query.worker.rawValue) in \(names.environment.rawValue)\(hint). "
-                    + "\(replay) makes one")
-        }
         for topic in [names.topic(.notifications)] + topics.map({ names.topic($0.id) }) {
             guard let count = partitionCounts[topic] else {
                 throw ToolFault(
@@ -104,27 +113,32 @@ struct DiffRun {
 
     private func open(_ topics: [DiffedTopic]) throws(ToolFault) -> any LogReader {
         let live = topics.map { names.topic($0.id) }
-        // A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+        // The group is neither joined nor committed to, but the library looks its coordinator up.
         var options = ReaderOptions(
-            name: "perennial-diff", group: "\(names.prefix).\(names.environment.rawValue).diff",
-            topics: live + live.map(query.name.shadow(of:)))
+            name: "perennial-diff", group: identity.group, topics: live + live.map(query.name.shadow(of:)))
         options.readsAhead = true
         options.readAheadBytes = Self.readAheadBytes
         do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
     }
 
     /// A replay that ended before its end has nothing to show for many keys, and no difference would be found in them.
-    private func checkLag(_ reader: any LogReader) throws(ToolFault) {
-        for topic in query.worker.inputs.map(names.topic) {
-            guard let count = partitionCounts[topic] else { continue }
-            var lag = InputLag()
-            for number in 0..<count {
-                let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, number))
-                let (beginning, end) = try scan.range()
-                // What came later it need not have read.
-                let goal = try mark.begunAt.map { time throws(ToolFault) in try scan.start(at: time) } ?? end
-                lag.add(
-                    from: beginning, to: end, goal: goal ?? end, position: positions.shadow[scan.partition])
+    private func checkLag() throws(ToolFault) {
+        let topics = identity.worker.inputs.map(names.topic)
+        let patience = Deadline(after: Self.answerLimit)
+        let survey = try InputSurvey(log, topics: topics, group: identity.group, by: patience)
+        defer { survey.close() }
+        for topic in topics {
+            let all = partitionsOf(topic)
+            // What came after it was begun it need not have read.
+            let goals = try survey.offsets(at: plan.begunAt, all)
+            var lag = InputLag(
+                beginnings: try survey.beginnings(all), ends: try survey.ends(all), goals: goals,
+                positions: positions.shadow)
+            // The end may be no record but the marker of a transaction, behind which nobody commits a position.
+            if lag.missing > 0, lag.isMissing.values.allSatisfy({ $0.count <= Int(InputSurvey.countLimit) }),
+                let counts = try survey.count(lag.isMissing, until: patience)
+            {
+                lag.missing = Int64(counts.values.reduce(0, +))
             }
             if lag.missing > 0, !query.takesUnfinished {
                 throw ToolFault(.wrongUsage, lines: refusal(of: lag, topic))
@@ -138,7 +152,6 @@ struct DiffRun {
     }
 
     private func refusal(of lag: InputLag, _ topic: String) -> [String] {
-        let replay = "perennial replay \(query.worker.rawValue) --name \(query.name)"
         let forgotten =
             positions.shadow.isEmpty
             ? [
@@ -182,7 +195,7 @@ struct DiffRun {
             guard let here = spans[shadow], let there = spans[live], here.count + there.count > 0 else { continue }
             let join = try KeyJoin(
                 in: query.scratch, records: here.count + there.count, keepsAll: topic.id == .consumption)
-            let intake = RecordIntake(topic, join, positions, mark)
+            let intake = RecordIntake(topic, join, positions)
             // A partition at a time: what it has is forgotten before the next.
             for (side, partition, span) in [(Side.here, shadow, here), (.there, live, there)] where span.count > 0 {
                 let scan = PartitionScan(reader: reading.reader, partition: partition)
@@ -210,17 +223,27 @@ struct DiffRun {
 }
 
 /// What of one input topic a replay has still to read, in offsets.
-struct InputLag: Equatable {
-    /// Of what has to be there for a comparison.
-    private(set) var missing: Int64 = 0
+struct InputLag {
+    /// From its position to what has to be there for a comparison.
+    private(set) var isMissing: [TopicPartition: Range<Int64>] = [:]
+    var missing: Int64
     private(set) var waiting: Int64 = 0
     /// All that is there.
     private(set) var records: Int64 = 0
 
-    mutating func add(from beginning: NextOffset, to end: NextOffset, goal: NextOffset, position: NextOffset?) {
-        let next = max(position ?? beginning, beginning)
-        missing += max(0, goal.value - next.value)
-        waiting += max(0, end.value - next.value)
-        records += max(0, end.value - beginning.value)
+    init(
+        beginnings: [TopicPartition: NextOffset], ends: [TopicPartition: NextOffset],
+        goals: [TopicPartition: NextOffset], positions: [TopicPartition: NextOffset]
+    ) {
+        for (partition, end) in ends {
+            let beginning = beginnings[partition]?.value ?? 0
+            // What was deleted cannot be read any more.
+            let next = max(positions[partition]?.value ?? beginning, beginning)
+            let goal = goals[partition]?.value ?? end.value
+            if next < goal { isMissing[partition] = next..<goal }
+            waiting += max(0, end.value - next)
+            records += max(0, end.value - beginning)
+        }
+        missing = isMissing.values.reduce(0) { $0 + Int64($1.count) }
     }
 }

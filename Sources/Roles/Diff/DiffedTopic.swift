@@ -39,8 +39,7 @@ struct DiffCounts: Equatable {
     /// In the live topic.
     var onlyThere = 0
     var newer = 0
-    /// What the replay was not to write (`--from`), and requests so old that Kafka has deleted records of theirs from the live
-    /// topic, which keeps them for some time only.
+    /// Requests so old that Kafka has deleted records of theirs from the live topic, which keeps them for some time only.
     var leftOut = 0
 
     var differ: Bool { different + onlyHere + onlyThere > 0 }

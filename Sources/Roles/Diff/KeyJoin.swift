@@ -10,7 +10,7 @@ enum Side: UInt8, Sendable { case here = 0, there = 1 }
 struct JoinedRecord: Equatable {
     /// nil: the key was deleted.
     var value: [UInt8]?
-    var judgement: SourceRule.Judgement
+    var isNewer: Bool
     var offset: Int64
     var timestamp: Int64
 }
@@ -30,11 +30,11 @@ final class KeyJoin {
     private static let limitFiles = 128
     private static let chunkBytes = 1 << 20
 
-    /// What stands before each record in a file: side, judgement, key's and value's length (below zero: deleted), offset, time.
+    /// What stands before each record in a file: side, whether it is newer, key's and value's length (below zero: deleted), offset, time.
     private struct Head {
         static let count = 28
         var side: Side
-        var judgement: SourceRule.Judgement
+        var isNewer: Bool
         var keyCount: Int
         var valueCount: Int
         var offset: Int64
@@ -77,12 +77,11 @@ final class KeyJoin {
     private let directory: String
 
     func add(
-        _ side: Side, key: Span<UInt8>, value: Span<UInt8>?, _ judgement: SourceRule.Judgement, offset: Int64,
-        timestamp: Int64
+        _ side: Side, key: Span<UInt8>, value: Span<UInt8>?, isNewer: Bool, offset: Int64, timestamp: Int64
     ) throws(ToolFault) {
         record.removeAll(keepingCapacity: true)
         record.append(side.rawValue)
-        record.append((judgement.isNewer ? 1 : 0) | (judgement.isSilent ? 2 : 0))
+        record.append(isNewer ? 1 : 0)
         append(UInt16(0))
         append(UInt32(key.count))
         // Asked so, because a span is not to be mapped.
@@ -166,7 +165,7 @@ final class KeyJoin {
         }
         return Head(
             side: chunk[at] == Side.here.rawValue ? .here : .there,
-            judgement: SourceRule.Judgement(isNewer: chunk[at + 1] & 1 != 0, isSilent: chunk[at + 1] & 2 != 0),
+            isNewer: chunk[at + 1] != 0,
             keyCount: Int(number(4, UInt32.self)), valueCount: Int(number(8, Int32.self)),
             offset: number(12, Int64.self), timestamp: number(20, Int64.self))
     }
@@ -191,7 +190,7 @@ final class KeyJoin {
             let entry = entries[next]
             found.append(
                 JoinedRecord(
-                    value: try value(of: entry, in: file), judgement: entry.head.judgement, offset: entry.head.offset,
+                    value: try value(of: entry, in: file), isNewer: entry.head.isNewer, offset: entry.head.offset,
                     timestamp: entry.head.timestamp))
             next = entry.previous
         }

@@ -14,10 +14,10 @@ final class RecordIntake {
     /// The timestamp of the first record of the live topic that is still there.
     private(set) var oldestThere: Int64?
 
-    init(_ topic: DiffedTopic, _ join: KeyJoin, _ positions: InputPositions, _ mark: ReplayMark) {
+    init(_ topic: DiffedTopic, _ join: KeyJoin, _ positions: InputPositions) {
         self.topic = topic
         self.join = join
-        rules = (.shadow(positions), .live(positions, silentBefore: mark.silentBefore))
+        rules = (.shadow(positions), .live(positions))
     }
 
     func add(_ record: borrowing RecordView, _ side: Side) throws(ToolFault) {
@@ -28,21 +28,21 @@ final class RecordIntake {
         // No worker writes one without: it is nobody's.
         guard let key = record.key else { return }
         let source = record.header("source")
-        let judgement = side == .here ? rules.here.judge(source) : rules.there.judge(source)
+        let isNewer = side == .here ? rules.here.isNewer(source) : rules.there.isNewer(source)
         guard topic.id == .consumption else {
             return try join.add(
-                side, key: key, value: record.value, judgement, offset: record.offset,
+                side, key: key, value: record.value, isNewer: isNewer, offset: record.offset,
                 timestamp: record.timestamp)
         }
         // Of a step that cannot be read only the subscription is known.
         guard let value = record.value, let step = requests.step(value) else {
             return try join.add(
-                side, key: key, value: record.value, judgement, offset: record.offset,
+                side, key: key, value: record.value, isNewer: isNewer, offset: record.offset,
                 timestamp: record.timestamp)
         }
         guard step.isDecision else { return }
         try join.add(
-            side, key: step.id.bytes.span, value: value, judgement, offset: record.offset,
+            side, key: step.id.bytes.span, value: value, isNewer: isNewer, offset: record.offset,
             timestamp: record.timestamp)
     }
 }

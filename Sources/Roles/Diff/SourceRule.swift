@@ -14,56 +14,42 @@ struct InputPositions: Sendable, Equatable {
 /// earlier, and perhaps on more. So a value that rests on input at or behind the other side's position cannot be compared yet, and
 /// every other value can.
 struct SourceRule {
-    struct Judgement: Equatable {
-        /// Made from input that the other side has not dealt with.
-        var isNewer = false
-        /// Made from input about which the replay was to be silent.
-        var isSilent = false
-    }
-
     private let positions: [TopicPartition: NextOffset]
     /// Of a partition in which the other side has no position.
     private let isNewerWithoutPosition: Bool
-    private let silentBefore: [TopicPartition: NextOffset]
     /// The last place: nearly all records of a partition come from one partition.
     private var prefix: [UInt8] = []
     private var position: NextOffset?
-    private var silence: NextOffset?
 
     /// Of records of the live topic: newer when the replay has not come that far. Where it has no position, it has read nothing.
-    static func live(_ positions: InputPositions, silentBefore: [TopicPartition: NextOffset] = [:]) -> SourceRule {
-        SourceRule(positions: positions.shadow, isNewerWithoutPosition: true, silentBefore: silentBefore)
+    static func live(_ positions: InputPositions) -> SourceRule {
+        SourceRule(positions: positions.shadow, isNewerWithoutPosition: true)
     }
 
     /// Of records of the shadow: newer when the replay is ahead, such as while the live worker is stopped. Kafka forgets the
     /// positions of a group that was away for a week: without one the live worker is taken to be up to date.
     static func shadow(_ positions: InputPositions) -> SourceRule {
-        SourceRule(positions: positions.live, isNewerWithoutPosition: false, silentBefore: [:])
+        SourceRule(positions: positions.live, isNewerWithoutPosition: false)
     }
 
-    private init(
-        positions: [TopicPartition: NextOffset], isNewerWithoutPosition: Bool,
-        silentBefore: [TopicPartition: NextOffset]
-    ) {
+    private init(positions: [TopicPartition: NextOffset], isNewerWithoutPosition: Bool) {
         self.positions = positions
         self.isNewerWithoutPosition = isNewerWithoutPosition
-        self.silentBefore = silentBefore
     }
 
+    /// Whether it was made from input that the other side has not dealt with.
+    ///
     /// - Parameter source: `topic:partition:offset`. Of a record without one, or with one that says nothing, nothing follows.
-    mutating func judge(_ source: Span<UInt8>?) -> Judgement {
-        guard let source, let (colon, offset) = Self.split(source) else { return Judgement() }
+    mutating func isNewer(_ source: Span<UInt8>?) -> Bool {
+        guard let source, let (colon, offset) = Self.split(source) else { return false }
         let place = source.extracting(0..<colon)
         if !equal(place, prefix) {
             let bytes = place.withUnsafeBytes { Array($0) }
-            guard let partition = Self.partition(bytes) else { return Judgement() }
+            guard let partition = Self.partition(bytes) else { return false }
             prefix = bytes
             position = positions[partition]
-            silence = silentBefore[partition]
         }
-        return Judgement(
-            isNewer: position.map { offset >= $0.value } ?? isNewerWithoutPosition,
-            isSilent: silence.map { offset < $0.value } ?? false)
+        return position.map { offset >= $0.value } ?? isNewerWithoutPosition
     }
 
     /// Where the offset's colon is, and the offset.

@@ -41,8 +41,8 @@ struct TopicComparer: ~Copyable {
         var (here, there) = (merged(key.here), merged(key.there))
         if isCells { (here, there) = (withoutEmptyCell(here), withoutEmptyCell(there)) }
         let verdict = judge.judge(
-            here: here.map { KeptValue($0.value, isNewer: $0.judgement.isNewer) },
-            there: there.map { KeptValue($0.value, isNewer: $0.judgement.isNewer) })
+            here: here.map { KeptValue($0.value, isNewer: $0.isNewer) },
+            there: there.map { KeptValue($0.value, isNewer: $0.isNewer) })
         let isLeftOut = verdict.isDifference && isLeftOut(key, oldestThere)
         if isCells { addCells(here, there, isAlike: verdict == .newer || isLeftOut, &cells) }
         if isLeftOut {
@@ -56,13 +56,9 @@ struct TopicComparer: ~Copyable {
             topic: topic.id, partition: partition, key: key.key, verdict: verdict, here: here, there: there)
     }
 
-    /// Whether one side has what the other cannot have any more, or was not to write.
+    /// Whether the replay has what the live topic, which keeps requests for some time only, cannot have any more.
     private func isLeftOut(_ key: JoinedKey, _ oldestThere: Int64?) -> Bool {
-        guard topic.id == .consumption else {
-            return key.here.isEmpty && key.there.last?.judgement.isSilent == true
-        }
-        if key.there.contains(where: \.judgement.isSilent) { return true }
-        guard let oldestThere else { return false }
+        guard topic.id == .consumption, let oldestThere else { return false }
         return key.here.contains { $0.timestamp < oldestThere }
     }
 
@@ -83,7 +79,7 @@ struct TopicComparer: ~Copyable {
         guard topic.id == .consumption else { return record }
         let steps = records.compactMap(\.value)
         record.value = steps.isEmpty ? nil : requests.value(steps)
-        record.judgement.isNewer = records.contains(where: \.judgement.isNewer)
+        record.isNewer = records.contains(where: \.isNewer)
         return record
     }
 
