@@ -78,9 +78,11 @@ public enum SettingTable {
     // MARK: Every service
 
     static let logFormat = setting(
-        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services + [.replay], "`text` for people.")
+        "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services + [.replay],
+        "`text` for people.")
     static let logLevel = setting(
-        "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>, for: .services + [.replay],
+        "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>,
+        for: .services + [.replay],
         "Least important level logged.")
     static let adminListen = setting(
         "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,

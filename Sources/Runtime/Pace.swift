@@ -15,7 +15,8 @@ public final class Pace: Sendable {
 
     /// - Parameter recordsPerSecond: at least `least(threads:)`.
     public init(recordsPerSecond: Int, threads: Int) {
-        precondition(recordsPerSecond >= Self.least(threads: threads), "a thread looks for records once a second at least")
+        precondition(
+            recordsPerSecond >= Self.least(threads: threads), "a thread looks for records once a second at least")
         self.recordsPerSecond = recordsPerSecond
         recordsAtOnce = max(1, recordsPerSecond / 20 / threads)
     }
@@ -38,5 +39,7 @@ public final class Pace: Sendable {
         if count > 0 { free.withLock { $0 -= time(of: count) } }
     }
 
-    private func time(of count: Int) -> Duration { .nanoseconds(Int64(count) * 1_000_000_000 / Int64(recordsPerSecond)) }
+    private func time(of count: Int) -> Duration {
+        .nanoseconds(Int64(count) * 1_000_000_000 / Int64(recordsPerSecond))
+    }
 }

@@ -48,7 +48,10 @@ public final class WorkerMetrics: Sendable {
         produced = counter("records_produced", "Records handed to the log, changelog and cycles taken back included.")
         ticks = counter("ticks_consumed", "Ticks among the records.")
         unknown = counter("records_skipped", "Records of a type that this build does not know.")
-        rerouted = counter("records_rerouted", "Rows of a table that stood in the wrong partition and were sent on; a replay leaves that to the live worker.")
+        rerouted = counter(
+            "records_rerouted",
+            "Rows of a table that stood in the wrong partition and were sent on; a replay leaves that to the live worker."
+        )
         timersFired = counter("timers_fired", "Timers whose time came.")
         timerLateness = seconds(
             "timer_lateness", "From the due time of a timer to the timestamp of the record that made it fire.")

@@ -44,7 +44,8 @@ extension RealBroker {
 
             func replay(_ name: String, isNew: Bool = true) async throws {
                 let result = try await run(
-                    productPath("perennial"), ["replay", "entitlements", "--name", name] + settings(name, isNew: isNew),
+                    productPath("perennial"),
+                    ["replay", "entitlements", "--name", name] + settings(name, isNew: isNew),
                     environment: .only([:]), workingDirectory: "/")
                 #expect(result.code == 0, "\(result.words)")
             }
@@ -209,7 +210,8 @@ extension RealBroker {
             let scene = stage.scene
             try await stage.dealWithAll(isNew: false)
             let missing = try await stage.promote([])
-            #expect(missing.code == 1 && missing.standardError.contains("there is no replay better"), "\(missing.words)")
+            #expect(
+                missing.code == 1 && missing.standardError.contains("there is no replay better"), "\(missing.words)")
             let back = try await stage.promote(["--back"])
             #expect(back.code == 1 && back.standardError.contains("nothing was kept"), "\(back.words)")
             try await stage.replay("better")
@@ -225,7 +227,8 @@ extension RealBroker {
             try await scene.feed(subscribers: 20, seed: 13)
             try await stage.replay("better")
             let ahead = try await stage.promote([])
-            #expect(ahead.code == 1 && ahead.standardOutput.contains("is ahead of the live worker in"), "\(ahead.words)")
+            #expect(
+                ahead.code == 1 && ahead.standardOutput.contains("is ahead of the live worker in"), "\(ahead.words)")
             #expect(try await scene.topics().allSatisfy { !$0.contains("before-better") })
         }
     }

@@ -23,7 +23,8 @@ struct ReplayScene: Sendable {
         let installation = try await Installation.make(label, try await Broker.shared(), partitions: partitions)
         let scratch = try ScratchDirectory("replay")
         let apps = try scratch.write(
-            #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":{"all":["a"]}}]"#, to: "apps.json")
+            #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":{"all":["a"]}}]"#,
+            to: "apps.json")
         let scene = ReplayScene(installation: installation, disks: scratch, apps: apps)
         if subscribers > 0 { try await scene.feed(subscribers: subscribers) }
         return scene
@@ -94,7 +95,8 @@ struct ReplayScene: Sendable {
 
     func tool(_ worker: String, _ options: [String], slot: Int = 0) async throws -> ProgramResult {
         try await run(
-            productPath("perennial"), arguments(worker, slot: slot) + options, environment: .only([:]), workingDirectory: "/")
+            productPath("perennial"), arguments(worker, slot: slot) + options, environment: .only([:]),
+            workingDirectory: "/")
     }
 
     /// With the settings of the installation alone.
@@ -194,7 +196,8 @@ extension ReplayScene {
         try await blocking {
             let now = WallClock.milliseconds()
             let transaction = bought("7", from: now - 3 * day, to: now + 27 * day, signed: now)
-            let request = "{\"v\":1,\"notificationUUID\":\"q\",\"notificationType\":\"CONSUMPTION_REQUEST\",\"subtype\":null,"
+            let request =
+                "{\"v\":1,\"notificationUUID\":\"q\",\"notificationType\":\"CONSUMPTION_REQUEST\",\"subtype\":null,"
                 + "\"signedDate\":\(now),\"transaction\":\(transaction),\"renewalInfo\":null}"
             func usage(_ id: String) -> String {
                 "{\"v\":1,\"originalTransactionId\":\"\(id)\",\"consented\":true,\"deliveryStatus\":\"DELIVERED\"}"

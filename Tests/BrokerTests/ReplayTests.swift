@@ -175,11 +175,15 @@ extension RealBroker {
             let plan = try await scene.program(["topics", "plan"])
             let check = try await scene.program(["check"])
             for word in words {
-                for outcome in [refused, plan, check] { #expect(outcome.standardError.contains(word), "\(outcome.words)") }
+                for outcome in [refused, plan, check] {
+                    #expect(outcome.standardError.contains(word), "\(outcome.words)")
+                }
             }
             #expect(try await scene.topics().allSatisfy { !$0.contains(".replay-") })
             let run = try await scene.tool("churn", ["--name", "lost", "--incomplete"])
-            #expect(run.code == 0 && run.standardError.contains("warning: the first notifications are gone"), "\(run.words)")
+            #expect(
+                run.code == 0 && run.standardError.contains("warning: the first notifications are gone"), "\(run.words)"
+            )
             #expect(try await scene.read("churn-events", of: "lost").contains { $0.partition == 1 })
         }
 

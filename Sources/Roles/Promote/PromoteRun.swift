@@ -110,7 +110,8 @@ struct PromoteRun {
         var reasons: [String] = []
         if let from = plan.from {
             reasons.append(
-                "the replay was begun --from \(from): it lacks the values of what was not told since. Run one without --from")
+                "the replay was begun --from \(from): it lacks the values of what was not told since. Run one without --from"
+            )
         }
         let wanted = ReplayPlan(definition, from: plan.from, at: plan.begunAt)
         if let words = plan.refusal(of: wanted, moved) { reasons.append(words) }

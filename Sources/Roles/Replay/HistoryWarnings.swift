@@ -14,7 +14,8 @@ extension KeptHistory {
         planned.filter { $0.id == .notifications }.flatMap { topic -> [String] in
             guard let there = seen.existing[topic.name] else { return [] }
             let words = there.settings.flatMap { Self.loss(bySettings: $0) }
-            return (words.map { ["\(topic.name): \($0)"] } ?? []) + lost(topic.name, there.partitions, configuration, by: deadline)
+            return (words.map { ["\(topic.name): \($0)"] } ?? [])
+                + lost(topic.name, there.partitions, configuration, by: deadline)
         }
     }
 

@@ -90,14 +90,18 @@ final class InputSurvey {
             let batch = RecordBatch()
             defer { batch.removeAll() }
             try reader.read(from: starts)
-            while !patience.hasPassed, starts.keys.contains(where: { reader.position(of: $0) ?? NextOffset(0) < ends[$0]! }) {
+            while !patience.hasPassed,
+                starts.keys.contains(where: { reader.position(of: $0) ?? NextOffset(0) < ends[$0]! })
+            {
                 try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
                 for index in 0..<batch.count {
                     let headers = batch[index].headers
                     func text(_ name: String) -> String? {
                         headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
                     }
-                    guard let app = text(HeaderName.app), batch[index].timestamp >= last?.timestamp ?? .min else { continue }
+                    guard let app = text(HeaderName.app), batch[index].timestamp >= last?.timestamp ?? .min else {
+                        continue
+                    }
                     last = (batch[index].timestamp, app, text(HeaderName.rules))
                 }
             }

@@ -10,7 +10,8 @@ extension Command {
         .replay, "Runs a worker again from the beginning into topics of its own, beside the live one.",
         operands: "[WORKER]", operandCount: 0...1,
         options: [
-            CommandOption("name", value: "NAME", effect: "Begins the replay of this name, goes on with it, or joins it."),
+            CommandOption(
+                "name", value: "NAME", effect: "Begins the replay of this name, goes on with it, or joins it."),
             CommandOption(
                 "from", value: "TIME|PARTITION:OFFSET[,...]",
                 effect:
@@ -21,7 +22,8 @@ extension Command {
             CommandOption("incomplete", effect: "Runs although the first notifications are gone."),
             CommandOption("list", effect: "Shows the replays that there are."),
             CommandOption("format", value: "text|json", effect: "--list: json: one object a line."),
-            CommandOption("drop", value: "NAME", effect: "Removes a replay: its topics, its group, its state on this host."),
+            CommandOption(
+                "drop", value: "NAME", effect: "Removes a replay: its topics, its group, its state on this host."),
         ],
         details: """
             WORKER is \(Worker.allCases.map(\.rawValue).joined(separator: ", ")). Every topic T that the worker writes has a shadow, T.replay-NAME, which the replay

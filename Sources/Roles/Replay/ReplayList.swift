@@ -84,7 +84,8 @@ struct ReplayList {
     ) throws(ToolFault) -> ReplayStanding {
         let log = KafkaLog(configuration.kafka)
         let counts = Dictionary(
-            access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first })
+            access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }
+        )
         func partitions(_ topics: [String]) -> [TopicPartition] {
             topics.flatMap { topic in (0..<(counts[topic] ?? 0)).map { TopicPartition(topic, $0) } }
         }

@@ -49,7 +49,8 @@ struct ReplayRun {
         if identity.worker == .consumption {
             guard !configuration.apps.isEmpty else {
                 throw ToolFault(
-                    .wrongUsage, "apps is not set: name the JSON file that the live worker has, or requests of all apps are refused")
+                    .wrongUsage,
+                    "apps is not set: name the JSON file that the live worker has, or requests of all apps are refused")
             }
             do throws(ConfigurationFaults) {
                 policy = try configuration.consumption.policyPath.map(readRefundPolicy)

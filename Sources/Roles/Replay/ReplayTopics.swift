@@ -23,7 +23,8 @@ struct ReplayTopics {
             guard let topic = live[name], let own = settings[name] else { continue }
             wanted.append(
                 Admin.NewTopic(
-                    name: shadow, partitions: Int32(topic.partitions.count), replicationFactor: Self.replicas(of: topic),
+                    name: shadow, partitions: Int32(topic.partitions.count),
+                    replicationFactor: Self.replicas(of: topic),
                     settings: Self.settings(of: own)))
         }
         let changelog = identity.names.topic(.changelog(identity.worker))

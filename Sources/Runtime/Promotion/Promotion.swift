@@ -62,7 +62,7 @@ public struct Promotion {
         var standing = Standing()
         for (number, note) in try notes(isLive ? live : shadow, by: deadline) {
             for (topic, next) in note.positions { standing.positions[TopicPartition(topic, number)] = next }
-                standing.promotion = standing.promotion ?? note.promotion
+            standing.promotion = standing.promotion ?? note.promotion
         }
         return standing
     }
