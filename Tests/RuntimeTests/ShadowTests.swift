@@ -91,6 +91,31 @@ import WorkerTestKit
         #expect(bench.metric(#"perennial_records_rerouted_total{worker="script"}"#) == "1")
     }
 
+    /// As a promotion wants it: exactly as far as the live worker.
+    @Test func `ends at its bound, though there is more`() throws {
+        let simulation = try WorkerSimulation(Script(), processes: 1)
+        let bounds = [TopicPartition("events", 0): NextOffset(2), TopicPartition("rows", 0): NextOffset(0)]
+        simulation.bounds = bounds
+        for number in 1...4 {
+            try simulation.feed(
+                partition: 0, key: [1], value: Array("tell \(number)".utf8),
+                headers: [RecordHeader("type", "word"), RecordHeader("schema", "word/1")])
+        }
+        let process = simulation.processes[0]
+        simulation.start(process)
+        for _ in 0..<200 {
+            simulation.step(process)
+            simulation.clock.advance(by: .milliseconds(5))
+        }
+        #expect(try simulation.read("told").count == 2)
+        simulation.stop(process)
+        // What it has not read is still there for the next life.
+        simulation.bounds = [:]
+        simulation.start(process)
+        #expect(try simulation.runToEnd())
+        #expect(try simulation.read("told").count == 4)
+    }
+
     /// Without the right to write to them.
     @Test(arguments: [true, false])
     func `does not ask to write to its tables`(isShadow: Bool) throws {
