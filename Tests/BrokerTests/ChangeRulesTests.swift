@@ -42,7 +42,9 @@ private final class Reader {
         let new =
             #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":"#
             + #"{"all":["a"],"more":["com.example.reader.pro.monthly"]}},"#
-        let policy = try scene.disks.write(#"{"version":"2","rules":[{"name":"all","when":{},"answer":{"refundPreference":"DECLINE"}}]}"#, to: "policy.json")
+        let policy = try scene.disks.write(
+            #"{"version":"2","rules":[{"name":"all","when":{},"answer":{"refundPreference":"DECLINE"}}]}"#,
+            to: "policy.json")
         try write("perennial.conf", apps: try scene.disks.write(old + more, to: "old.json"), [])
         try write(
             "new.conf", apps: try scene.disks.write(new + more, to: "new.json"),
@@ -108,7 +110,7 @@ extension RealBroker {
             // One about apps and one back, the zone, the policy, and a mended fault.
             #expect(blocks.count == 5)
             let help = try await run(productPath("perennial"), ["help", "diff"], environment: .only([:]))
-            let scene = try await ReplayScene.make("change-rules", partitions: 2, subscribers: 60)
+            let scene = try await ReplayScene.make("change-rules", partitions: 2, subscribers: 40)
             try await scene.feedRefundRequest()
             let reader = try Reader(scene, hasDiff: help.code == 0)
             for block in blocks { try await reader.follow(block) }

@@ -99,7 +99,7 @@ import WorkerTestKit
         for number in 1...4 {
             try simulation.feed(
                 partition: 0, key: [1], value: Array("tell \(number)".utf8),
-                headers: [RecordHeader("type", "word"), RecordHeader("schema", "word/1")])
+                headers: [RecordHeader("type", "word")])
         }
         let process = simulation.processes[0]
         simulation.start(process)
