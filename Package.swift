@@ -135,8 +135,8 @@ let testSupport: [Target] = [
     .target(
         name: "MakeBelieve",
         dependencies: [
-            "AppStore", "Contract", "Crypto", "JSON", "Log", "MemoryLog", "Records", "Runtime", "Simulation",
-            "WorkerTestKit",
+            "AppStore", "Contract", "Crypto", "JSON", "Log", "MemoryLog", "NotificationWorker", "Platform", "Records",
+            "Runtime", "Simulation", "Store", "WorkerTestKit",
         ], path: "Tests/MakeBelieve"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
@@ -203,7 +203,8 @@ let tests: [Target] = [
         name: "ChurnWorkerTests",
         dependencies: [
             "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog",
-            "PlainChurn", "Runtime", "Schemas", "Simulation", "Store", "Telemetry", "WorkerTestKit", "Zone",
+            "NotificationWorker", "PlainChurn", "Runtime", "Schemas", "Simulation", "Store", "Telemetry",
+            "WorkerTestKit", "Zone",
         ]),
     .testTarget(
         name: "HTTPClientTests",

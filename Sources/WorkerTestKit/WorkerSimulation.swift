@@ -47,6 +47,8 @@ public final class WorkerSimulation {
     public var sessionTimeout: Duration = .seconds(6)
     /// Lives that begin after leave the group when they are stopped, if not.
     public var keepsPlace = true
+    /// `WorkerOptions.bounds` of lives that begin after.
+    public var bounds: [TopicPartition: NextOffset] = [:]
     /// Somebody acts on what the workers write: lives that begin after this show what they own.
     public var showsOwnership = false
     private let definition: WorkerDefinition
@@ -139,6 +141,7 @@ public final class WorkerSimulation {
         options.sessionTimeout = sessionTimeout
         options.aside = MemoryStores(disk: process.aside)
         options.keepsPlace = keepsPlace
+        options.bounds = bounds
         process.board = PositionBoard()
         process.ownership = showsOwnership ? Ownership(threads: 1, bootClock: bootClock) : nil
         options.ownership = process.ownership

@@ -70,7 +70,10 @@ extension RealBroker {
             }
 
             /// Begins it, and kills it when it says that a step begins.
-            func kill(at step: String) async throws {
+            ///
+            /// - Returns: whether it had not come to its last step before that.
+            @discardableResult
+            func kill(at step: String) async throws -> Bool {
                 let process = try ChildProcess(
                     productPath("perennial"), promotion(["--apply"], isNew: true), environment: .only([:]),
                     workingDirectory: "/")
@@ -78,7 +81,14 @@ extension RealBroker {
                     process.standardError.contains("perennial promote: \(step)")
                 }
                 process.killNow()
-                _ = try await process.wait()
+                let ending = try await process.wait()
+                return ending != .exited(code: 0) && !process.standardError.contains("perennial promote: ends")
+            }
+
+            /// The kill may come too late: moving a small state takes no time. Then it is begun again.
+            func killMarked() async throws {
+                for _ in 0..<10 where try await kill(at: "moves partition 0") { return }
+                Issue.record("it was never killed between the mark and the end")
             }
 
             /// - Returns: the exit code, and the keys that are told to differ, by topic.
@@ -165,6 +175,7 @@ extension RealBroker {
                 try await stage.kill(at: step)
             }
             // Marked: no worker takes it.
+            try await stage.killMarked()
             let refused = try stage.startLive(isNew: true)
             try await waitUntil("the mark is seen: \(refused.process.lastLines(5))", within: patience) {
                 try await refused.reasons().contains("perennial promote entitlements --name better --apply")

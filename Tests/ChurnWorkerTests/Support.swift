@@ -4,6 +4,7 @@ import ChurnWorker
 import Contract
 import JSON
 import MakeBelieve
+import NotificationWorker
 import PlainChurn
 import Runtime
 import Telemetry
@@ -11,10 +12,12 @@ import WorkerTestKit
 import Zone
 
 func makeProcessor(
-    _ names: Names = Shop.names, zone: Zone = .utc, partitions: Int32 = Shop.partitions, metrics: Metrics = Metrics()
+    _ names: Names = Shop.names, zone: Zone = .utc, partitions: Int32 = Shop.partitions, metrics: Metrics = Metrics(),
+    shadow: Shadow? = nil
 ) -> ChurnProcessor {
     ChurnProcessor(
-        names, zone: zone, partitions: partitions, app: "perennial/test", metrics: ChurnMetrics(metrics))
+        names, zone: zone, partitions: partitions, app: "perennial/test", metrics: ChurnMetrics(metrics), shadow: shadow
+    )
 }
 
 /// A purchase of the first month, which does not renew unless it is told.

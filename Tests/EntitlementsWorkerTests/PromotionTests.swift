@@ -15,143 +15,44 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
-/// Rules as they were and as they are to be.
-private enum Rules {
-    case old, new
+private typealias Stage = PromotionStage
 
-    func processor(_ names: Names, shadow: Shadow? = nil) -> EntitlementsProcessor {
-        let apps = StoreLog.apps.map(\.contractApp).map { app in
-            // The first product of each app gives something new.
-            let more = app.entitlements.first?.productIds.first.map {
-                App.Entitlement(name: "new", productIds: [$0])
+extension PromotionStage {
+    /// By the new rules the first product of each app gives something more.
+    fileprivate init() throws {
+        try self.init(seed: 3, rules: EntitlementsPromotion(partitions: StoreRun.partitions)) { age, names, shadow in
+            let apps = StoreLog.apps.map(\.contractApp).map { app in
+                let more = app.entitlements.first?.productIds.first.map {
+                    App.Entitlement(name: "new", productIds: [$0])
+                }
+                return App(
+                    bundleId: app.bundleId, appAppleId: app.appAppleId,
+                    entitlements: app.entitlements + (age == .new ? [more].compactMap(\.self) : []),
+                    periods: app.periods)
             }
-            return App(
-                bundleId: app.bundleId, appAppleId: app.appAppleId,
-                entitlements: app.entitlements + (self == .new ? [more].compactMap(\.self) : []), periods: app.periods)
-        }
-        return EntitlementsProcessor(
-            names, rules: EntitlementRules(apps: apps, leeway: StoreLog.hour, environment: names.environment),
-            partitions: StoreRun.partitions, app: "perennial/test", metrics: EntitlementsMetrics(Metrics()),
-            shadow: shadow)
-    }
-}
-
-/// Ends a promotion as a kill does: at a step, or inside the log.
-private final class Killer: LogFaults {
-    private let plan = Mutex<(step: LogStep, count: Int)?>(nil)
-
-    func kill(at step: LogStep, after count: Int) { plan.withLock { $0 = (step, count) } }
-
-    func fault(at step: LogStep, of identity: String) -> InjectedFault? {
-        guard identity.hasSuffix(".promote") || identity.hasSuffix(".keep") else { return nil }
-        return plan.withLock { plan in
-            guard let (wanted, count) = plan, wanted == step else { return nil }
-            plan = count == 0 ? nil : (wanted, count - 1)
-            return count == 0 ? InjectedFault(step == .commit ? .crashHalfway : .crashBefore) : nil
+            return EntitlementsProcessor(
+                names, rules: EntitlementRules(apps: apps, leeway: StoreLog.hour, environment: names.environment),
+                partitions: StoreRun.partitions, app: "perennial/test", metrics: EntitlementsMetrics(Metrics()),
+                shadow: shadow)
         }
     }
-}
 
-/// A live worker that has told half of the story by the old rules, and replays of it.
-private struct Stage {
-    static let replay = ShadowName("better")!
-    static let before = ShadowName("before-better")!
-
-    let store: StoreLog
-    let names: Names
-    let live: WorkerSimulation
-    let killer = Killer()
-    private var rest: [StoreLog.Arrival]
-
-    init(seed: UInt64 = 3) throws {
-        store = try StoreLog(
-            seed: seed, subscribers: 60, arrival: 40 * StoreLog.day, after: 60 * StoreLog.day)
-        names = Names(prefix: TopicPrefix("store")!, environment: store.environment)
-        live = try WorkerSimulation(
-            Rules.old.processor(names), processes: 1, startingAt: store.end, faults: killer)
-        live.keepsPlace = false
-        let arrivals = store.punctual
-        rest = Array(arrivals[(arrivals.count / 2)...])
-        live.start(live.processes[0])
-        for arrival in arrivals[..<(arrivals.count / 2)] { try feed(arrival) }
-        try work(live)
-        live.stop(live.processes[0])
-    }
-
-    func feed(_ arrival: StoreLog.Arrival) throws {
-        let record = try store.record(of: arrival)
-        try live.feed(
-            partition: Partitioner.partition(of: record.key, count: StoreRun.partitions), key: record.key,
-            value: record.value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
-            timestamp: record.timestamp)
-    }
-
-    func work(_ simulation: WorkerSimulation) throws {
-        #expect(try simulation.runToEnd(), "\(simulation.processes.map(\.troubles))")
-    }
-
-    /// Brings a replay to the end of the log.
-    func run(_ name: ShadowName, _ rules: Rules) throws {
-        let simulation = try live.beside(rules.processor(names, shadow: Shadow(name)))
-        simulation.keepsPlace = false
-        simulation.start(simulation.processes[0])
-        try work(simulation)
-        simulation.stop(simulation.processes[0])
-    }
-
-    /// The live worker goes on with other rules, to the end of the story or where it is.
-    func goOn(_ rules: Rules, tellsRest: Bool = true) throws {
-        live.processor = rules.processor(names)
-        live.start(live.processes[0])
-        if tellsRest {
-            for arrival in rest { try feed(arrival) }
-            try live.tick(at: store.end)
-        }
-        try work(live)
-        live.stop(live.processes[0])
-    }
-
-    func promotion(
-        _ name: ShadowName, keeps kept: ShadowName? = nil,
-        begins: @escaping (PromotionStep) throws(PromotionFault) -> Void = { _ in }
-    ) throws -> Promotion {
-        let definition = Rules.old.processor(names).definition
-        if let kept {
-            let copy = definition.shadow(Shadow(kept))
-            try live.log.create(
-                copy.outputs.map { NewTopic($0.topic, partitions: copy.partitions, isCompacted: true) }
-                    + [NewTopic(copy.changelog, partitions: copy.partitions, isCompacted: true)],
-                by: Deadline(after: .seconds(1)))
-        }
-        return Promotion(
-            live: definition, shadow: definition.shadow(Shadow(name)),
-            kept: kept.map { definition.shadow(Shadow($0)) }, name: name.description,
-            rules: EntitlementsPromotion(partitions: StoreRun.partitions), log: live.log,
-            scratch: MemoryStores(disk: MemoryDisk()), begins: begins)
-    }
-
-    @discardableResult
-    func promote(_ name: ShadowName, keeps kept: ShadowName? = nil) throws -> PromotionCounts {
-        try promotion(name, keeps: kept).run(by: Deadline(after: .seconds(10)))
-    }
-
-    // MARK: What readers see
-
-    func values(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: [JSONValue]] {
-        let topic = names.topic(topic)
-        return try Dictionary(
-            grouping: live.read(name?.shadow(of: topic) ?? topic).filter { $0.value != nil }, by: \.keyText
+    fileprivate func values(
+        _ topic: TopicID = .entitlements, of name: ShadowName? = nil
+    ) throws -> [String: [JSONValue]] {
+        try Dictionary(
+            grouping: read(topic, of: name).filter { $0.value != nil }, by: \.keyText
         ).mapValues { try $0.map { try JSONValue.read($0.value!) } }
     }
 
     /// What it says, without what tells of the way there.
-    func answers(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: JSONValue] {
+    fileprivate func answers(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: JSONValue]
+    {
         try values(topic, of: name).mapValues { $0.last!.answer }
     }
 
     /// Sequences of each key grow with every value, and accounts say what subscriptions do.
-    func expectWhole() throws {
+    fileprivate func expectWhole() throws {
         for (key, values) in try values() {
             let sequences = values.map { $0["sequence"]?.integer ?? -1 }
             #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $0 < $1 }, "\(key): \(sequences)")
@@ -243,7 +144,7 @@ extension JSONValue {
         #expect(throws: PromotionFault.store("killed")) { try broken.run(by: Deadline(after: .seconds(10))) }
         // From the mark on nobody works on the state.
         if step > 1 {
-            stage.live.processor = Rules.old.processor(stage.names)
+            stage.live.processor = try stage.processor(.old)
             stage.live.start(stage.live.processes[0])
             for _ in 0..<100 { stage.live.step(stage.live.processes[0]) }
             let troubles = stage.live.processes[0].troubles

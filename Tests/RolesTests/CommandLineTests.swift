@@ -112,6 +112,9 @@ private func run(
             "perennial: no command is called \"backfil\"; the nearest is backfill, which version 0.1.0 does not "
                 + "have yet. perennial help lists them"
         ),
+        (
+            "promot", "perennial: no command is called \"promot\"; the nearest is promote. perennial help lists them"
+        ),
     ])
     func `guesses only what is near, and says when that is to come`(_ name: String, _ message: String) {
         #expect(run([name]).messages == [message])

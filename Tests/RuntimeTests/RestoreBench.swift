@@ -18,6 +18,8 @@ final class RestoreBench {
     private(set) var tokens: UInt64 = 0
     /// What the notes of commits tell; nil: those of a build that knew no lives.
     var life: UInt64?
+    /// So often the state of a replay has taken the place of this one.
+    var epoch: UInt32 = 0
     /// What is committed, as the changelog has it.
     private var entries: [String: [UInt8]] = [:]
     /// Where the next record goes.
@@ -64,6 +66,7 @@ final class RestoreBench {
         }
         var note = Self.note(events: events, format: format)
         if let life { (note.life, note.sum) = (life, sum) }
+        note.epoch = epoch
         batch.append(
             topic: 2, partition: 0, timestamp: clock.now, key: ChangelogKey.note, value: note.encoded)
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))

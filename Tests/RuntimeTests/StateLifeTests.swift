@@ -31,6 +31,23 @@ import WorkerTestKit
         #expect(useless(try bench.outcome())?.contains("an earlier life of script.changelog") == true)
     }
 
+    /// By what comes behind its place alone it would reach the same sum: nothing is left to luck, or to what compaction has left.
+    @Test func `tells a store from before the state of a replay took its place`() throws {
+        let bench = try RestoreBench()
+        let note = try begun(bench)
+        bench.epoch = 1
+        try bench.commit([("a", "2")], events: 1)
+        _ = try bench.order(note, group: ["events": 1, "rows": 0])
+        #expect(useless(try bench.outcome())?.contains("is of epoch 0") == true)
+        // Begun anew it is of the new epoch, and goes on.
+        _ = try bench.order(group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome()) == [1, 0])
+        let anew = try #require(bench.stored)
+        #expect(anew.epoch == 1 && bench.values == ["a": "2", "b": "1", "c": "1"])
+        _ = try bench.order(anew, group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome()) == [1, 0])
+    }
+
     @Test func `that has no note where the store has seen one is another`() throws {
         let bench = try RestoreBench()
         let note = try begun(bench)
