@@ -250,15 +250,17 @@ extension RealBroker {
 
         private struct Reading {
             private let api: APIProcess
+            private let isOver = Latch()
             private let asking: Task<Int, any Error>
 
             init(_ scene: ReplayScene, _ id: String) async throws {
                 let api = try APIProcess(scene.installation, try ScratchDirectory("promote-api"))
                 try await api.service.waitUntilReady()
                 self.api = api
-                asking = Task {
+                // Not a task that is cancelled: what it asks then would end with an error.
+                asking = Task { [isOver] in
                     var (last, answers): (Int64, Int) = (0, 0)
-                    while !Task.isCancelled {
+                    while !isOver.isOpen {
                         let sequence = try #require(try await api.sequence(of: id))
                         #expect(sequence >= last)
                         last = sequence
@@ -270,7 +272,7 @@ extension RealBroker {
             }
 
             func stop() async throws {
-                asking.cancel()
+                isOver.open()
                 #expect(try await asking.value > 20, "a judge without cases")
                 try await api.service.stop()
             }
