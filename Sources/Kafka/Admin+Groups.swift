@@ -89,17 +89,39 @@ extension Admin {
         try offsets(ofGroup: group, in: nil, stableOnly: false, by: deadline)
     }
 
+    /// A broker that does not coordinate the group (yet, or any more) says so: another client asks again, as this one remembers whom
+    /// it has asked.
     private func offsets(
         ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool = true, by deadline: Deadline
+    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        while true {
+            // When the library hears that answer it tells the client's own group to look for the coordinator. In a client without a
+            // group that is a null pointer, and the process ends.
+            var client = try client(of: group)
+            defer { _ = client.close(by: deadline) }
+            do throws(KafkaFault) {
+                return try offsets(ofGroup: group, in: partitions, stableOnly: stableOnly, client.raw, by: deadline)
+            } catch {
+                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { throw error }
+            }
+            pause(for: .milliseconds(100))
+        }
+    }
+
+    private func offsets(
+        ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool, _ client: OpaquePointer,
+        by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         let list = TopicPartitionList(capacity: partitions?.count ?? 0)
         for partition in partitions ?? [] { list.append(partition) }
         var request = rd_kafka_ListConsumerGroupOffsets_new(group, partitions == nil ? nil : list.raw)
         defer { rd_kafka_ListConsumerGroupOffsets_destroy(request) }
         return try ask(
-            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline, stableOnly: stableOnly
+            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline,
+            stableOnly: stableOnly,
+            of: client
         ) { options, queue in
-            rd_kafka_ListConsumerGroupOffsets(raw, &request, 1, options, queue)
+            rd_kafka_ListConsumerGroupOffsets(client, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
             var count = 0
             let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(event, &count)

@@ -7,10 +7,14 @@ public import Platform
 public final class Admin {
     private var handle: ClientHandle
     let context: ClientContext
+    private let clientID: String
+    private let properties: ClientProperties
 
     public init(
         clientID: String, properties: ClientProperties, onEvent: @escaping ClientEventHandler = { _ in }
     ) throws(PropertyFault) {
+        self.clientID = clientID
+        self.properties = properties
         context = ClientContext(events: onEvent)
         var conf = try ClientConf(clientID: clientID)
         try conf.apply(properties, to: .admin)
@@ -19,6 +23,21 @@ public final class Admin {
     }
 
     var raw: OpaquePointer { handle.raw }
+
+    /// Another client for one question, which knows this group without being in it.
+    func client(of group: String) throws(KafkaFault) -> ClientHandle {
+        do throws(PropertyFault) {
+            var conf = try ClientConf(clientID: clientID)
+            try conf.apply(properties, to: .admin)
+            try conf.set("group.id", group)
+            conf.install(context, for: RD_KAFKA_CONSUMER)
+            return try ClientHandle(
+                RD_KAFKA_CONSUMER, conf: conf, context: context, label: "admin \(clientID) for \(group)")
+        } catch {
+            throw KafkaFault(
+                .stopProcess, .invalidConfiguration, operation: "ask about group \(group)", detail: error.description)
+        }
+    }
 
     /// The newest troubles with brokers, oldest first: why a call found no answer.
     public var recentFaults: [(code: KafkaCode, detail: String)] {
@@ -95,12 +114,14 @@ public final class Admin {
     // MARK: Asking
 
     /// One request of the Admin API and its answer, over a queue of its own.
+    /// - Parameter client: nil is this one.
     func ask<Answer>(
         _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline, validateOnly: Bool = false,
-        stableOnly: Bool = false,
+        stableOnly: Bool = false, of client: OpaquePointer? = nil,
         request: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
         read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
     ) throws(KafkaFault) -> Answer {
+        let raw = client ?? self.raw
         let options = rd_kafka_AdminOptions_new(raw, operation)
         defer { rd_kafka_AdminOptions_destroy(options) }
         var message = [CChar](repeating: 0, count: 256)

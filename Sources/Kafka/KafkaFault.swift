@@ -37,6 +37,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     /// The group has members, so its positions are theirs to move.
     public static let unknownMember = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
+    public static let notCoordinator = KafkaCode(RD_KAFKA_RESP_ERR_NOT_COORDINATOR)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
     public static let groupNotEmpty = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
@@ -49,6 +50,14 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
 
     /// The broker knows who we are and forbids it; trying again cannot help.
     public var isAuthorisation: Bool { Self.authorisation.contains { $0.rawValue == rawValue } }
+
+    private static let electing: [rd_kafka_resp_err_t] = [
+        RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE,
+        RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+    ]
+
+    /// The group's coordinator is another broker, or none yet.
+    var wantsAnotherCoordinator: Bool { Self.electing.contains { $0.rawValue == rawValue } }
 
     /// Purged by an abort: expected, no failure of the broker or the network.
     public var isPurge: Bool { self == .purgedInQueue || self == .purgedInFlight }

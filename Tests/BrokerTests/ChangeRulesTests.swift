@@ -62,7 +62,9 @@ private final class Reader {
     }
 
     private func start(_ worker: String, _ config: String) async throws {
-        live[worker] = try ServiceProcess([worker, "--config", scene.disks.file(config)])
+        let process = try ServiceProcess([worker, "--config", scene.disks.file(config)])
+        live[worker] = process
+        try await process.waitUntilReady()
         try await scene.waitUntilDealtWith(by: scene.group(worker))
     }
 

@@ -61,11 +61,11 @@ extension RealBroker {
             let again = try await perennial(["topics", "apply"] + settings)
             #expect(again.code == 0)
             #expect(again.standardOutput == "ok      \(2 * contractTopics.count) topics are as they should be\n")
-            // Kafka's tool lists topics in any order.
+            // Kafka's tool lists topics in any order, and Kafka makes one of its own for the first client that names a group.
             let after = topicConfigurations(
                 try await cluster.tool("kafka-configs.sh", ["--describe", "--entity-type", "topics", "--all"]))
-            #expect(after.keys.sorted() == configurations.keys.sorted())
-            for (name, has) in after { #expect(has == configurations[name], "\(name)") }
+            #expect(after.count { $0.key.hasPrefix("whole.") } == 2 * contractTopics.count)
+            for (name, has) in after where name.hasPrefix("whole.") { #expect(has == configurations[name], "\(name)") }
             #expect(try await perennial(["topics", "plan"] + settings).code == 0)
         }
 

@@ -38,6 +38,7 @@ extension RealBroker {
 
             func dealWithAll(isNew: Bool) async throws {
                 let live = try startLive(isNew: isNew)
+                try await live.waitUntilReady()
                 try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
                 try await live.stop()
             }

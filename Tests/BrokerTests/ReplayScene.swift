@@ -113,16 +113,7 @@ struct ReplayScene: Sendable {
         return try await blocking {
             let admin = try Admin(clientID: "watch", properties: broker.properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            let deadline = Deadline(after: patience)
-            while true {
-                do throws(KafkaFault) {
-                    return try admin.currentOffsets(ofGroup: group, by: deadline)
-                } catch {
-                    // The group's coordinator has only just been chosen.
-                    guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
-                    pause(for: .milliseconds(100))
-                }
-            }
+            return try admin.currentOffsets(ofGroup: group, by: Deadline(after: patience))
         }
     }
 
@@ -135,7 +126,7 @@ struct ReplayScene: Sendable {
             defer { reader.close(by: Deadline(after: patience)) }
             return try reader.ends(.committed, of: partitions, by: Deadline(after: patience))
         }
-        try await waitUntil("\(group) has dealt with everything", within: .seconds(120)) {
+        try await waitUntil("\(group) has dealt with everything", within: .seconds(300)) {
             let positions = try await positions(group)
             return partitions.allSatisfy { positions[$0] == ends[$0] }
         }

@@ -31,7 +31,7 @@ extension RealBroker {
                 try scene.startReplay("entitlements", slot: $0, disk: $0 == 0 ? "fresh" : nil, options)
             }
             for process in replays {
-                let ending = try await process.wait(within: .seconds(300))
+                let ending = try await process.wait(within: .seconds(900))
                 #expect(ending == .exited(code: 0), "\(process.lastLines(20))")
                 #expect(process.standardError.contains("perennial replay: same of entitlements is at its end"))
             }

@@ -1,3 +1,4 @@
+import Glibc
 import Kafka
 import KafkaTestKit
 import Log
@@ -269,6 +270,21 @@ import Testing
             let deadline = Deadline(after: .seconds(1))
             while client != nil && !deadline.hasPassed { pause(for: .milliseconds(10)) }
             #expect(hooks.heard == [.assigned((0..<4).map { TopicPartition("in", $0) })])
+        }
+    }
+
+    /// In a process of its own, which the library would end.
+    @Test func `positions are asked for again when a broker does not coordinate the group any more`() async {
+        await #expect(processExitsWith: .exitCode(7)) {
+            try await blocking {
+                let cluster = try MockCluster()
+                defer { cluster.close() }
+                let admin = try Admin(
+                    clientID: "a", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+                defer { admin.close(by: Deadline(after: soon)) }
+                cluster.fail(.offsetFetch, with: [.notCoordinator, .notCoordinator])
+                if try admin.currentOffsets(ofGroup: "g", by: Deadline(after: soon)).isEmpty { exit(7) }
+            }
         }
     }
 

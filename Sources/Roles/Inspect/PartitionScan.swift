@@ -12,6 +12,7 @@ struct PartitionScan {
     private static let silenceLimit: Duration = .seconds(30)
     private static let answerLimit: Duration = .seconds(10)
     private static let recordsPerPoll = 1000
+    private static let pollWait: Duration = .milliseconds(20)
 
     /// Reads up to the end that there is now, or that there was when it was asked for.
     ///
@@ -35,7 +36,12 @@ struct PartitionScan {
         var position = first
         while position < end {
             do throws(LogFault) {
-                try reader.poll(into: batch, limit: Self.recordsPerPoll, wait: .milliseconds(200))
+                try reader.poll(into: batch, limit: Self.recordsPerPoll, wait: Self.pollWait)
+                // A broker's thread of librdkafka 2.0.2 may begin with a partition only after a second, or when it has something
+                // else to do: a question.
+                if batch.count == 0 {
+                    _ = try reader.ends(.committed, of: [partition], by: Deadline(after: Self.answerLimit))
+                }
             } catch {
                 if error.remedy != .retrySameCall || patience.hasPassed { throw fault(error) }
                 pause(for: .milliseconds(100))

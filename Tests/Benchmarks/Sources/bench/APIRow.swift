@@ -107,7 +107,8 @@ func measureAPI(_ report: inout Report) async throws {
     }
 }
 
-private func cpuSeconds(_ process: Int32) throws -> Double {
+/// Of user and system together.
+func cpuSeconds(_ process: Int32) throws -> Double {
     let text = String(decoding: try readFile("/proc/\(process)/stat", limitBytes: 1 << 16), as: UTF8.self)
     // The name of the program, in parentheses, may contain anything.
     let fields = text.split(separator: ")").last.map { $0.split(separator: " ") } ?? []

@@ -44,6 +44,10 @@ struct Row: Sendable {
             name: "worker-replay", summary: "a backlog on Kafka in large cycles, records per second of a core",
             measure: measureWorkerReplay),
         Row(
+            name: "replay",
+            summary: "perennial replay and diff of a million subscriptions, and a live worker beside a replay",
+            measure: measureReplay),
+        Row(
             name: "worker-rebuild", summary: "a worker's lost disk, rebuilt from Kafka", measure: measureWorkerRebuild),
         Row(
             name: "worker-size", summary: "a worker with many subscriptions on disk: memory, few keys, all keys",
