@@ -35,7 +35,8 @@ extension Admin {
 
     /// A group without members that never committed is `Dead`.
     public func describe(group: String, by deadline: Deadline) throws(KafkaFault) -> Group {
-        try ask(RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, "describe group \(group)", by: deadline) { options, queue in
+        try ask(RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, "describe group \(group)", by: deadline, ofCoordinator: true)
+        { options, queue in
             group.withCString { name in
                 var names: UnsafePointer<CChar>? = name
                 rd_kafka_DescribeConsumerGroups(raw, &names, 1, options, queue)
@@ -97,7 +98,8 @@ extension Admin {
         var request = rd_kafka_ListConsumerGroupOffsets_new(group, partitions == nil ? nil : list.raw)
         defer { rd_kafka_ListConsumerGroupOffsets_destroy(request) }
         return try ask(
-            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline, stableOnly: stableOnly
+            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline, ofCoordinator: true,
+            stableOnly: stableOnly
         ) { options, queue in
             rd_kafka_ListConsumerGroupOffsets(raw, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
@@ -117,7 +119,9 @@ extension Admin {
         }
         var request = rd_kafka_AlterConsumerGroupOffsets_new(group, list.raw)
         defer { rd_kafka_AlterConsumerGroupOffsets_destroy(request) }
-        _ = try ask(RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, "set offsets of \(group)", by: deadline) {
+        _ = try ask(
+            RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, "set offsets of \(group)", by: deadline, ofCoordinator: true
+        ) {
             options, queue in
             rd_kafka_AlterConsumerGroupOffsets(raw, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
@@ -145,7 +149,8 @@ extension Admin {
     public func delete(group: String, by deadline: Deadline) throws(KafkaFault) {
         var request = rd_kafka_DeleteGroup_new(group)
         defer { rd_kafka_DeleteGroup_destroy(request) }
-        try ask(RD_KAFKA_ADMIN_OP_DELETEGROUPS, "delete group \(group)", by: deadline) { options, queue in
+        try ask(RD_KAFKA_ADMIN_OP_DELETEGROUPS, "delete group \(group)", by: deadline, ofCoordinator: true) {
+            options, queue in
             rd_kafka_DeleteGroups(raw, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
             var count = 0

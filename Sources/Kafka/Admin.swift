@@ -6,6 +6,9 @@ public import Platform
 /// A client for administration. Every call blocks until the broker has answered or the deadline has passed.
 public final class Admin {
     private var handle: ClientHandle
+    /// For the next handle; see `replaceClient`.
+    private let conf: ClientConf
+    private let label: String
     let context: ClientContext
 
     public init(
@@ -15,7 +18,9 @@ public final class Admin {
         var conf = try ClientConf(clientID: clientID)
         try conf.apply(properties, to: .admin)
         conf.install(context, for: RD_KAFKA_PRODUCER)
-        handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "admin \(clientID)")
+        label = "admin \(clientID)"
+        handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: label)
+        self.conf = conf
     }
 
     var raw: OpaquePointer { handle.raw }
@@ -94,31 +99,55 @@ public final class Admin {
 
     // MARK: Asking
 
+    /// An hour is the most that the library takes.
+    private static let longestWait: Int32 = 3_600_000
+
     /// One request of the Admin API and its answer, over a queue of its own.
+    ///
+    /// - Parameter ofCoordinator: the request goes to the coordinator of a group, which has to be found first. When the library's
+    ///   time is over before that, and the coordinator is found later, 2.0.2 aborts the process (librdkafka #4605): so its time
+    ///   never is, and the client goes with the request that nobody waits for any more.
     func ask<Answer>(
-        _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline, validateOnly: Bool = false,
-        stableOnly: Bool = false,
+        _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline, ofCoordinator: Bool = false,
+        validateOnly: Bool = false, stableOnly: Bool = false,
         request: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
         read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
     ) throws(KafkaFault) -> Answer {
         let options = rd_kafka_AdminOptions_new(raw, operation)
         defer { rd_kafka_AdminOptions_destroy(options) }
         var message = [CChar](repeating: 0, count: 256)
-        // An hour is the most that the library takes.
-        let wait = min(3_600_000, max(1, deadline.remaining.timeoutMilliseconds))
-        rd_kafka_AdminOptions_set_request_timeout(options, wait, &message, message.count)
+        let wait = min(Self.longestWait, max(1, deadline.remaining.timeoutMilliseconds))
+        rd_kafka_AdminOptions_set_request_timeout(
+            options, ofCoordinator ? Self.longestWait : wait, &message, message.count)
         if validateOnly { rd_kafka_AdminOptions_set_validate_only(options, 1, &message, message.count) }
         if stableOnly { rd_kafka_error_destroy(rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)) }
-        let queue = rd_kafka_queue_new(raw)
-        defer { rd_kafka_queue_destroy(queue) }
-        request(options, queue)
-        // The library answers by its own time-out; the second on top only covers its rounding.
-        guard let event = rd_kafka_queue_poll(queue, wait + 1_000) else {
+        guard let event = event(within: ofCoordinator ? wait : wait + 1_000, request: { request(options, $0) }) else {
+            if ofCoordinator { try replaceClient() }
             throw KafkaFault(.retrySameCall, .timedOut, operation: words)
         }
         defer { rd_kafka_event_destroy(event) }
         if let fault = fault(rd_kafka_event_error(event), rd_kafka_event_error_string(event), words) { throw fault }
         return try read(event)
+    }
+
+    /// The library answers by its own time-out, where that counts; the second on top only covers its rounding.
+    private func event(within milliseconds: Int32, request: (OpaquePointer?) -> Void) -> OpaquePointer? {
+        let queue = rd_kafka_queue_new(raw)
+        defer { rd_kafka_queue_destroy(queue) }
+        request(queue)
+        return rd_kafka_queue_poll(queue, milliseconds)
+    }
+
+    private func replaceClient() throws(KafkaFault) {
+        let next: ClientHandle
+        do throws(PropertyFault) {
+            next = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: label)
+        } catch {
+            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "replace \(label)", detail: error.reason)
+        }
+        // It goes by itself.
+        _ = handle.close(by: Deadline(after: .zero))
+        handle = next
     }
 
     func fault(_ code: rd_kafka_resp_err_t, _ detail: UnsafePointer<CChar>?, _ operation: String) -> KafkaFault? {

@@ -112,7 +112,7 @@ final class ManyCrew {
 
     private func tell(_ place: ManyPlace, _ ending: ProcessEnding) {
         let words = "\(place) ended by itself: \(ending)"
-        let log = processes[place]?.process.lastLines(12) ?? ""
+        let log = processes[place]?.process.wordsBeforeItsEnd ?? ""
         print("many: \(words)\n\(log)")
         endings.append(words)
         // 3: a worker that says why it cannot go on, and is started again.
