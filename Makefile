@@ -4,7 +4,7 @@
 # Colours are an option of the compiler: where they hang on the terminal, a build in one and a build into a file undo each other.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo test simulate whole lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test simulate whole many lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -34,6 +34,11 @@ whole: build ## tells 20,000 subscribers' stories to ingest, workers and replays
 	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*(of a whole installation|however often all of them are killed)'
 
+many: build ## lets processes, disks and brokers of an installation on three brokers fail for so long; MANY_SECONDS=120
+	@[ -n "$$KAFKA_HOME" ] || { echo "make many: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
+	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
+		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
+
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
@@ -50,7 +55,7 @@ fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGE
 mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
 	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests simulation whole mutants fuzz bench)
+readonly parts=(tests simulation whole many mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the ordinary run: a race that shows once in some hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -22,6 +22,8 @@ figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs
 figures_of_mutants() { tail -n 1; }
 # "whole: 19000 subscriptions, ..." is what the test says at its end.
 figures_of_whole() { sed -n 's/^whole: //p'; }
+# The same for "many: ". Lines about single disturbances come before it.
+figures_of_many() { sed -n 's/^many: //p' | tail -n 1; }
 figures_of_simulation() { sed -n 's/^simulate: //p'; }
 # "    ratio 0.93, at least 0.88: met" comes after a line that begins with what was measured and a colon.
 figures_of_bench() {
@@ -53,7 +55,7 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200
 failed=0
 for part in ${PART:-${parts[@]}}; do
     printf '\n== %s\n' "$part"

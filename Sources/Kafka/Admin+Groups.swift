@@ -35,10 +35,12 @@ extension Admin {
 
     /// A group without members that never committed is `Dead`.
     public func describe(group: String, by deadline: Deadline) throws(KafkaFault) -> Group {
-        try ask(RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, "describe group \(group)", by: deadline) { options, queue in
+        try askCoordinator(
+            of: group, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, "describe group \(group)", by: deadline
+        ) { client, options, queue in
             group.withCString { name in
                 var names: UnsafePointer<CChar>? = name
-                rd_kafka_DescribeConsumerGroups(raw, &names, 1, options, queue)
+                rd_kafka_DescribeConsumerGroups(client, &names, 1, options, queue)
             }
         } read: { event throws(KafkaFault) in
             var count = 0
@@ -89,43 +91,30 @@ extension Admin {
         try offsets(ofGroup: group, in: nil, stableOnly: false, by: deadline)
     }
 
-    /// A broker that does not coordinate the group (yet, or any more) says so: another client asks again, as this one remembers whom
-    /// it has asked.
+    /// A broker that does not coordinate the group (yet, or any more) says so: then the coordinator is looked for again.
     private func offsets(
         ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool = true, by deadline: Deadline
-    ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
-        while true {
-            // When the library hears that answer it tells the client's own group to look for the coordinator. In a client without a
-            // group that is a null pointer, and the process ends.
-            var client = try client(of: group)
-            defer { _ = client.close(by: deadline) }
-            do throws(KafkaFault) {
-                return try offsets(ofGroup: group, in: partitions, stableOnly: stableOnly, client.raw, by: deadline)
-            } catch {
-                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { throw error }
-            }
-            pause(for: .milliseconds(100))
-        }
-    }
-
-    private func offsets(
-        ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool, _ client: OpaquePointer,
-        by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         let list = TopicPartitionList(capacity: partitions?.count ?? 0)
         for partition in partitions ?? [] { list.append(partition) }
         var request = rd_kafka_ListConsumerGroupOffsets_new(group, partitions == nil ? nil : list.raw)
         defer { rd_kafka_ListConsumerGroupOffsets_destroy(request) }
-        return try ask(
-            RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline,
-            stableOnly: stableOnly,
-            of: client
-        ) { options, queue in
-            rd_kafka_ListConsumerGroupOffsets(client, &request, 1, options, queue)
-        } read: { event throws(KafkaFault) in
-            var count = 0
-            let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(event, &count)
-            return try offsets(in: count == 1 ? groups?[0] : nil, "read offsets of \(group)")
+        while true {
+            do throws(KafkaFault) {
+                return try askCoordinator(
+                    of: group, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline,
+                    stableOnly: stableOnly
+                ) { client, options, queue in
+                    rd_kafka_ListConsumerGroupOffsets(client, &request, 1, options, queue)
+                } read: { event throws(KafkaFault) in
+                    var count = 0
+                    let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(event, &count)
+                    return try offsets(in: count == 1 ? groups?[0] : nil, "read offsets of \(group)")
+                }
+            } catch {
+                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { throw error }
+            }
+            pause(for: .milliseconds(100))
         }
     }
 
@@ -139,9 +128,10 @@ extension Admin {
         }
         var request = rd_kafka_AlterConsumerGroupOffsets_new(group, list.raw)
         defer { rd_kafka_AlterConsumerGroupOffsets_destroy(request) }
-        _ = try ask(RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, "set offsets of \(group)", by: deadline) {
-            options, queue in
-            rd_kafka_AlterConsumerGroupOffsets(raw, &request, 1, options, queue)
+        _ = try askCoordinator(
+            of: group, RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, "set offsets of \(group)", by: deadline
+        ) { client, options, queue in
+            rd_kafka_AlterConsumerGroupOffsets(client, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
             var count = 0
             let groups = rd_kafka_AlterConsumerGroupOffsets_result_groups(event, &count)
@@ -167,8 +157,10 @@ extension Admin {
     public func delete(group: String, by deadline: Deadline) throws(KafkaFault) {
         var request = rd_kafka_DeleteGroup_new(group)
         defer { rd_kafka_DeleteGroup_destroy(request) }
-        try ask(RD_KAFKA_ADMIN_OP_DELETEGROUPS, "delete group \(group)", by: deadline) { options, queue in
-            rd_kafka_DeleteGroups(raw, &request, 1, options, queue)
+        try askCoordinator(
+            of: group, RD_KAFKA_ADMIN_OP_DELETEGROUPS, "delete group \(group)", by: deadline
+        ) { client, options, queue in
+            rd_kafka_DeleteGroups(client, &request, 1, options, queue)
         } read: { event throws(KafkaFault) in
             var count = 0
             let groups = rd_kafka_DeleteGroups_result_groups(event, &count)

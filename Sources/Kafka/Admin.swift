@@ -24,21 +24,6 @@ public final class Admin {
 
     var raw: OpaquePointer { handle.raw }
 
-    /// Another client for one question, which knows this group without being in it.
-    func client(of group: String) throws(KafkaFault) -> ClientHandle {
-        do throws(PropertyFault) {
-            var conf = try ClientConf(clientID: clientID)
-            try conf.apply(properties, to: .admin)
-            try conf.set("group.id", group)
-            conf.install(context, for: RD_KAFKA_CONSUMER)
-            return try ClientHandle(
-                RD_KAFKA_CONSUMER, conf: conf, context: context, label: "admin \(clientID) for \(group)")
-        } catch {
-            throw KafkaFault(
-                .stopProcess, .invalidConfiguration, operation: "ask about group \(group)", detail: error.description)
-        }
-    }
-
     /// The newest troubles with brokers, oldest first: why a call found no answer.
     public var recentFaults: [(code: KafkaCode, detail: String)] {
         rd_kafka_poll(raw, 0)
@@ -113,30 +98,78 @@ public final class Admin {
 
     // MARK: Asking
 
+    /// An hour is the most that the library takes.
+    private static let longestWait: Int32 = 3_600_000
+
     /// One request of the Admin API and its answer, over a queue of its own.
-    /// - Parameter client: nil is this one.
     func ask<Answer>(
         _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline, validateOnly: Bool = false,
-        stableOnly: Bool = false, of client: OpaquePointer? = nil,
         request: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
         read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
     ) throws(KafkaFault) -> Answer {
-        let raw = client ?? self.raw
-        let options = rd_kafka_AdminOptions_new(raw, operation)
+        let wait = min(Self.longestWait, max(1, deadline.remaining.timeoutMilliseconds))
+        let options = options(of: raw, operation, wait)
         defer { rd_kafka_AdminOptions_destroy(options) }
-        var message = [CChar](repeating: 0, count: 256)
-        // An hour is the most that the library takes.
-        let wait = min(3_600_000, max(1, deadline.remaining.timeoutMilliseconds))
-        rd_kafka_AdminOptions_set_request_timeout(options, wait, &message, message.count)
-        if validateOnly { rd_kafka_AdminOptions_set_validate_only(options, 1, &message, message.count) }
-        if stableOnly { rd_kafka_error_destroy(rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)) }
+        if validateOnly { rd_kafka_AdminOptions_set_validate_only(options, 1, nil, 0) }
         let queue = rd_kafka_queue_new(raw)
         defer { rd_kafka_queue_destroy(queue) }
         request(options, queue)
         // The library answers by its own time-out; the second on top only covers its rounding.
-        guard let event = rd_kafka_queue_poll(queue, wait + 1_000) else {
-            throw KafkaFault(.retrySameCall, .timedOut, operation: words)
+        return try answer(rd_kafka_queue_poll(queue, wait + 1_000), words, read)
+    }
+
+    /// The same, of a group's coordinator. The client is made for this one question, and knows the group without being in it. With
+    /// another, 2.0.2 ends the process in two cases:
+    ///
+    /// - The library's time is over before the coordinator was found, and it is found later (librdkafka #4605). So its time never
+    ///   is over, and the client goes with the question.
+    /// - A broker says that it does not coordinate the group (#5040). The library tells the client's own group to look for the
+    ///   coordinator, which is a null pointer where there is none.
+    func askCoordinator<Answer>(
+        of group: String, _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline,
+        stableOnly: Bool = false,
+        request: (_ client: OpaquePointer, _ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
+        read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
+    ) throws(KafkaFault) -> Answer {
+        var client = try client(of: group)
+        // Nobody waits for its end, which takes a while when a question is open.
+        defer { _ = client.close(by: Deadline(after: .zero)) }
+        let options = options(of: client.raw, operation, Self.longestWait)
+        defer { rd_kafka_AdminOptions_destroy(options) }
+        if stableOnly { rd_kafka_error_destroy(rd_kafka_AdminOptions_set_require_stable_offsets(options, 1)) }
+        let queue = rd_kafka_queue_new(client.raw)
+        defer { rd_kafka_queue_destroy(queue) }
+        request(client.raw, options, queue)
+        return try answer(rd_kafka_queue_poll(queue, max(1, deadline.remaining.timeoutMilliseconds)), words, read)
+    }
+
+    private func client(of group: String) throws(KafkaFault) -> ClientHandle {
+        do throws(PropertyFault) {
+            var conf = try ClientConf(clientID: clientID)
+            try conf.apply(properties, to: .admin)
+            try conf.set("group.id", group)
+            conf.install(context, for: RD_KAFKA_CONSUMER)
+            return try ClientHandle(
+                RD_KAFKA_CONSUMER, conf: conf, context: context, label: "admin \(clientID) for \(group)")
+        } catch {
+            throw KafkaFault(
+                .stopProcess, .invalidConfiguration, operation: "ask about group \(group)", detail: error.description)
         }
+    }
+
+    private func options(
+        of client: OpaquePointer, _ operation: rd_kafka_admin_op_t, _ milliseconds: Int32
+    ) -> OpaquePointer? {
+        let options = rd_kafka_AdminOptions_new(client, operation)
+        var message = [CChar](repeating: 0, count: 256)
+        rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, &message, message.count)
+        return options
+    }
+
+    private func answer<Answer>(
+        _ event: OpaquePointer?, _ words: String, _ read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
+    ) throws(KafkaFault) -> Answer {
+        guard let event else { throw KafkaFault(.retrySameCall, .timedOut, operation: words) }
         defer { rd_kafka_event_destroy(event) }
         if let fault = fault(rd_kafka_event_error(event), rd_kafka_event_error_string(event), words) { throw fault }
         return try read(event)

@@ -42,10 +42,12 @@ extension Consumer {
     ) throws(KafkaFault) -> (beginning: NextOffset, end: NextOffset) {
         var low: Int64 = 0
         var high: Int64 = 0
-        try KafkaFault.check(
-            rd_kafka_query_watermark_offsets(
-                raw, partition.topic, partition.partition, &low, &high, deadline.remaining.timeoutMilliseconds),
-            "read the end of \(partition)")
+        try askingLeaders(of: [partition.topic], by: deadline) { () throws(KafkaFault) in
+            try KafkaFault.check(
+                rd_kafka_query_watermark_offsets(
+                    raw, partition.topic, partition.partition, &low, &high, deadline.remaining.timeoutMilliseconds),
+                "read the end of \(partition)")
+        }
         return (NextOffset(low), NextOffset(high))
     }
 
@@ -80,16 +82,35 @@ extension Consumer {
         _ timestamp: Int64, of partitions: [TopicPartition], _ operation: String, by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         if partitions.isEmpty { return [:] }
-        let list = TopicPartitionList(capacity: partitions.count)
-        for partition in partitions { list.append(partition, offset: timestamp) }
-        try KafkaFault.check(
-            rd_kafka_offsets_for_times(raw, list.raw, deadline.remaining.timeoutMilliseconds), operation)
-        var found: [TopicPartition: NextOffset] = [:]
-        try list.forEach { element throws(KafkaFault) in
-            let partition = TopicPartition(element)
-            try KafkaFault.check(element.err, "\(operation): \(partition)")
-            if element.offset >= 0 { found[partition] = NextOffset(element.offset) }
+        return try askingLeaders(of: Set(partitions.map(\.topic)), by: deadline) { () throws(KafkaFault) in
+            let list = TopicPartitionList(capacity: partitions.count)
+            for partition in partitions { list.append(partition, offset: timestamp) }
+            try KafkaFault.check(
+                rd_kafka_offsets_for_times(raw, list.raw, deadline.remaining.timeoutMilliseconds), operation)
+            var found: [TopicPartition: NextOffset] = [:]
+            try list.forEach { element throws(KafkaFault) in
+                let partition = TopicPartition(element)
+                try KafkaFault.check(element.err, "\(operation): \(partition)")
+                if element.offset >= 0 { found[partition] = NextOffset(element.offset) }
+            }
+            return found
         }
-        return found
+    }
+
+    /// The library learns once who leads a partition, and believes it for a quarter of an hour. A broker that says it is not the
+    /// leader any more corrects that only for topics that this client reads (2.0.2); the others would be asked about in vain for
+    /// as long. So after a question has failed, brokers are asked anew who leads, before the next one.
+    private func askingLeaders<Answer>(
+        of topics: Set<String>, by deadline: Deadline, _ body: () throws(KafkaFault) -> Answer
+    ) throws(KafkaFault) -> Answer {
+        let doubtful = leadersInDoubt.intersection(topics)
+        if !doubtful.isEmpty {
+            _ = try partitionCounts(doubtful.sorted(), by: deadline)
+            leadersInDoubt.subtract(doubtful)
+        }
+        do throws(KafkaFault) { return try body() } catch {
+            leadersInDoubt.formUnion(topics)
+            throw error
+        }
     }
 }

@@ -90,6 +90,8 @@ public final class Consumer {
     /// Of a consumer that answers later: owned partitions without a record at their position, which the owner has not heard of
     /// yet. The library reads nothing more of them.
     var gone: [TopicPartition] = []
+    /// Topics of questions that have failed: who leads their partitions may have changed.
+    var leadersInDoubt: Set<String> = []
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
         context = ClientContext(events: configuration.onEvent)

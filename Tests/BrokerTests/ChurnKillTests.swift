@@ -12,33 +12,20 @@ extension RealBroker {
 
         @Test func `is what the plain metrics count, however often workers and ingest were killed`() async throws {
             let installation = try await Installation.make("churn", try await Broker.shared(), partitions: 6)
-            let store = try await Scene.store(seed: 22, subscribers: Scene.subscribers(ordinarily: 1_000))
+            let store = try await MakeBelieveStore.ofAHundredDays(
+                seed: 22, subscribers: Scene.subscribers(ordinarily: 1_000))
             let scene = try await Scene(installation, store, "churn", ["--churn.zone", Self.zone])
             try await scene.play()
 
-            // What was kept, up to the last tick of each partition; nothing of the workers is asked.
-            var judge = PlainJudge(zone: Self.zone)
-            for record in try await scene.read("notifications") {
-                judge.hear(
-                    partition: record.partition, timestamp: record.timestamp ?? 0, key: record.key,
-                    value: record.value)
-            }
-            for record in try await scene.read("churn-cells") {
-                judge.see(cell: record.key ?? [], record.value.isEmpty ? nil : record.value)
-            }
-            let events = try await scene.read("churn-events")
-            for record in events { judge.see(event: record.value) }
-            let wrong = judge.wrong()
-            #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(8).joined(separator: "\n"))")
-            #expect(try await scene.read("churn.dead-letters").isEmpty)
-            let ids = events.compactMap { $0.header("id") }
-            #expect(Set(ids).count == events.count)
+            let found = try await ChurnJudge(
+                installation, notifications: try await installation.read("notifications"), zone: Self.zone)
+            let judge = found.judge
             try await compare(judge, withInspectOf: installation)
             // A judge without cases would be content with anything.
             #expect(judge.chainCount >= Scene.subscribers(ordinarily: 1_000) * 9 / 10)
             #expect(judge.cells.count > 500)
             print(
-                "churn: \(judge.chainCount) chains, \(judge.cells.count) cells, \(events.count) events, "
+                "churn: \(judge.chainCount) chains, \(judge.cells.count) cells, \(found.events) events, "
                     + "\(scene.blows) kills")
         }
 

@@ -229,6 +229,15 @@ extension ChildProcess {
     }
 }
 
+extension ChildProcess {
+    /// What it said before it ended; a backtrace is long.
+    var wordsBeforeItsEnd: String {
+        let lines = standardError.split(separator: "\n")
+        let trap = lines.firstIndex { $0.contains("rashed") || $0.contains("Fatal error") } ?? max(0, lines.count - 3)
+        return lines[max(0, trap - 12)..<min(lines.count, trap + 40)].joined(separator: "\n")
+    }
+}
+
 extension String {
     func count(of words: String) -> Int { ranges(of: words).count }
 }
@@ -338,16 +347,9 @@ private struct Ordeal {
         }
         // One whose slot seemed to be taken twice has ended itself; somebody starts it again.
         for slot in workers.indices where !workers[slot].isRunning {
-            print("round \(round): \(slot) had ended: \(Self.lastWords(workers[slot]))")
+            print("round \(round): \(slot) had ended: \(workers[slot].wordsBeforeItsEnd)")
             workers[slot] = try group.start(slot, more)
         }
-    }
-
-    /// What a process said before it ended; a backtrace is long.
-    private static func lastWords(_ worker: ChildProcess) -> String {
-        let lines = worker.standardError.split(separator: "\n")
-        let trap = lines.firstIndex { $0.contains("rashed") || $0.contains("Fatal error") } ?? max(0, lines.count - 3)
-        return lines[max(0, trap - 3)..<min(lines.count, trap + 40)].joined(separator: "\n")
     }
 
     /// Holds two of a hundred requests back and lets them go within ten seconds, whether anybody still waits for them or not.

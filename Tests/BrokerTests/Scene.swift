@@ -2,17 +2,14 @@
 
 import Foundation
 import Glibc
-import JSON
-import Kafka
 import KafkaTestKit
-import Log
 import Platform
 import Testing
 
 /// Ingest and two workers of a kind, which are killed and come back.
 final class Scene {
     let port: UInt16
-    private let installation: Installation
+    let installation: Installation
     private let store: MakeBelieveStore
     private let command: String
     private let settings: [String]
@@ -37,7 +34,7 @@ final class Scene {
         try await ingest.waitUntilReady()
     }
 
-    private static func startIngest(_ installation: Installation, _ store: MakeBelieveStore, _ port: UInt16) throws
+    static func startIngest(_ installation: Installation, _ store: MakeBelieveStore, _ port: UInt16) throws
         -> ServiceProcess
     {
         try ServiceProcess(
@@ -59,19 +56,7 @@ final class Scene {
         getenv("PERENNIAL_TEST_SUBSCRIBERS").flatMap { Int(String(cString: $0)) } ?? ordinarily
     }
 
-    /// A hundred days until the last midnight: what is true then hardly changes until the test ends.
-    static func store(seed: Int, subscribers: Int) async throws -> MakeBelieveStore {
-        let today = WallClock.milliseconds() / 86_400_000
-        let first = Date(timeIntervalSince1970: Double((today - 100) * 86_400)).ISO8601Format().prefix(10)
-        return try await MakeBelieveStore.open(
-            telling: [
-                "--from", "\(first)", "--days", "100", "--seed", "\(seed)", "--subscribers", "\(subscribers)",
-                "--duplicates", "5", "--reorder", "10", "--delays", "5",
-            ], keepsPayloads: false)
-    }
-
-    /// Everything is posted while somebody strikes, and dealt with in the end. What ingest has lost then is none of the workers'
-    /// faults, and told here.
+    /// Everything is posted while somebody strikes, and dealt with in the end.
     func play() async throws {
         let simulator = try store.post(to: port)
         var dice = Dice()
@@ -84,10 +69,7 @@ final class Scene {
         #expect(try await simulator.wait() == .exited(code: 0), "\(simulator.lastLines(10))")
         try await end()
         #expect(blows >= 3)
-        let kept = Set(
-            try await values(of: "notifications").values.joined().compactMap { $0?["notificationUUID"]?.string })
-        let lost = try store.answers().filter { !kept.contains($0.uuid) }
-        #expect(lost.isEmpty, "answered 200 and lost: \(lost.count): \(lost.prefix(8))")
+        try store.expectKept(in: try await installation.read("notifications"))
     }
 
     /// `kill -9` of one of the three; it is started again at once, a worker sometimes without its disk.
@@ -109,36 +91,9 @@ final class Scene {
     private func end() async throws {
         try await ingest.stop()
         ended = WallClock.milliseconds()
-        let topic = installation.topic("notifications")
-        let group = "\(installation.prefix).production.\(command)"
-        let (broker, partitions) = (installation.broker, Int32(installation.partitions))
         try await waitUntil("the workers have dealt with everything", within: .seconds(180)) {
-            try await blocking {
-                let admin = try Admin(clientID: "watch", properties: broker.properties)
-                defer { admin.close(by: Deadline(after: patience)) }
-                let committed = try admin.offsets(ofGroup: group, by: Deadline(after: patience))
-                let reader = try KafkaLog(broker.properties).openReader(
-                    ReaderOptions(name: "watch", group: "watch", topics: [topic]))
-                defer { reader.close(by: Deadline(after: patience)) }
-                let all = (0..<partitions).map { TopicPartition(topic, $0) }
-                let ends = try reader.ends(.committed, of: all, by: Deadline(after: patience))
-                return all.allSatisfy { committed[$0] == ends[$0] }
-            }
+            try await installation.isDealtWith(by: command)
         }
         for worker in workers { try await worker.stop() }
-    }
-
-    func read(_ topic: String) async throws -> [WholeRecord] {
-        try await installation.broker.readWhole(installation.topic(topic))
-    }
-
-    /// Every value of each key, in order; nil is a tombstone.
-    func values(of topic: String) async throws -> [String: [JSONValue?]] {
-        var values: [String: [JSONValue?]] = [:]
-        for record in try await read(topic) {
-            let key = String(decoding: record.key ?? [], as: UTF8.self)
-            values[key, default: []].append(record.value.isEmpty ? nil : try JSONValue.read(record.value))
-        }
-        return values
     }
 }

@@ -48,10 +48,12 @@ struct Broker: Sendable {
     }
 
     /// The same with keys and values as bytes.
-    func readWhole(_ topic: String) async throws -> [WholeRecord] { try await read(topic) { WholeRecord($0) } }
+    func readWhole(_ topic: String, from starts: [Int32: Int64] = [:]) async throws -> [WholeRecord] {
+        try await read(topic, from: starts) { WholeRecord($0) }
+    }
 
     private func read<Taken: Sendable>(
-        _ topic: String, uncommitted: Bool = false,
+        _ topic: String, uncommitted: Bool = false, from starts: [Int32: Int64] = [:],
         _ take: @escaping @Sendable (borrowing ConsumedRecord) -> Taken
     ) async throws -> [Taken] {
         try await blocking {
@@ -66,7 +68,9 @@ struct Broker: Sendable {
             try #require((count ?? 0) > 0, "\(topic) is not there")
             try consumer.assign(
                 Dictionary(
-                    uniqueKeysWithValues: (0..<Int32(count ?? 0)).map { (TopicPartition(topic, $0), NextOffset(0)) }))
+                    uniqueKeysWithValues: (0..<Int32(count ?? 0)).map {
+                        (TopicPartition(topic, $0), NextOffset(starts[$0] ?? 0))
+                    }))
             var copies: [Taken] = []
             let deadline = Deadline(after: patience)
             while !consumer.isAtEnd {

@@ -351,6 +351,31 @@ import Testing
         }
     }
 
+    /// The library would abort the process.
+    @Test func `a coordinator that is found after somebody has stopped waiting for it harms nobody`() async throws {
+        try await withCluster { cluster in
+            let admin = try Admin(
+                clientID: "a", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
+            defer { admin.close(by: Deadline(after: soon)) }
+            let unavailable = KafkaCode(rawValue: 15)
+            cluster.fail(.findCoordinator, with: Array(repeating: unavailable, count: 1000))
+            for _ in 0..<5 {
+                do throws(KafkaFault) {
+                    _ = try admin.currentOffsets(ofGroup: "g", by: Deadline(after: .milliseconds(150)))
+                    Issue.record("there was a coordinator")
+                } catch {
+                    #expect(error.remedy == .retrySameCall)
+                }
+            }
+            cluster.heal(.findCoordinator)
+            let deadline = Deadline(after: .seconds(3))
+            while !deadline.hasPassed {
+                #expect(try admin.currentOffsets(ofGroup: "g", by: Deadline(after: soon)).isEmpty)
+                pause(for: .milliseconds(100))
+            }
+        }
+    }
+
     @Test func `an owner that goes away unclosed says so`() async throws {
         try await withCluster { cluster in
             let heard = Mutex<[String]>([])

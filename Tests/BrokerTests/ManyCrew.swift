@@ -1,0 +1,231 @@
+// The processes of a long run and their disks.
+
+import Foundation
+import Glibc
+import KafkaTestKit
+import Platform
+import Testing
+
+/// Ingest, and three processes of two threads for each of the workers.
+final class ManyCrew {
+    static let zone = "America/New_York"
+    /// Its disk can be filled.
+    static let smallSlot = 0
+    /// Enough for all partitions of a worker, and for the 32 MiB that an opening wants.
+    private static let smallDiskMegabytes = 192
+
+    private let installation: Installation
+    private let store: MakeBelieveStore
+    private let disks: ScratchDirectory
+    private var mounts: [String] = []
+    private var processes: [ManyPlace: ServiceProcess] = [:]
+    private var ingest: ServiceProcess?
+    private(set) var port: UInt16 = 0
+    /// Those that ended by themselves, as a worker does that cannot go on.
+    private(set) var endings: [String] = []
+
+    init(_ installation: Installation, _ store: MakeBelieveStore) throws {
+        self.installation = installation
+        self.store = store
+        disks = try ScratchDirectory("many")
+    }
+
+    // MARK: Disks
+
+    private func disk(_ place: ManyPlace) -> String { "\(disks.path)/\(place.kind.rawValue)-\(place.slot)" }
+    private func copy(_ place: ManyPlace) -> String { "\(disk(place))-copy" }
+
+    /// False: this user mounts nothing, and no disk is filled.
+    func mountSmallDisks() async throws -> Bool {
+        guard geteuid() == 0 else { return false }
+        for kind in ManyKind.allCases {
+            let path = disk(ManyPlace(kind: kind, slot: Self.smallSlot))
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            let mounted = try await run(
+                "mount", ["-t", "tmpfs", "-o", "size=\(Self.smallDiskMegabytes)m", "tmpfs", path])
+            guard mounted.code == 0 else { return false }
+            mounts.append(path)
+        }
+        return true
+    }
+
+    /// Nobody may be at work there any more.
+    func unmount() async throws {
+        for path in mounts {
+            let unmounted = try await run("umount", ["--lazy", path])
+            #expect(unmounted.code == 0, "\(unmounted.words)")
+        }
+        mounts = []
+    }
+
+    private func shell(_ script: String) async throws {
+        let result = try await run("sh", ["-ec", script], environment: .inherited(adding: ["LC_ALL": "C"]))
+        try #require(result.code == 0, "\(script): \(result.words)")
+    }
+
+    /// The directory stays: it may be a disk of its own.
+    private func wipe(_ path: String) async throws {
+        try await shell("mkdir -p \(path); find \(path) -mindepth 1 -delete")
+    }
+
+    private func copyAll(from source: String, to target: String) async throws {
+        try await wipe(target)
+        try await shell("mkdir -p \(source); cp -a \(source)/. \(target)/")
+    }
+
+    // MARK: Processes
+
+    func start() async throws {
+        port = try Ports.free()
+        let ingest = try Scene.startIngest(installation, store, port)
+        self.ingest = ingest
+        for kind in ManyKind.allCases {
+            for slot in 0..<ManyPlan.slots { try start(ManyPlace(kind: kind, slot: slot)) }
+        }
+        try await ingest.waitUntilReady()
+    }
+
+    private func start(_ place: ManyPlace, leaves: Bool = false) throws {
+        let own =
+            switch place.kind {
+            case .entitlements: ["--apps", store.apps]
+            case .churn: ["--churn.zone", Self.zone]
+            }
+        processes[place] = try ServiceProcess(
+            [
+                place.kind.rawValue, "--worker.slot", "\(place.slot)", "--worker.threads", "2", "--state.directory",
+                disk(place), "--worker.leave", "\(leaves)", "--state.cache.bytes", "67108864",
+            ] + own + installation.settings)
+    }
+
+    private func process(_ place: ManyPlace) throws -> ServiceProcess {
+        try #require(processes[place], "\(place) is not there")
+    }
+
+    /// `kill -9`. One that has ended by itself a moment before is told by its ending.
+    private func kill(_ place: ManyPlace) async throws {
+        let child = try process(place).process
+        child.killNow()
+        let ending = try await child.wait()
+        if ending != .killed(signal: SIGKILL) { tell(place, ending) }
+    }
+
+    private func tell(_ place: ManyPlace, _ ending: ProcessEnding) {
+        let words = "\(place) ended by itself: \(ending)"
+        let log = processes[place]?.process.wordsBeforeItsEnd ?? ""
+        print("many: \(words)\n\(log)")
+        endings.append(words)
+        // 3: a worker that says why it cannot go on, and is started again.
+        if ending != .exited(code: 3) { Issue.record("\(words)\n\(log)") }
+    }
+
+    /// As whoever watches over processes does: what has ended is started again.
+    func restartEnded() async throws {
+        for (place, process) in processes {
+            guard let ending = process.process.ending else { continue }
+            tell(place, ending)
+            try start(place, leaves: place.slot >= ManyPlan.slots)
+        }
+        if let ingest, let ending = ingest.process.ending {
+            Issue.record("ingest ended by itself: \(ending)\n\(ingest.process.lastLines(20))")
+            self.ingest = try Scene.startIngest(installation, store, port)
+        }
+    }
+
+    func stopIngest() async throws { try await ingest?.stop() }
+
+    func stopWorkers() async throws {
+        for place in processes.keys.sorted(by: { "\($0)" < "\($1)" }) { try await process(place).stop() }
+    }
+
+    /// Why those that are not ready are not, and the last that each has said.
+    func words(lines: Int = 3) async throws -> String {
+        var words: [String] = []
+        for (place, process) in processes.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+            let reasons = (try? await process.reasons()) ?? "it does not answer"
+            words.append("\(place): \(reasons)\n\(process.process.lastLines(lines))")
+        }
+        return words.joined(separator: "\n")
+    }
+
+    // MARK: What happens to them
+
+    func suffer(_ step: ManyStep) async throws {
+        let victim = step.victim
+        switch step.cause {
+        case .kill:
+            try await kill(victim)
+            try start(victim)
+        case .rolling: try await roll(victim.kind)
+        case .freeze:
+            let child = try process(victim).process
+            child.suspend()
+            try await Task.sleep(for: .seconds(step.seconds))
+            child.resume()
+        case .join: try await join()
+        case .leave: try await leave()
+        case .wiped:
+            try await kill(victim)
+            try await wipe(disk(victim))
+            try start(victim)
+        case .old:
+            try await kill(victim)
+            try await copyAll(from: copy(victim), to: disk(victim))
+            try start(victim)
+        case .foreign: try await swap(victim)
+        case .full: try await fill(victim, seconds: step.seconds)
+        case .nothing, .brokerDies, .brokerFreezes, .deleted: preconditionFailure("no process suffers this")
+        }
+    }
+
+    /// A copy of each disk is taken while it is at rest: these are the old ones of later.
+    private func roll(_ kind: ManyKind) async throws {
+        for slot in 0..<ManyPlan.slots {
+            let place = ManyPlace(kind: kind, slot: slot)
+            try await process(place).stop()
+            if !fileExists(copy(place)) { try await copyAll(from: disk(place), to: copy(place)) }
+            try start(place)
+            try await process(place).waitUntilReady()
+        }
+    }
+
+    func rollAll() async throws { for kind in ManyKind.allCases { try await roll(kind) } }
+
+    /// Of both kinds, so that who joined can be told from the number alone.
+    private func join() async throws {
+        for kind in ManyKind.allCases {
+            let place = ManyPlace(kind: kind, slot: ManyPlan.slots)
+            try start(place, leaves: true)
+            try await process(place).waitUntilReady()
+        }
+    }
+
+    private func leave() async throws {
+        for kind in ManyKind.allCases {
+            let place = ManyPlace(kind: kind, slot: ManyPlan.slots)
+            try await process(place).stop()
+            processes[place] = nil
+        }
+    }
+
+    /// Two find each other's disks, with stores of partitions that they may have had once.
+    private func swap(_ victim: ManyPlace) async throws {
+        let other = ManyPlace(kind: victim.kind, slot: (victim.slot + 1) % ManyPlan.slots)
+        try await kill(victim)
+        try await kill(other)
+        let between = "\(disks.path)/between"
+        try await copyAll(from: disk(victim), to: between)
+        try await copyAll(from: disk(other), to: disk(victim))
+        try await copyAll(from: between, to: disk(other))
+        try start(victim)
+        try start(other)
+    }
+
+    private func fill(_ victim: ManyPlace, seconds: Int) async throws {
+        let ballast = "\(disk(victim))/ballast"
+        // dd ends when no space is left, which is what is wanted.
+        try await shell("dd if=/dev/zero of=\(ballast) bs=64k 2>/dev/null || true")
+        try await Task.sleep(for: .seconds(seconds))
+        try await shell("rm \(ballast)")
+    }
+}

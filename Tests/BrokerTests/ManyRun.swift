@@ -1,0 +1,171 @@
+// A long run: one thing happens after the other, while a make-believe store posts all the time.
+
+import KafkaTestKit
+import Log
+import PlainChurn
+import Platform
+import Testing
+import TruthCheck
+
+final class ManyRun {
+    static let partitions = 12
+    /// New notifications a second: some in each partition, so that one that stands still is seen.
+    private static let rate = 60
+    /// Of a hundred days, as the store tells them.
+    private static let notificationsOfASubscriber = 5
+    /// A partition that moves is seen to move within it, on a machine this busy.
+    private static let calm = Duration.seconds(1)
+    private static let calmFor = Duration.seconds(2)
+
+    private let seconds: Int
+    private let cluster: KafkaCluster
+    private let installation: Installation
+    private let store: MakeBelieveStore
+    private let crew: ManyCrew
+    private let watch: ManyWatch
+    private var notifications: [WholeRecord] = []
+    /// Of each partition: behind the last record in `notifications`.
+    private var kept: [Int32: Int64] = [:]
+    private(set) var steps: [ManyCause: Int] = [:]
+    private(set) var deletedRecords: Int64 = 0
+    private var ended: Int64 = 0
+
+    init(seconds: Int, _ cluster: KafkaCluster) async throws {
+        self.seconds = seconds
+        self.cluster = cluster
+        let broker = Broker(bootstrap: cluster.bootstrapServers)
+        installation = try await Installation.make("many", broker, partitions: Self.partitions, replicas: 3)
+        store = try await MakeBelieveStore.ofAHundredDays(
+            seed: 31, subscribers: seconds * Self.rate / Self.notificationsOfASubscriber)
+        crew = try ManyCrew(installation, store)
+        watch = ManyWatch(installation)
+    }
+
+    func play() async throws {
+        let fillsDisks = try await crew.mountSmallDisks()
+        if !fillsDisks { print("many: no disk is filled: only root can mount one") }
+        do {
+            try await disturb(fillsDisks)
+            try await crew.unmount()
+        } catch {
+            print("many: \(error)\n\(try await crew.words(lines: 25))")
+            try await watch.stop()
+            try await crew.unmount()
+            throw error
+        }
+    }
+
+    private func disturb(_ fillsDisks: Bool) async throws {
+        try await crew.start()
+        let simulator = try store.post(to: crew.port, rate: Self.rate)
+        watch.start()
+        try await waitUntilCalm("all partitions are at work")
+        var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
+        // Disks are copied, to be old later.
+        try await step(.rolling) { try await crew.rollAll() }
+        while simulator.isRunning {
+            let next = plan.next()
+            try await step(next.cause) { try await take(next) }
+        }
+        // 0: whatever was not taken was sent again, and taken.
+        #expect(try await simulator.wait() == .exited(code: 0), "\(simulator.lastLines(10))")
+        try await end()
+    }
+
+    private func step(_ cause: ManyCause, _ body: () async throws -> Void) async throws {
+        watch.now(cause)
+        let start = ContinuousClock.now
+        try await body()
+        let done = start.duration(to: .now)
+        try await waitUntilCalm("all partitions go on after: \(cause.rawValue)")
+        print("many: \(cause.rawValue): \(done.inSeconds), calm after \(start.duration(to: .now).inSeconds)")
+        steps[cause, default: 0] += 1
+        watch.now(.nothing)
+    }
+
+    private func waitUntilCalm(_ what: String) async throws {
+        let deadline = Deadline(after: .seconds(120))
+        var calmSince: ContinuousClock.Instant?
+        while true {
+            try await crew.restartEnded()
+            let standing = watch.standing(longerThan: Self.calm)
+            if !standing.isEmpty { calmSince = nil } else if calmSince == nil { calmSince = .now }
+            if let calmSince, calmSince.duration(to: .now) >= Self.calmFor { return }
+            if deadline.hasPassed {
+                throw NotInTime(what, limit: .seconds(120), detail: standing.joined(separator: "\n"))
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    private func take(_ step: ManyStep) async throws {
+        let broker = cluster.brokers[step.broker]
+        switch step.cause {
+        case .brokerDies:
+            try await broker.kill9()
+            try await Task.sleep(for: .seconds(step.seconds))
+            try await broker.start()
+        case .brokerFreezes:
+            broker.suspend()
+            try await Task.sleep(for: .seconds(step.seconds))
+            broker.resume()
+        case .deleted: try await deleteRecords(of: step.partition)
+        default: try await crew.suffer(step)
+        }
+    }
+
+    /// Those that all workers have dealt with, and that the judge has read.
+    private func deleteRecords(of partition: Int32) async throws {
+        try await keep()
+        let positions = ManyKind.allCases.map { kind in
+            watch.position(ManyPartition(kind: kind, number: partition))?.value ?? 0
+        }
+        let place = min(positions.min()!, kept[partition] ?? 0)
+        let scratch = try ScratchDirectory("many-places")
+        let topic = installation.topic("notifications")
+        let file = try scratch.write(
+            #"{"version": 1, "partitions": [{"topic": "\#(topic)", "partition": \#(partition), "offset": \#(place)}]}"#,
+            to: "places.json")
+        try await cluster.tool("kafka-delete-records.sh", ["--offset-json-file", file])
+        deletedRecords += place
+    }
+
+    private func keep() async throws {
+        let read = try await installation.read("notifications", from: kept)
+        notifications += read
+        for record in read { kept[record.partition] = record.offset + 1 }
+    }
+
+    private func end() async throws {
+        try await crew.stopIngest()
+        ended = WallClock.milliseconds()
+        for kind in ManyKind.allCases {
+            try await waitUntil("\(kind.rawValue) has dealt with everything", within: .seconds(180)) {
+                try await installation.isDealtWith(by: kind.rawValue)
+            }
+        }
+        try await watch.stop()
+        try await crew.stopWorkers()
+        try await keep()
+    }
+
+    /// What was written, and for how long it was waited for.
+    func judge() async throws {
+        try store.expectKept(in: notifications)
+        let entitlements = try await EntitlementsJudge(installation, store, ended: ended)
+        let churn = try await ChurnJudge(installation, notifications: notifications, zone: ManyCrew.zone)
+        // A judge without cases would be content with anything.
+        #expect(entitlements.truth.subscriptionCount > seconds * 5)
+        #expect(churn.judge.cells.count > 500)
+        let report = ManyReport(watch.pauses)
+        for line in report.lines(steps: steps) { print(line) }
+        print("  the watch saw nothing for up to \(watch.blindest.inSeconds); \(deletedRecords) records deleted")
+        for ending in crew.endings { print("  \(ending)") }
+        // The session, and as much as a start takes here.
+        #expect(report.longest < .seconds(60))
+        print(
+            "many: \(entitlements.values) values, \(entitlements.events + churn.events) events, "
+                + "\(churn.judge.cells.count) cells, \(steps.values.reduce(0, +)) disturbances, "
+                + "longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))")
+    }
+}
