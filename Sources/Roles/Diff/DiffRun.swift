@@ -200,7 +200,7 @@ struct DiffRun {
             for (side, partition, span) in [(Side.here, shadow, here), (.there, live, there)] where span.count > 0 {
                 let scan = PartitionScan(reader: reading.reader, partition: partition)
                 try scan.run(
-                    until: span.end,
+                    from: span.beginning, until: span.end,
                     progress: { fraction in
                         reading.update(fraction * Double(span.count)) { "reading \(partition)" }
                     }

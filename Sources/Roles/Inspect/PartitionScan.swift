@@ -26,9 +26,7 @@ struct PartitionScan {
         from start: NextOffset? = nil, until known: NextOffset? = nil, progress: (Double) -> Void = { _ in },
         _ body: (borrowing RecordView) throws(ToolFault) -> Void
     ) throws(ToolFault) -> NextOffset {
-        let (beginning, last) = try range()
-        let end = known ?? last
-        let first = max(start ?? beginning, beginning)
+        let (first, end) = try bounds(start, known)
         guard first < end else { return max(first, end) }
         try persisting { () throws(LogFault) in try reader.read(from: [partition: first]) }
         let batch = RecordBatch()
@@ -62,6 +60,15 @@ struct PartitionScan {
             }
         }
         return end
+    }
+
+    /// A question waits until what the broker holds back for the partition before has come: who knows both asks none.
+    private func bounds(_ start: NextOffset?, _ end: NextOffset?) throws(ToolFault) -> (
+        first: NextOffset, end: NextOffset
+    ) {
+        if let start, let end { return (start, end) }
+        let (beginning, last) = try range()
+        return (max(start ?? beginning, beginning), end ?? last)
     }
 
     /// Of the first record with a timestamp at or after this; the end when there is none.
