@@ -16,6 +16,8 @@ public struct WorkerOptions: Sendable {
     public var thread = 0
     /// A cycle is committed when the input is drained, else after this time...
     public var commitInterval: Duration = .milliseconds(20)
+    /// An input is drained when nothing came for so long.
+    public var drainWait = Duration.zero
     /// ...or this many records...
     public var recordsPerCycle = 10_000
     /// ...or this much changed state or output.
@@ -176,21 +178,24 @@ package final class Worker {
     private func cycle(_ session: any LogSession, _ now: Duration) throws {
         try partitions.goOn(session, now)
         let limit = options.pace?.reserve(upTo: Self.recordsPerPoll, environment) ?? Self.recordsPerPoll
-        let event = try session.poll(into: batch, limit: limit, wait: cycleStart == nil ? Self.idleWait : .zero)
+        let event = try session.poll(
+            into: batch, limit: limit, wait: cycleStart == nil ? Self.idleWait : options.drainWait)
         options.pace?.giveBack(limit - batch.count)
         defer { batch.removeAll() }
         switch event {
         case .nothing:
-            if cycleStart != nil { try commit(session) }
+            if cycleStart != nil {
+                skipMarkers(session)
+                try commit(session)
+            }
             showPositions(session)
             try writeStores()
         case .records:
             if cycleStart == nil { cycleStart = environment.elapsed() }
             try process(session)
-            if batch.count < limit {
-                skipMarkers(session)
-                try commit(session)
-            } else if isFull {
+            let isDrained = batch.count < limit
+            if isFull || isDrained && options.drainWait == .zero {
+                if isDrained { skipMarkers(session) }
                 try commit(session)
             } else if outputs.byteCount >= options.bytesPerAppend {
                 try append(session)

@@ -18,6 +18,8 @@ public final class WorkerService: ServicePart {
         public var leftovers: [Leftover] = []
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
+        /// `WorkerOptions.drainWait`.
+        public var drainWait = Duration.zero
         public var sessionTimeout: Duration = .seconds(30)
         /// Of all threads and partitions of the process together.
         public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
@@ -191,6 +193,7 @@ public final class WorkerService: ServicePart {
         options.keepsPlace = !configuration.replica.isDynamic && !configuration.leaves
         options.thread = thread
         options.commitInterval = configuration.commitInterval
+        options.drainWait = configuration.drainWait
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.memory.entryBytes / configuration.threads
         options.readAheadBytes = configuration.memory.readAheadBytes

@@ -29,6 +29,10 @@ struct WorkerRun {
 
         /// After a kill its partitions wait for so long: it is no static member, so that its group is empty as soon as it has ended.
         static let sessionTimeout: Duration = .seconds(10)
+        /// Nobody waits for what a replay writes, and a transaction costs as much as some hundred records: a few large ones leave
+        /// more of the brokers to the live worker.
+        static let commitInterval: Duration = .seconds(1)
+        static let drainWait: Duration = .milliseconds(100)
     }
 
     init(worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil) {
@@ -117,6 +121,8 @@ struct WorkerRun {
         options.aside = directory.aside
         if let replay {
             options.leaves = true
+            options.commitInterval = max(options.commitInterval, Replay.commitInterval)
+            options.drainWait = Replay.drainWait
             options.sessionTimeout = Replay.sessionTimeout
             options.pace = replay.pace
             options.bounds = replay.bounds
