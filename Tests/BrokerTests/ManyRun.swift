@@ -10,11 +10,11 @@ import TruthCheck
 final class ManyRun {
     static let partitions = 12
     /// New notifications a second: some in each partition, so that one that stands still is seen.
-    private static let rate = 60
+    private static let rate = 40
     /// Of a hundred days, as the store tells them.
     private static let notificationsOfASubscriber = 5
     /// A partition that moves is seen to move within it, on a machine this busy.
-    private static let calm = Duration.seconds(1)
+    private static let calm = Duration.milliseconds(2_500)
     private static let calmFor = Duration.seconds(2)
 
     private let seconds: Int
@@ -60,6 +60,7 @@ final class ManyRun {
         let simulator = try store.post(to: crew.port, rate: Self.rate)
         watch.start()
         try await waitUntilCalm("all partitions are at work")
+        watch.now(.nothing)
         var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
         // Disks are copied, to be old later.
         try await step(.rolling) { try await crew.rollAll() }
