@@ -14,7 +14,7 @@ import Testing
 /// Lives of some subscribers, told in steps: the first is that of the fixture, and the others go on with the same subscribers.
 struct FixtureStory {
     static let seed: UInt64 = 21
-    static let subscribers = 30
+    static let subscribers = 20
     /// Days at which a step ends.
     private static let cuts: [Int64] = [80, 110, 135]
 
@@ -144,10 +144,15 @@ extension RealBroker {
             let steps = try FixtureStory(partitions: Self.partitions).steps
             try await scene.tell(steps[0])
             let workers = try ["entitlements", "churn", "consumption"].map { worker in
-                try scene.startLive(worker, ["--worker.leave", "true"], program: program)
+                try scene.startLive(worker, program: program)
             }
-            for worker in ["entitlements", "churn", "consumption"] {
-                try await scene.waitUntilDealtWith(by: scene.group(worker))
+            for (worker, process) in zip(["entitlements", "churn", "consumption"], workers) {
+                do {
+                    try await scene.waitUntilDealtWith(by: scene.group(worker))
+                } catch {
+                    Issue.record("\(worker): \(process.process.lastLines(20))")
+                    throw error
+                }
             }
             // Rows of usage have no clock that would say when they are dealt with.
             try await Task.sleep(for: .seconds(5))

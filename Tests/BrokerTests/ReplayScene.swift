@@ -133,7 +133,8 @@ struct ReplayScene: Sendable {
             let deadline = Deadline(after: patience)
             while true {
                 do throws(KafkaFault) {
-                    return try admin.currentOffsets(ofGroup: group, by: deadline)
+                    // A request about a group that is just being made may get no answer: the next one does.
+                    return try admin.currentOffsets(ofGroup: group, by: Deadline(after: .seconds(5)))
                 } catch {
                     // The group's coordinator has only just been chosen.
                     guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
