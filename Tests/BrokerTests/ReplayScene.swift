@@ -130,17 +130,7 @@ struct ReplayScene: Sendable {
         return try await blocking {
             let admin = try Admin(clientID: "watch", properties: broker.properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            let deadline = Deadline(after: patience)
-            while true {
-                do throws(KafkaFault) {
-                    // A request about a group that is just being made may get no answer: the next one does.
-                    return try admin.currentOffsets(ofGroup: group, by: Deadline(after: .seconds(5)))
-                } catch {
-                    // The group's coordinator has only just been chosen.
-                    guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
-                    pause(for: .milliseconds(100))
-                }
-            }
+            return try admin.positions(ofGroup: group)
         }
     }
 
@@ -220,6 +210,21 @@ extension ReplayScene {
         let records = try await read("notifications")
         return Dictionary(grouping: records, by: \.partition).mapValues { records in
             records.first { $0.timestamp! >= time }!.offset
+        }
+    }
+}
+
+extension Admin {
+    /// The group's coordinator may only just have been chosen, and a request that got lost then has no answer: the next one does.
+    func positions(ofGroup group: String) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        let deadline = Deadline(after: patience)
+        while true {
+            do throws(KafkaFault) {
+                return try currentOffsets(ofGroup: group, by: Deadline(after: .seconds(5)))
+            } catch {
+                guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
+                pause(for: .milliseconds(100))
+            }
         }
     }
 }

@@ -146,6 +146,24 @@ extension RealBroker {
             #expect(groups.standardOutput.isEmpty)
         }
 
+        @Test func `that cannot go on at a partition says why, and ends when the other ones are at their end`() async throws
+        {
+            let scene = try await ReplayScene.make("stuck", partitions: 2, subscribers: 20)
+            let name = StateFixture.Header(name: "schema", value: FixtureBytes(Array("notification/2".utf8)))
+            try await scene.tell([
+                StateFixture.Record(
+                    topic: "notifications", partition: 1, time: 1_780_000_000_000, key: FixtureBytes([1]),
+                    value: FixtureBytes([2]), headers: [name])
+            ])
+            let stuck = try await scene.tool("churn", ["--name", "stuck"])
+            #expect(stuck.code == 3, "\(stuck.words)")
+            for words in ["stuck of churn cannot go on at partition 1: ", "upgrade this worker", "1 of 2 partitions at their end"] {
+                #expect(stuck.standardError.contains(words), "\(words) is missing in \(stuck.words)")
+            }
+            #expect(!stuck.standardError.contains("cannot go on at partition 0"))
+            #expect(try await scene.read("churn-events", of: "stuck").contains { $0.partition == 0 })
+        }
+
         /// By a signal in the middle: that is no failure, and the same command goes on.
         private func expectStoppable(_ scene: ReplayScene) async throws {
             let slow = try scene.startReplay("churn", disk: "slow", ["--name", "slow", "--rate", "20"])
