@@ -149,11 +149,13 @@ extension RealBroker {
         @Test func `that cannot go on at a partition says why, and ends when the other ones are at their end`() async throws
         {
             let scene = try await ReplayScene.make("stuck", partitions: 2, subscribers: 20)
-            let name = StateFixture.Header(name: "schema", value: FixtureBytes(Array("notification/2".utf8)))
+            let headers = [("type", "notification"), ("schema", "notification/2")].map {
+                StateFixture.Header(name: $0, value: FixtureBytes(Array($1.utf8)))
+            }
             try await scene.tell([
                 StateFixture.Record(
                     topic: "notifications", partition: 1, time: 1_780_000_000_000, key: FixtureBytes([1]),
-                    value: FixtureBytes([2]), headers: [name])
+                    value: FixtureBytes([2]), headers: headers)
             ])
             let stuck = try await scene.tool("churn", ["--name", "stuck"])
             #expect(stuck.code == 3, "\(stuck.words)")

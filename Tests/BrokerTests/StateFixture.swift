@@ -11,7 +11,7 @@ import Testing
 /// into fresh topics at the offsets that it had: what a note or a group says of positions is right there.
 struct StateFixture: Sendable {
     struct Topic: Sendable, Codable, Equatable {
-        /// Without the prefix; the environment stands before it.
+        /// As `Installation.topic` takes it.
         var name: String
         var cleanup: String
         /// Of each partition.
@@ -24,7 +24,6 @@ struct StateFixture: Sendable {
     }
 
     struct Record: Sendable, Codable, Equatable {
-        /// As above; of what is told next without the environment.
         var topic: String
         var partition: Int32
         /// Of what is told next: 0.
@@ -52,7 +51,6 @@ struct StateFixture: Sendable {
     /// In the order in which it is told, step by step.
     var later: [[Record]] = []
 
-    /// - Parameter topic: without the prefix.
     func records(of topic: String) -> [Record] { records.filter { $0.topic == topic } }
 }
 
@@ -164,9 +162,9 @@ extension StateFixture {
 // MARK: Kafka
 
 extension StateFixture {
-    /// All that is there, as readers of committed records see it.
+    /// All that is there of the environment `production`, as readers of committed records see it.
     static func taken(from installation: Installation, build: String) async throws -> StateFixture {
-        let (broker, prefix) = (installation.broker, installation.prefix + ".")
+        let (broker, prefix) = (installation.broker, installation.topic(""))
         var fixture = try await blocking {
             let admin = try Admin(clientID: "fixture", properties: broker.properties)
             defer { admin.close(by: Deadline(after: patience)) }
@@ -177,14 +175,16 @@ extension StateFixture {
             let reader = try KafkaLog(broker.properties).openReader(
                 ReaderOptions(name: "fixture", group: "fixture", topics: all.map(\.name)))
             defer { reader.close(by: deadline) }
+            func places(_ topic: Admin.Topic) -> [TopicPartition] {
+                topic.partitions.indices.map { TopicPartition(topic.name, Int32($0)) }
+            }
+            let ends = try reader.endsOfAll(all.flatMap { places($0) })
             for topic in all {
-                let places = topic.partitions.indices.map { TopicPartition(topic.name, Int32($0)) }
-                let ends = try reader.ends(.committed, of: places, by: deadline)
                 fixture.topics.append(
                     Topic(
                         name: String(topic.name.dropFirst(prefix.count)),
                         cleanup: settings[topic.name]?.first { $0.name == "cleanup.policy" }?.value ?? "delete",
-                        ends: places.map { ends[$0]?.value ?? 0 }))
+                        ends: places(topic).map { ends[$0]?.value ?? 0 }))
             }
             for group in try admin.groups(by: deadline).sorted() where group.hasPrefix(prefix) {
                 for (place, next) in try admin.positions(ofGroup: group).sorted(by: { $0.key < $1.key }) {
@@ -263,19 +263,19 @@ extension StateFixture {
     private func makeTopics(_ admin: Admin) throws {
         let deadline = Deadline(after: patience)
         let there = Set(try admin.cluster(by: deadline).topics.map(\.name))
-        let missing = topics.filter { !there.contains("\(prefix).\($0.name)") }
+        let missing = topics.filter { !there.contains("\(prefix).production.\($0.name)") }
         if !missing.isEmpty {
             let made = try admin.create(
                 missing.map { topic in
                     Admin.NewTopic(
-                        name: "\(prefix).\(topic.name)", partitions: Int32(topic.ends.count), replicationFactor: 1,
+                        name: "\(prefix).production.\(topic.name)", partitions: Int32(topic.ends.count), replicationFactor: 1,
                         settings: [("cleanup.policy", topic.cleanup)])
                 }, by: deadline)
             for case let fault? in made.values { throw fault }
         }
         // What is kept for some time only is older than that one day.
         for topic in topics where topic.cleanup == "delete" && topic.ends.contains(where: { $0 > 0 }) {
-            try admin.change([("retention.ms", "-1")], of: "\(prefix).\(topic.name)", by: deadline)
+            try admin.change([("retention.ms", "-1")], of: "\(prefix).production.\(topic.name)", by: deadline)
         }
     }
 
@@ -288,12 +288,12 @@ extension StateFixture {
         let bound = try TransactionalProducer.ready("\(prefix).fixture", broker.properties)
         defer { bound.close(by: Deadline(after: patience)) }
         let reader = try KafkaLog(broker.properties).openReader(
-            ReaderOptions(name: "fixture", group: "fixture", topics: topics.map { "\(prefix).\($0.name)" }))
+            ReaderOptions(name: "fixture", group: "fixture", topics: topics.map { "\(prefix).production.\($0.name)" }))
         defer { reader.close(by: Deadline(after: patience)) }
         for topic in topics {
             let records = Dictionary(grouping: self.records(of: topic.name), by: \.partition)
             for (number, end) in topic.ends.enumerated() {
-                let place = TopicPartition("\(prefix).\(topic.name)", Int32(number))
+                let place = TopicPartition("\(prefix).production.\(topic.name)", Int32(number))
                 for run in FixtureRun.runs(records[place.partition] ?? [], to: end) {
                     // The end of a transaction is written a little later than its commit returns.
                     if let first = run.records.first, first.offset > 0, !run.isBound {
@@ -309,18 +309,34 @@ extension StateFixture {
 
     private static func waitForEnd(_ offset: Int64, of place: TopicPartition, _ reader: any LogReader) throws {
         let deadline = Deadline(after: patience)
-        while try reader.ends(.committed, of: [place], by: deadline)[place]?.value != offset {
-            try #require(!deadline.hasPassed, "\(place) has no end at \(offset)")
+        while true {
+            let end = try reader.endsOfAll([place])[place]?.value ?? 0
+            if end == offset { return }
+            try #require(end < offset && !deadline.hasPassed, "the end of \(place) is \(end), and not \(offset)")
             pause(for: .milliseconds(5))
         }
     }
 
     private func layPositions(_ admin: Admin) throws {
         for (group, positions) in Dictionary(grouping: positions, by: \.group) {
-            let places = positions.map { (TopicPartition("\(prefix).\($0.topic)", $0.partition), NextOffset($0.next)) }
+            let places = positions.map { (TopicPartition("\(prefix).production.\($0.topic)", $0.partition), NextOffset($0.next)) }
             try admin.setOffsets(
-                ofGroup: "\(prefix).\(group)", to: Dictionary(uniqueKeysWithValues: places),
+                ofGroup: "\(prefix).production.\(group)", to: Dictionary(uniqueKeysWithValues: places),
                 by: Deadline(after: patience))
+        }
+    }
+}
+
+extension LogReader {
+    /// A request about topics that were just made may get no answer: the next one does.
+    fileprivate func endsOfAll(_ places: [TopicPartition]) throws -> [TopicPartition: NextOffset] {
+        let deadline = Deadline(after: patience)
+        while true {
+            do throws(LogFault) {
+                return try ends(.committed, of: places, by: Deadline(after: .seconds(5)))
+            } catch {
+                guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
+            }
         }
     }
 }

@@ -53,12 +53,12 @@ private struct StateStage: Sendable {
 
     /// Not made again from the beginning of the log.
     func expectRestored(_ live: ServiceProcess, _ worker: String, told: [StateFixture.Record]) async throws {
-        let kept = fixture.records(of: "production.\(worker).changelog").count
+        let kept = fixture.records(of: "\(worker).changelog").count
         #expect(kept > 20, "a judge without cases")
         #expect(try await live.sum("perennial_restore_records_total") == Double(kept))
         #expect(try await live.sum("perennial_store_wipes_total") == 0)
         let consumed = try await live.sum("perennial_records_consumed_total")
-        let (before, now) = (fixture.records(of: "production.notifications").count, told.count)
+        let (before, now) = (fixture.records(of: "notifications").count, told.count)
         #expect(now < before && consumed >= Double(told.count { $0.topic == "notifications" }) && consumed < Double(before))
     }
 
