@@ -235,6 +235,25 @@ extension RealBroker {
             live.process.killNow()
             _ = try await live.process.wait()
             #expect(try await scene.decisions().elementsEqual(decided) { $0.isSame(as: $1) })
+            try await expectComparable(scene, settings)
+        }
+
+        /// The same policy decides the same, and another one differs in the one request that there is.
+        private func expectComparable(_ scene: ReplayScene, _ settings: [String]) async throws {
+            let same = try await scene.program(["diff", "consumption", "--name", "quiet"] + settings)
+            #expect(same.code == 0 && same.words.contains("1 same"), "\(same.words)")
+            let policy = try scene.disks.write(
+                #"{"version":"2","rules":[{"name":"all","when":{},"answer":{"refundPreference":"DECLINE"}}]}"#,
+                to: "policy.json")
+            let replay = try await scene.program(
+                ["replay", "consumption", "--name", "other", "--consumption.policy", policy] + settings)
+            #expect(replay.code == 0, "\(replay.words)")
+            let other = try await scene.program(
+                ["diff", "consumption", "--name", "other", "--format", "json"] + settings)
+            let lines = try other.standardOutput.split(separator: "\n").map { try JSONValue.read(Array($0.utf8)) }
+            let samples = lines.filter { $0["kind"]?.string == "sample" }
+            #expect(other.code == 1 && samples.count == 1, "\(other.words)")
+            #expect(samples.first?["topic"]?.string == scene.installation.topic("consumption"))
         }
 
         private func expectListed(_ scene: ReplayScene) async throws {
