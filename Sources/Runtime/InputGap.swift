@@ -41,7 +41,7 @@ struct InputGap: Equatable, Sendable {
             ? "start this replay again; or remove it (`perennial replay \(worker) --drop NAME`) and run one with --incomplete"
             : "stop every process of this worker and run `perennial offsets accept-gap \(worker) --partition "
                 + "\(partition.partition)`, which goes on behind the gap"
-        return "\(finding). This partition waits, the others go on. Bring the records back\(definition.isShadow ? " and " : "; or ")"
-            + advice
+        let link = definition.isShadow ? " and " : "; or "
+        return "\(finding). This partition waits, the others go on. Bring the records back" + link + advice
     }
 }

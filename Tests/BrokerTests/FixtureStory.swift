@@ -134,7 +134,8 @@ extension RealBroker {
 
         @Test func `is made of what the workers of a build leave behind`() async throws {
             let program = try #require(fixtureMaker)
-            let name = try #require(getenv("PERENNIAL_FIXTURE").map { String(cString: $0) }, "PERENNIAL_FIXTURE: its name")
+            let name = try #require(
+                getenv("PERENNIAL_FIXTURE").map { String(cString: $0) }, "PERENNIAL_FIXTURE: its name")
             let version = try await run(program, ["version"], environment: .only([:]), workingDirectory: "/")
             let build = version.standardOutput.split(separator: "\n").first.map(String.init) ?? "unknown"
             let installation = Installation(

@@ -125,7 +125,8 @@ extension RealBroker {
 
             private func give(_ operations: [String], _ resources: [String], isPrefix: Bool = false) async throws {
                 let words =
-                    ["--add", "--allow-principal", "User:worker"] + operations.flatMap { ["--operation", $0] } + resources
+                    ["--add", "--allow-principal", "User:worker"] + operations.flatMap { ["--operation", $0] }
+                    + resources
                     + (isPrefix ? ["--resource-pattern-type", "prefixed"] : [])
                 try await ground.accessLists("kafka-acls.sh - - " + words.joined(separator: " "), "--add")
             }

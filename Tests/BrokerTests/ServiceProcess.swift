@@ -12,8 +12,8 @@ final class ServiceProcess: Sendable {
     /// - Parameter program: another build of it.
     init(_ arguments: [String], environment: [String: String] = [:], program: String? = nil) throws {
         process = try ChildProcess(
-            program ?? productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"], environment: .only(environment),
-            workingDirectory: "/")
+            program ?? productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"],
+            environment: .only(environment), workingDirectory: "/")
     }
 
     var log: String { process.standardError }

@@ -170,7 +170,9 @@ extension StateFixture {
             defer { admin.close(by: Deadline(after: patience)) }
             let deadline = Deadline(after: patience)
             var fixture = StateFixture(prefix: installation.prefix, partitions: installation.partitions, build: build)
-            let all = try admin.cluster(by: deadline).topics.filter { $0.name.hasPrefix(prefix) }.sorted { $0.name < $1.name }
+            let all = try admin.cluster(by: deadline).topics.filter { $0.name.hasPrefix(prefix) }.sorted {
+                $0.name < $1.name
+            }
             let settings = try admin.settings(of: all.map(\.name), by: deadline)
             let reader = try KafkaLog(broker.properties).openReader(
                 ReaderOptions(name: "fixture", group: "fixture", topics: all.map(\.name)))
@@ -268,7 +270,8 @@ extension StateFixture {
             let made = try admin.create(
                 missing.map { topic in
                     Admin.NewTopic(
-                        name: "\(prefix).production.\(topic.name)", partitions: Int32(topic.ends.count), replicationFactor: 1,
+                        name: "\(prefix).production.\(topic.name)", partitions: Int32(topic.ends.count),
+                        replicationFactor: 1,
                         settings: [("cleanup.policy", topic.cleanup)])
                 }, by: deadline)
             for case let fault? in made.values { throw fault }
@@ -319,7 +322,9 @@ extension StateFixture {
 
     private func layPositions(_ admin: Admin) throws {
         for (group, positions) in Dictionary(grouping: positions, by: \.group) {
-            let places = positions.map { (TopicPartition("\(prefix).production.\($0.topic)", $0.partition), NextOffset($0.next)) }
+            let places = positions.map {
+                (TopicPartition("\(prefix).production.\($0.topic)", $0.partition), NextOffset($0.next))
+            }
             try admin.setOffsets(
                 ofGroup: "\(prefix).production.\(group)", to: Dictionary(uniqueKeysWithValues: places),
                 by: Deadline(after: patience))

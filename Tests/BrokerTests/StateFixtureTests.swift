@@ -59,7 +59,8 @@ private struct StateStage: Sendable {
         #expect(try await live.sum("perennial_store_wipes_total") == 0)
         let consumed = try await live.sum("perennial_records_consumed_total")
         let (before, now) = (fixture.records(of: "notifications").count, told.count)
-        #expect(now < before && consumed >= Double(told.count { $0.topic == "notifications" }) && consumed < Double(before))
+        #expect(
+            now < before && consumed >= Double(told.count { $0.topic == "notifications" }) && consumed < Double(before))
     }
 
     // MARK: Commands
