@@ -52,7 +52,7 @@ struct Broker: Sendable {
         try await read(topic, from: starts) { WholeRecord($0) }
     }
 
-    private func read<Taken: Sendable>(
+    func read<Taken: Sendable>(
         _ topic: String, uncommitted: Bool = false, from starts: [Int32: Int64] = [:],
         _ take: @escaping @Sendable (borrowing ConsumedRecord) -> Taken
     ) async throws -> [Taken] {
