@@ -9,10 +9,10 @@ import Platform
 import Synchronization
 
 /// Odd: what a subscription's second notification wants is then another product than the first, and news.
-private let subscriptions = 50_001
+private var subscriptions: Int { isFull ? 1_000_001 : 200_001 }
 /// What a live worker finds each time that it is measured.
-private let backlog = 40_000
-private let rounds = 1
+private let backlog = 100_000
+private let rounds = 3
 /// Records a second of the replay beside it.
 private let rate = 1_000
 /// Records per second of one core.
