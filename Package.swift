@@ -281,7 +281,8 @@ let tests: [Target] = [
             "JSON",
             "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MakeBelieve", "PlainChurn", "Platform", "Records",
             "Runtime", "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
-        ]),
+        ],
+        exclude: ["Fixtures"]),
     .testTarget(
         name: "ConfigurationTests",
         dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings", "Zone"]),

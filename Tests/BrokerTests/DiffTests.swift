@@ -34,26 +34,6 @@ extension RealBroker {
             return answer
         }
 
-        /// What each key says, read by another library than the program's: without the way there, and without what is zero.
-        private func values(_ scene: ReplayScene, _ topics: [String], of replay: String? = nil) async throws
-            -> [String: NSDictionary]
-        {
-            var found: [String: NSDictionary] = [:]
-            for topic in topics {
-                for (key, record) in try await scene.last(topic, of: replay) {
-                    var object = try #require(
-                        try JSONSerialization.jsonObject(with: Data(record.value)) as? [String: Any])
-                    for member in ["sequence", "asOf", "cause", "offset"] { object[member] = nil }
-                    object = object.filter { !($0.value is NSNull) }
-                    for sums in ["counts", "money"] where object[sums] != nil {
-                        object[sums] = try #require(object[sums] as? [String: Int]).filter { $0.value != 0 }
-                    }
-                    found["\(topic) \(String(decoding: key, as: UTF8.self))"] = object as NSDictionary
-                }
-            }
-            return found
-        }
-
         private func replay(_ scene: ReplayScene, _ worker: String, _ name: String, _ settings: [String]) async throws {
             let result = try await run(
                 productPath("perennial"),
@@ -67,7 +47,7 @@ extension RealBroker {
             let live = try scene.startLive("entitlements")
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             let topics = ["entitlements", "accounts"]
-            let before = try await values(scene, topics)
+            let before = try await scene.values(topics)
             #expect(before.count > 100)
 
             let same = try await scene.tool("entitlements", ["--name", "same"])
@@ -81,7 +61,7 @@ extension RealBroker {
                     + #""entitlements":{"all":["a"],"more":["com.example.reader.basic.month"]}}]"#,
                 to: "other-apps.json")
             try await replay(scene, "entitlements", "other", ["--apps", apps])
-            let after = try await values(scene, topics, of: "other")
+            let after = try await scene.values(topics, of: "other")
             let wanted = Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
             let other = try await diff(scene, "entitlements", "other")
             #expect(other.code == 1 && other.keys == wanted, "\(other.words)")
@@ -112,13 +92,7 @@ extension RealBroker {
             #expect(equal.code == 0 && equal.keys.isEmpty && equal.rates.isEmpty, "\(equal.words)")
 
             try await replay(scene, "churn", "tokyo", ["--churn.zone", "Asia/Tokyo"])
-            func cells(of replay: String? = nil) async throws -> [String: NSDictionary] {
-                // A cell that counts nothing is one that is not there.
-                try await values(scene, ["churn-cells"], of: replay).filter { _, cell in
-                    ["counts", "money"].contains { ((cell[$0] as? [String: Any]) ?? [:]).isEmpty == false }
-                }
-            }
-            let (before, after) = (try await cells(), try await cells(of: "tokyo"))
+            let (before, after) = (try await scene.cells(), try await scene.cells(of: "tokyo"))
             let wanted = Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
             let moved = try await diff(scene, "churn", "tokyo")
             #expect(moved.code == 1 && moved.keys == wanted, "\(moved.keys.symmetricDifference(wanted).prefix(9))")

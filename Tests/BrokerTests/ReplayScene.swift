@@ -30,6 +30,17 @@ struct ReplayScene: Sendable {
         return scene
     }
 
+    /// Over topics that are there and not empty, with both apps of the make-believe store.
+    static func over(_ installation: Installation) throws -> ReplayScene {
+        let scratch = try ScratchDirectory("replay")
+        let apps = try scratch.write(
+            #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"entitlements":{"all":["a"]}},"#
+                + #"{"bundleId":"com.example.player","appAppleId":1500000002},"#
+                + #"{"bundleId":"com.example.one","appAppleId":1}]"#,
+            to: "apps.json")
+        return ReplayScene(installation: installation, disks: scratch, apps: apps)
+    }
+
     // MARK: Input
 
     /// The lives of some subscribers, and a tick a day in every partition.
@@ -75,12 +86,18 @@ struct ReplayScene: Sendable {
 
     // MARK: Processes
 
-    private func settings(_ slot: Int, _ disk: String) -> [String] {
+    func settings(_ slot: Int, _ disk: String) -> [String] {
         ["--worker.slot", "\(slot)", "--state.directory", disks.file(disk), "--apps", apps] + installation.settings
     }
 
-    func startLive(_ worker: String) throws -> ServiceProcess {
-        try ServiceProcess([worker] + settings(0, "live").filter { worker != "churn" || $0 != "--apps" && $0 != apps })
+    /// - Parameter program: of another build.
+    func startLive(
+        _ worker: String, _ options: [String] = [], disk: String = "live", program: String? = nil
+    ) throws -> ServiceProcess {
+        var settings = settings(0, disk)
+        if worker == "churn" { settings.removeAll { $0 == "--apps" || $0 == apps } }
+        if worker == "consumption" { settings += ["--consumption.send", "false"] }
+        return try ServiceProcess([worker] + settings + options, program: program)
     }
 
     func arguments(_ worker: String, slot: Int = 0, disk: String? = nil) -> [String] {
@@ -113,16 +130,7 @@ struct ReplayScene: Sendable {
         return try await blocking {
             let admin = try Admin(clientID: "watch", properties: broker.properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            let deadline = Deadline(after: patience)
-            while true {
-                do throws(KafkaFault) {
-                    return try admin.currentOffsets(ofGroup: group, by: deadline)
-                } catch {
-                    // The group's coordinator has only just been chosen.
-                    guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
-                    pause(for: .milliseconds(100))
-                }
-            }
+            return try admin.positions(ofGroup: group)
         }
     }
 
@@ -170,11 +178,53 @@ struct ReplayScene: Sendable {
 }
 
 extension ReplayScene {
+    /// What each key says, read by another library than the program's: without the way there, and without what is zero.
+    func values(_ topics: [String], of replay: String? = nil) async throws -> [String: NSDictionary] {
+        var found: [String: NSDictionary] = [:]
+        for topic in topics {
+            for (key, record) in try await last(topic, of: replay) {
+                var object = try #require(
+                    try JSONSerialization.jsonObject(with: Data(record.value)) as? [String: Any])
+                for member in ["sequence", "asOf", "cause", "offset"] { object[member] = nil }
+                object = object.filter { !($0.value is NSNull) }
+                for sums in ["counts", "money"] where object[sums] != nil {
+                    object[sums] = try #require(object[sums] as? [String: Int]).filter { $0.value != 0 }
+                }
+                found["\(topic) \(String(decoding: key, as: UTF8.self))"] = object as NSDictionary
+            }
+        }
+        return found
+    }
+
+    /// A cell that counts nothing is one that is not there.
+    func cells(of replay: String? = nil) async throws -> [String: NSDictionary] {
+        try await values(["churn-cells"], of: replay).filter { _, cell in
+            ["counts", "money"].contains { ((cell[$0] as? [String: Any]) ?? [:]).isEmpty == false }
+        }
+    }
+}
+
+extension ReplayScene {
     /// Of each partition the first notification or tick at or after a time.
     func places(at time: Int64) async throws -> [Int32: Int64] {
         let records = try await read("notifications")
         return Dictionary(grouping: records, by: \.partition).mapValues { records in
             records.first { $0.timestamp! >= time }!.offset
+        }
+    }
+}
+
+extension Admin {
+    /// The group's coordinator may only just have been chosen, and a request that got lost then has no answer: the next one does.
+    func positions(ofGroup group: String) throws(KafkaFault) -> [TopicPartition: NextOffset] {
+        let deadline = Deadline(after: patience)
+        while true {
+            do throws(KafkaFault) {
+                return try currentOffsets(ofGroup: group, by: Deadline(after: .seconds(5)))
+            } catch {
+                guard error.remedy == .retrySameCall, !deadline.hasPassed else { throw error }
+                pause(for: .milliseconds(100))
+            }
         }
     }
 }

@@ -9,10 +9,11 @@ import Testing
 final class ServiceProcess: Sendable {
     let process: ChildProcess
 
-    init(_ arguments: [String], environment: [String: String] = [:]) throws {
+    /// - Parameter program: another build of it.
+    init(_ arguments: [String], environment: [String: String] = [:], program: String? = nil) throws {
         process = try ChildProcess(
-            productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"], environment: .only(environment),
-            workingDirectory: "/")
+            program ?? productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"],
+            environment: .only(environment), workingDirectory: "/")
     }
 
     var log: String { process.standardError }

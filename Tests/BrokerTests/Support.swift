@@ -50,7 +50,7 @@ struct Broker: Sendable {
     /// The same with keys and values as bytes.
     func readWhole(_ topic: String) async throws -> [WholeRecord] { try await read(topic) { WholeRecord($0) } }
 
-    private func read<Taken: Sendable>(
+    func read<Taken: Sendable>(
         _ topic: String, uncommitted: Bool = false,
         _ take: @escaping @Sendable (borrowing ConsumedRecord) -> Taken
     ) async throws -> [Taken] {
