@@ -32,9 +32,16 @@ struct InputGap: Equatable, Sendable {
             + "lost records"
     }
 
-    /// - Parameter worker: its name on the command line.
-    func words(worker: String) -> String {
-        "\(finding). This partition waits, the others go on. Bring the records back; or stop every process of this worker and "
-            + "run `perennial offsets accept-gap \(worker) --partition \(partition.partition)`, which goes on behind the gap"
+    /// What has happened, and what is to be done about it.
+    func words(_ definition: WorkerDefinition) -> String {
+        // The name of a worker is that on the command line.
+        let worker = definition.name
+        let advice =
+            definition.isShadow
+            ? "start this replay again; or remove it (`perennial replay \(worker) --drop NAME`) and run one with --incomplete"
+            : "stop every process of this worker and run `perennial offsets accept-gap \(worker) --partition "
+                + "\(partition.partition)`, which goes on behind the gap"
+        let link = definition.isShadow ? " and " : "; or "
+        return "\(finding). This partition waits, the others go on. Bring the records back" + link + advice
     }
 }

@@ -127,6 +127,8 @@ package final class Worker {
         (sessionTrouble.map { [$0] } ?? []) + leftAlone.words + partitions.troubles
     }
 
+    package var holding: WorkerService.Holding { partitions.holding }
+
     private(set) var sessionTrouble: String? = "no partitions were given to it yet"
 
     /// A look for records, and what follows from it.

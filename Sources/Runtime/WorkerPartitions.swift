@@ -108,6 +108,15 @@ final class WorkerPartitions {
         }
     }
 
+    var holding: WorkerService.Holding {
+        var holding = WorkerService.Holding()
+        for (number, slot) in slots where slot.stage != .gone {
+            holding.partitions.insert(number)
+            if slot.stage == .paused || slot.stage == .refused { holding.stuck[number] = slot.trouble ?? "" }
+        }
+        return holding
+    }
+
     // MARK: What happens
 
     func assigned(
@@ -169,7 +178,7 @@ final class WorkerPartitions {
 
     private func pause(for gap: InputGap, _ session: any LogSession) throws {
         metrics.gaps.add()
-        try pause(gap.partition.partition, .gap(gap.words(worker: definition.name)), session)
+        try pause(gap.partition.partition, .gap(gap.words(definition)), session)
     }
 
     /// Hears the restorer, and tries stores again that were locked or could not be used.

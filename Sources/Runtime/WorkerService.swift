@@ -39,10 +39,21 @@ public final class WorkerService: ServicePart {
     private static let deathLimit: Duration = .seconds(180)
     private static let lagInterval: Duration = .seconds(5)
 
+    /// The partitions of this process.
+    public struct Holding: Sendable, Equatable {
+        /// All that were given to it.
+        public var partitions: Set<Int32> = []
+        /// Those on which it does not go on by itself, and why, with what is to be done.
+        public var stuck: [Int32: String] = [:]
+
+        public init() {}
+    }
+
     /// What a thread tells the others.
     private final class Pulse: Sendable {
         let beat: Atomic<Int64>
         let troubles = Mutex<[String]>(["it is starting"])
+        let holding = Mutex(Holding())
 
         init(_ elapsed: Duration) { beat = Atomic(elapsed.wholeMilliseconds) }
 
@@ -151,6 +162,15 @@ public final class WorkerService: ServicePart {
     /// not work on it.
     public func positions(of partition: Int32) -> [NextOffset]? { board.next(of: partition) }
 
+    /// As of some moments ago.
+    public var holding: Holding {
+        pulses.reduce(into: Holding()) { all, pulse in
+            let part = pulse.holding.withLock { $0 }
+            all.partitions.formUnion(part.partitions)
+            all.stuck.merge(part.stuck) { first, _ in first }
+        }
+    }
+
     // MARK: Life
 
     public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
@@ -214,8 +234,9 @@ public final class WorkerService: ServicePart {
                 pulse.beat.store(now.wholeMilliseconds, ordering: .relaxed)
                 if now >= nextReport {
                     nextReport = now + .milliseconds(200)
-                    let troubles = worker.troubles
+                    let (troubles, holding) = (worker.troubles, worker.holding)
                     pulse.troubles.withLock { $0 = troubles }
+                    pulse.holding.withLock { $0 = holding }
                 }
             }
         } catch {

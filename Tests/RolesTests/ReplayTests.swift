@@ -4,6 +4,7 @@ import KafkaTestKit
 import Log
 import MemoryLog
 import Platform
+import Runtime
 import Testing
 
 @testable import Roles
@@ -113,6 +114,25 @@ import Testing
         progress.noteRead(TopicPartition("t", 1))
         #expect(progress.isAtEnd && progress.fraction == 1)
         #expect(ReplayProgress(beginnings: [:], ends: [:], positions: [:]).isAtEnd)
+    }
+
+    @Test func `stand still when all that a process has is at its end or does not go on`() {
+        func at(_ values: Int64...) -> [TopicPartition: NextOffset] {
+            Dictionary(
+                uniqueKeysWithValues: values.enumerated().map { (TopicPartition("t", Int32($0)), NextOffset($1)) })
+        }
+        var progress = ReplayProgress(beginnings: at(0, 0, 0), ends: at(10, 10, 10), positions: at(10, 4, 4))
+        #expect(progress.standstill.isEmpty, "nothing is given to it yet")
+        progress.holding.partitions = [0, 1]
+        progress.holding.stuck = [0: "behind its end", 1: "why"]
+        #expect(progress.standstill == [1: "why"])
+        // Another process has the third one; this one gets it, and has something to do.
+        progress.holding.partitions = [0, 1, 2]
+        #expect(progress.standstill.isEmpty)
+        progress.update(at(10, 4, 10))
+        #expect(progress.standstill == [1: "why"])
+        progress.update(at(10, 10, 10))
+        #expect(progress.standstill.isEmpty && progress.isAtEnd)
     }
 
     @Test func `have topics like the live ones, and what is not compacted stays`() {

@@ -64,6 +64,18 @@ private struct GapBench {
         + "others go on. Bring the records back; or stop every process of this worker and run `perennial offsets accept-gap "
         + "script --partition 0`, which goes on behind the gap"
 
+    @Test func `of a replay is told with what can be done about a replay`() {
+        let gap = InputGap(
+            partition: TopicPartition("events", 0), position: NextOffset(1), beginning: NextOffset(3), end: nil)
+        var definition = Script(partitions: 2).definition
+        #expect("partition 0: \(gap.words(definition))" == Self.words)
+        definition.isShadow = true
+        #expect(
+            gap.words(definition).hasSuffix(
+                "Bring the records back and start this replay again; or remove it (`perennial replay script --drop NAME`) and "
+                    + "run one with --incomplete"))
+    }
+
     @Test func `that is there at the start pauses its partition alone, and says what to do`() throws {
         let bench = try GapBench()
         bench.simulation.stop(bench.worker)

@@ -34,8 +34,8 @@ extension Command {
             It ends when every partition is at the end that it had at the start. SIGTERM and SIGINT stop it sooner. Either way,
             and after a kill, the same command goes on where it was.
             Exit code 0: it is at its end, or was stopped by a signal; 1: --drop found nothing, or the replay runs; 2: the
-            arguments, settings or topics are wrong, or the replay was begun with others; 3: Kafka did not answer, or the worker
-            had to end.
+            arguments, settings or topics are wrong, or the replay was begun with others; 3: Kafka did not answer, the worker had to
+            end, or it cannot go on at some partitions and all others are at their end: each is told with what is to be done.
             """,
         serviceOption: "name",
         action: .configured { invocation, configuration in

@@ -1,6 +1,7 @@
 // How far a replay is. Pure.
 
 import Log
+import Runtime
 
 /// The inputs from where they are read to the ends that were there at the start.
 struct ReplayProgress {
@@ -8,6 +9,8 @@ struct ReplayProgress {
     let starts: [TopicPartition: NextOffset]
     let ends: [TopicPartition: NextOffset]
     private(set) var positions: [TopicPartition: NextOffset]
+    /// What this process has of it.
+    var holding = WorkerService.Holding()
     /// Nothing but the ends of transactions lies between their position and their end.
     private var isRead: Set<TopicPartition> = []
 
@@ -43,6 +46,14 @@ struct ReplayProgress {
     }
 
     var isAtEnd: Bool { left.isEmpty }
+
+    /// Partitions of this process that are not at their end and do not go on by themselves, and why; empty while others of its own
+    /// have something to do. Those of other processes are theirs to tell of: whoever is left gets the partitions of those who end.
+    var standstill: [Int32: String] {
+        let mine = Set(left.keys.map(\.partition)).intersection(holding.partitions)
+        let stuck = holding.stuck.filter { mine.contains($0.key) }
+        return stuck.count == mine.count ? stuck : [:]
+    }
 
     private func count(from starts: [TopicPartition: NextOffset], to ends: [TopicPartition: NextOffset]) -> Int64 {
         self.ends.reduce(0) { sum, entry in

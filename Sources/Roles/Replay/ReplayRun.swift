@@ -40,7 +40,7 @@ struct ReplayRun {
             replay: WorkerRun.Replay(identity: identity, pace: pace, bounds: bounds ?? [:])
         ).run(beside: { [watch.part($0)] }) { make($0, shadow) }
         summarize(watch, code, start.duration(to: .now))
-        return code
+        return watch.hasGivenUp ? .gaveUp : code
     }
 
     /// Nothing beside the worker: what answers Apple is not made here.

@@ -13,12 +13,15 @@ import Synchronization
 /// that it found when it started, whoever has brought them there.
 final class ReplayWatch: Sendable {
     private static let interval: Duration = .milliseconds(300)
+    /// Partitions that change hands are nobody's for a moment, and other processes may be at work.
+    private static let standstillPatience: Duration = .seconds(5)
 
     private let identity: ReplayIdentity
     private let configuration: Configuration
     private let follows: Bool
     private let output: Output
     private let progress: Mutex<ReplayProgress>
+    private let gaveUp = Atomic(false)
 
     init(
         _ identity: ReplayIdentity, _ configuration: Configuration, _ progress: ReplayProgress, follows: Bool,
@@ -32,6 +35,8 @@ final class ReplayWatch: Sendable {
     }
 
     var seen: ReplayProgress { progress.withLock { $0 } }
+    /// It was ended because nothing more would have come of it.
+    var hasGivenUp: Bool { gaveUp.load(ordering: .relaxed) }
 
     /// - Parameter run: of this process.
     func part(_ run: WorkerRun.Parts) -> any ServicePart {
@@ -40,7 +45,7 @@ final class ReplayWatch: Sendable {
             defer { admin.close(by: Deadline(after: .seconds(2))) }
             let start = ContinuousClock.now
             var bar = ProgressBar.standardError()
-            var isAtEnd = false
+            var (isAtEnd, isTold) = (false, false)
             var quietSince = start
             var last = self.seen.positions
             while !latch.wait(for: Self.interval) {
@@ -52,6 +57,11 @@ final class ReplayWatch: Sendable {
                 if quietSince.duration(to: .now) >= .seconds(1) { self.lookBehind(seen) }
                 if isAtEnd { continue }
                 bar.update(seen.fraction) { Self.words(seen, start.duration(to: .now)) }
+                if !isTold, quietSince.duration(to: .now) >= Self.standstillPatience, !seen.standstill.isEmpty {
+                    isTold = true
+                    bar.end()
+                    self.giveUp(seen, run)
+                }
                 guard self.seen.isAtEnd else { continue }
                 isAtEnd = true
                 bar.end()
@@ -64,6 +74,16 @@ final class ReplayWatch: Sendable {
             }
             bar.end()
         }
+    }
+
+    /// Everything else is at its end. One that follows goes on with what comes there.
+    private func giveUp(_ seen: ReplayProgress, _ run: WorkerRun.Parts) {
+        for (number, words) in seen.standstill.sorted(by: { $0.key < $1.key }) {
+            output.message("perennial replay: \(identity) cannot go on at partition \(number): \(words)")
+        }
+        if follows { return }
+        gaveUp.store(true, ordering: .relaxed)
+        run.stop()
     }
 
     static func words(_ seen: ReplayProgress, _ time: Duration) -> String {
@@ -88,7 +108,11 @@ final class ReplayWatch: Sendable {
             guard let next = worker.positions(of: number) else { continue }
             for (topic, place) in zip(topics, next) { positions[TopicPartition(topic, number)] = place }
         }
-        progress.withLock { $0.update(positions) }
+        let holding = worker.holding
+        progress.withLock { progress in
+            progress.update(positions)
+            progress.holding = holding
+        }
     }
 
     private func lookBehind(_ seen: ReplayProgress) {
