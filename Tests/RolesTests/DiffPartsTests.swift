@@ -68,6 +68,22 @@ import Testing
     }
 }
 
+@Suite struct `The progress of a comparison` {
+    /// Two partitions, each of which is read and then compared.
+    @Test func `is that of reading and of comparing alike, and is whole at the end of the last comparison`() {
+        var work = DiffProgress(records: 100)
+        #expect(work.fraction(0.5, of: 40) == 0.1)
+        work.done(40)
+        #expect(work.fraction(0.5, of: 40) == 0.3)
+        work.done(40)
+        work.done(60)
+        #expect(work.fraction(0, of: 60) == 0.7, "everything is read, and the last partition is to be compared")
+        #expect(work.fraction(0.5, of: 60) == 0.85)
+        work.done(60)
+        #expect(work.fraction(0, of: 0) == 1 && DiffProgress(records: 0).fraction(0, of: 0) == 1)
+    }
+}
+
 @Suite struct `The join` {
     private func join(records: Int64 = 1, keepsAll: Bool = false) throws -> KeyJoin {
         try KeyJoin(in: "/tmp", records: records, keepsAll: keepsAll)
@@ -86,7 +102,10 @@ import Testing
 
     private func all(_ join: KeyJoin) throws -> [String: JoinedKey] {
         var found: [String: JoinedKey] = [:]
-        try join.eachKey { key in
+        var last = -1.0
+        try join.eachKey { key, part in
+            #expect(part > last && part < 1, "a part of all that grows")
+            last = part
             #expect(found.updateValue(key, forKey: String(decoding: key.key, as: UTF8.self)) == nil, "each once")
         }
         return found

@@ -57,7 +57,7 @@ struct DiffRun {
             }
         }
         let report = DiffReport(query, names, output)
-        let reading = Reading(reader, spans.values.reduce(0) { $0 + $1.count }, report)
+        let reading = Reading(reader, DiffProgress(records: spans.values.reduce(0) { $0 + $1.count }), report)
         var total = DiffCounts()
         for topic in topics {
             let counts = try compare(topic, spans, reading)
@@ -168,20 +168,20 @@ struct DiffRun {
     /// What is kept from topic to topic. One thread.
     private final class Reading {
         let reader: any LogReader
-        let all: Int64
         let report: DiffReport
-        var done: Int64 = 0
+        var work: DiffProgress
         var progress = ProgressBar.standardError()
         var cells = CellSides()
 
-        init(_ reader: any LogReader, _ all: Int64, _ report: DiffReport) {
+        init(_ reader: any LogReader, _ work: DiffProgress, _ report: DiffReport) {
             self.reader = reader
-            self.all = all
+            self.work = work
             self.report = report
         }
 
-        func update(_ more: Double, _ words: () -> String) {
-            progress.update((Double(done) + more) / Double(max(1, all)), words)
+        /// - Parameter part: of these records, that have been dealt with in this step.
+        func update(_ part: Double, of records: Int64, _ words: () -> String) {
+            progress.update(work.fraction(part, of: records), words)
         }
     }
 
@@ -202,23 +202,41 @@ struct DiffRun {
                 try scan.run(
                     until: span.end,
                     progress: { fraction in
-                        reading.update(fraction * Double(span.count)) { "reading \(partition)" }
+                        reading.update(fraction, of: span.count) { "reading \(partition)" }
                     }
                 ) { record throws(ToolFault) in try intake.add(record, side) }
-                reading.done += span.count
+                reading.work.done(span.count)
             }
             // Of a topic that keeps records for some time: before this one they were deleted.
             let oldest = there.beginning.value > 0 ? intake.oldestThere ?? .max : nil
-            try join.eachKey { key throws(ToolFault) in
-                reading.update(0) { "comparing \(live)" }
+            let records = here.count + there.count
+            try join.eachKey { key, part throws(ToolFault) in
+                reading.update(part, of: records) { "comparing \(live)" }
                 if let sample = comparison.add(key, partition: number, oldestThere: oldest, &reading.cells) {
                     reading.progress.end()
                     reading.report.tell(sample)
                 }
             }
+            reading.work.done(records)
         }
         reading.progress.end()
         return comparison.counts
+    }
+}
+
+/// How much of a comparison is done: every record is read, and every record is compared. Pure.
+struct DiffProgress {
+    private let all: Int64
+    private var done: Int64 = 0
+
+    init(records: Int64) { all = records * 2 }
+
+    /// So many were read, or compared.
+    mutating func done(_ records: Int64) { done += records }
+
+    /// - Parameter part: of these records, that have been dealt with in the step that is under way.
+    func fraction(_ part: Double, of records: Int64) -> Double {
+        all == 0 ? 1 : (Double(done) + part * Double(records)) / Double(all)
     }
 }
 

@@ -104,15 +104,17 @@ final class KeyJoin {
         withUnsafeBytes(of: number.littleEndian) { record.append(contentsOf: $0) }
     }
 
-    /// Every key of both sides once; then there is nothing more.
-    func eachKey(_ body: (JoinedKey) throws(ToolFault) -> Void) throws(ToolFault) {
-        for file in files {
+    /// Every key of both sides once, and what part of them was before it; then there is nothing more.
+    func eachKey(_ body: (JoinedKey, _ part: Double) throws(ToolFault) -> Void) throws(ToolFault) {
+        // The keys of the files are about as many.
+        for (place, file) in files.enumerated() {
             try look(through: file)
             for number in 0..<index.count {
+                let part = (Double(place) + Double(number) / Double(index.count)) / Double(files.count)
                 try body(
                     JoinedKey(
                         key: Array(index.key(number)), here: try records(to: last[number].here, in: file),
-                        there: try records(to: last[number].there, in: file)))
+                        there: try records(to: last[number].there, in: file)), part)
             }
             try scratch(directory) { () throws(SystemFailure) in try file.empty() }
         }
