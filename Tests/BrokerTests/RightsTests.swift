@@ -114,6 +114,119 @@ extension RealBroker {
             try await bound.stop()
         }
 
+        /// What the README's table says of commands that work beside a live worker, row by row.
+        private struct Rows {
+            let ground: Ground
+            let name: String
+
+            private func topic(_ id: String, shadow: Bool = false) -> String {
+                ground.installation.topic(id) + (shadow ? ".replay-\(name)" : "")
+            }
+
+            private func give(_ operations: [String], _ resources: [String], isPrefix: Bool = false) async throws {
+                let words =
+                    ["--add", "--allow-principal", "User:worker"] + operations.flatMap { ["--operation", $0] }
+                    + resources
+                    + (isPrefix ? ["--resource-pattern-type", "prefixed"] : [])
+                try await ground.accessLists("kafka-acls.sh - - " + words.joined(separator: " "), "--add")
+            }
+
+            private func topics(_ ids: [String], shadow: Bool = false) -> [String] {
+                ids.flatMap { ["--topic", topic($0, shadow: shadow)] }
+            }
+
+            private static let written = ["churn-cells", "churn-events", "churn.changelog", "churn.dead-letters"]
+
+            func replay(drops: Bool) async throws {
+                try await give(["Describe", "Read"], topics(["notifications"]))
+                try await give(["Describe", "DescribeConfigs"], topics(Self.written))
+                try await shadows(drops: drops)
+            }
+
+            func shadows(drops: Bool) async throws {
+                let more = drops ? ["Delete"] : []
+                try await give(
+                    ["Create", "Describe", "DescribeConfigs", "Read", "Write"] + more,
+                    topics(Self.written + ["churn.plan"], shadow: true))
+                try await give(["Describe", "Read"] + more, ["--group", topic("churn", shadow: true)])
+                try await give(
+                    ["Describe", "Write"], ["--transactional-id", topic("churn", shadow: true)], isPrefix: true)
+            }
+
+            func diff() async throws {
+                try await give(
+                    ["Describe", "Read"],
+                    topics(["notifications", "churn-cells"]) + topics(["churn-cells", "churn.plan"], shadow: true))
+                try await give(["Describe"], ["--group", topic("churn"), "--group", topic("churn", shadow: true)])
+            }
+
+            func promotion(applies: Bool) async throws {
+                let live = topics(["churn-cells", "churn-events", "churn.changelog"])
+                try await give(["Read"] + (applies ? ["Write"] : []), live)
+                try await give(["Describe"] + (applies ? ["Read"] : []), ["--group", topic("churn")])
+                if !applies { return }
+                try await give(["Describe", "Write"], ["--transactional-id", topic("churn.promote")])
+                try await Rows(ground: ground, name: "before-\(name)").shadows(drops: true)
+            }
+        }
+
+        /// A live worker that has stopped, all of its work done by a user who may do everything.
+        private static func groundWithState(_ label: String) async throws -> (Ground, ReplayScene) {
+            let ground = try await ground(label)
+            let scene = try ReplayScene.over(ground.installation)
+            try await scene.tell(try FixtureStory(partitions: 2).steps[0])
+            let live = try scene.startLive("churn", ["--worker.leave", "true"])
+            try await scene.waitUntilDealtWith(by: scene.group("churn"))
+            try await live.stop()
+            return (ground, scene)
+        }
+
+        private static func asUser(_ words: [String], _ ground: Ground, _ disk: String) async throws -> ProgramResult {
+            try await run(
+                productPath("perennial"), words + ["--worker.slot", "0", "--state.directory", disk] + ground.settings,
+                environment: .only([:]), workingDirectory: "/")
+        }
+
+        @Test func `replay does with the rights that the README names`() async throws {
+            let (ground, scene) = try await Self.groundWithState("replay-rights")
+            let disk = scene.disks.file("user")
+            let refused = try await Self.asUser(["replay", "churn", "--name", "r"], ground, disk)
+            #expect(refused.code != 0, "\(refused.words)")
+            try await Rows(ground: ground, name: "r").replay(drops: false)
+            let replay = try await Self.asUser(["replay", "churn", "--name", "r"], ground, disk)
+            #expect(replay.code == 0, "\(replay.words)")
+            try await Rows(ground: ground, name: "r").shadows(drops: true)
+            let dropped = try await Self.asUser(["replay", "churn", "--drop", "r"], ground, disk)
+            #expect(dropped.code == 0, "\(dropped.words)")
+        }
+
+        @Test func `diff and promote do with the rights that the README names`() async throws {
+            let (ground, scene) = try await Self.groundWithState("diff-rights")
+            let replay = try await scene.tool("churn", ["--name", "r"])
+            #expect(replay.code == 0, "\(replay.words)")
+            let rows = Rows(ground: ground, name: "r")
+            let refused = try await Self.asUser(["diff", "churn", "--name", "r"], ground, scene.disks.file("user"))
+            #expect(refused.code != 0, "\(refused.words)")
+            try await rows.diff()
+            let diff = try await Self.asUser(["diff", "churn", "--name", "r"], ground, scene.disks.file("user"))
+            #expect(diff.code == 0, "\(diff.words)")
+
+            let (other, stage) = try await Self.groundWithState("promote-rights")
+            let again = try await stage.tool("churn", ["--name", "r"])
+            #expect(again.code == 0, "\(again.words)")
+            let disk = stage.disks.file("user")
+            let words = ["promote", "churn", "--name", "r"]
+            try await Rows(ground: other, name: "r").replay(drops: false)
+            try await Rows(ground: other, name: "r").promotion(applies: false)
+            let dry = try await Self.asUser(words, other, disk)
+            #expect(dry.code == 0, "\(dry.words)")
+            let bare = try await Self.asUser(words + ["--apply"], other, disk)
+            #expect(bare.code != 0, "\(bare.words)")
+            try await Rows(ground: other, name: "r").promotion(applies: true)
+            let applied = try await Self.asUser(words + ["--apply"], other, disk)
+            #expect(applied.code == 0, "\(applied.words)")
+        }
+
         @Test func `a worker whose broker is away says so within ten seconds, with the address`() async throws {
             let disk = try ScratchDirectory("away")
             let port = try Ports.free()
