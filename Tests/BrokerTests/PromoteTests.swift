@@ -91,36 +91,6 @@ extension RealBroker {
                 Issue.record("it was never killed between the mark and the end")
             }
 
-            /// - Returns: the exit code, and the keys that are told to differ, by topic.
-            func diff(_ worker: String, _ name: String) async throws -> (code: Int32?, keys: [String: Set<String>]) {
-                let result = try await run(
-                    productPath("perennial"),
-                    ["diff", worker, "--name", name, "--samples", "1000000", "--format", "json", "--scratch"]
-                        + [scene.disks.path] + scene.installation.settings, environment: .only([:]),
-                    workingDirectory: "/")
-                var keys: [String: Set<String>] = [:]
-                for line in result.standardOutput.split(separator: "\n") {
-                    let sample = try JSONValue.read(Array(line.utf8))
-                    guard sample["kind"]?.string == "sample", let topic = sample["topic"]?.string,
-                        let key = sample["key"]?.string
-                    else { continue }
-                    keys[topic, default: []].insert(key)
-                }
-                return (result.code, keys)
-            }
-
-            /// By another way: both topics read whole, and what their values say compared as text.
-            func differing(_ topic: String, _ name: String, without members: Set<String>) async throws -> Set<String> {
-                func said(_ record: WholeRecord?) throws -> String? {
-                    guard let record, case .object(let object) = try JSONValue.read(record.value) else { return nil }
-                    return "\(object.members.filter { !members.contains($0.name) })"
-                }
-                let live = try await scene.last(topic)
-                let shadow = try await scene.last(topic, of: name)
-                let keys = try Set(live.keys).union(shadow.keys).filter { try said(live[$0]) != said(shadow[$0]) }
-                return Set(keys.map { String(decoding: $0, as: UTF8.self) })
-            }
-
             /// What every key says, without the way there.
             func answers(of name: String? = nil) async throws -> [[UInt8]: JSONValue] {
                 try await scene.last("entitlements", of: name).mapValues { record in
@@ -210,36 +180,6 @@ extension RealBroker {
             try await stage.dealWithAll(isNew: false)
             try await stage.expectGrowing("entitlements")
             try await stage.expectGrowing("accounts")
-        }
-
-        @Test func `is judged before by diff, which names exactly what differs`() async throws {
-            let stage = try await Stage.make("promote-diff")
-            let (scene, ways) = (stage.scene, Set(["sequence", "asOf", "cause", "offset"]))
-            try await stage.dealWithAll(isNew: false)
-            try await stage.replay("same", isNew: false)
-            let same = try await stage.diff("entitlements", "same")
-            #expect(same.code == 0 && same.keys.isEmpty, "\(same)")
-            try await stage.replay("better")
-            let found = try await stage.diff("entitlements", "better")
-            #expect(found.code == 1)
-            for topic in ["entitlements", "accounts"] {
-                let wanted = try await stage.differing(topic, "better", without: ways)
-                #expect(wanted.count > 20)
-                #expect(found.keys[scene.installation.topic(topic)] ?? [] == wanted, "\(topic)")
-            }
-
-            let churn = try scene.startLive("churn")
-            try await scene.waitUntilDealtWith(by: scene.group("churn"))
-            try await churn.stop()
-            let zone = ["--name", "zone", "--churn.zone", "America/New_York"]
-            let replay = try await scene.tool("churn", zone)
-            #expect(replay.code == 0, "\(replay.words)")
-            let cells = try await stage.diff("churn", "zone")
-            let wanted = try await stage.differing("churn-cells", "zone", without: ways)
-            #expect(cells.code == 1 && wanted.count > 20)
-            #expect(cells.keys[scene.installation.topic("churn-cells")] ?? [] == wanted)
-            let missing = try await stage.diff("churn", "nothing")
-            #expect(missing.code == 2)
         }
 
         /// The read API, asked for one subscription again and again.
