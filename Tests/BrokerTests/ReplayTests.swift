@@ -146,6 +146,29 @@ extension RealBroker {
             #expect(groups.standardOutput.isEmpty)
         }
 
+        @Test func `that cannot go on at a partition says why, and ends when the other ones are at their end`()
+            async throws
+        {
+            let scene = try await ReplayScene.make("stuck", partitions: 2, subscribers: 20)
+            let headers = [("type", "notification"), ("schema", "notification/2")].map {
+                StateFixture.Header(name: $0, value: FixtureBytes(Array($1.utf8)))
+            }
+            try await scene.tell([
+                StateFixture.Record(
+                    topic: "notifications", partition: 1, time: 1_780_000_000_000, key: FixtureBytes([1]),
+                    value: FixtureBytes([2]), headers: headers)
+            ])
+            let stuck = try await scene.tool("churn", ["--name", "stuck"])
+            #expect(stuck.code == 3, "\(stuck.words)")
+            for words in [
+                "stuck of churn cannot go on at partition 1: ", "upgrade this worker", "1 of 2 partitions at their end",
+            ] {
+                #expect(stuck.standardError.contains(words), "\(words) is missing in \(stuck.words)")
+            }
+            #expect(!stuck.standardError.contains("cannot go on at partition 0"))
+            #expect(try await scene.read("churn-events", of: "stuck").contains { $0.partition == 0 })
+        }
+
         /// By a signal in the middle: that is no failure, and the same command goes on.
         private func expectStoppable(_ scene: ReplayScene) async throws {
             let slow = try scene.startReplay("churn", disk: "slow", ["--name", "slow", "--rate", "20"])
@@ -215,6 +238,34 @@ extension RealBroker {
             live.process.killNow()
             _ = try await live.process.wait()
             #expect(try await scene.decisions().elementsEqual(decided) { $0.isSame(as: $1) })
+            try await expectComparable(scene, settings)
+        }
+
+        /// The same policy decides the same, and another one differs in the one request that there is.
+        private func expectComparable(_ scene: ReplayScene, _ settings: [String]) async throws {
+            func diff(_ name: String) async throws -> (code: Int32, same: Int64?, samples: [JSONValue], words: String) {
+                let result = try await scene.program(
+                    ["diff", "consumption", "--name", name, "--format", "json"] + settings)
+                let lines = try result.standardOutput.split(separator: "\n").map { try JSONValue.read(Array($0.utf8)) }
+                return (
+                    result.code, lines.first { $0["kind"]?.string == "total" }?["same"]?.integer,
+                    lines.filter { $0["kind"]?.string == "sample" }, result.words
+                )
+            }
+            // The live worker has sent a row on meanwhile.
+            let rest = try await scene.program(["replay", "consumption", "--name", "quiet"] + settings)
+            #expect(rest.code == 0, "\(rest.words)")
+            let same = try await diff("quiet")
+            #expect(same.code == 0 && same.same == 1 && same.samples.isEmpty, "\(same.words)")
+            let policy = try scene.disks.write(
+                #"{"version":"2","rules":[{"name":"all","when":{},"answer":{"refundPreference":"DECLINE"}}]}"#,
+                to: "policy.json")
+            let replay = try await scene.program(
+                ["replay", "consumption", "--name", "other", "--consumption.policy", policy] + settings)
+            #expect(replay.code == 0, "\(replay.words)")
+            let other = try await diff("other")
+            #expect(other.code == 1 && other.same == 0 && other.samples.count == 1, "\(other.words)")
+            #expect(other.samples.first?["topic"]?.string == scene.installation.topic("consumption"))
         }
 
         private func expectListed(_ scene: ReplayScene) async throws {
