@@ -91,7 +91,10 @@ extension Admin {
         try offsets(ofGroup: group, in: nil, stableOnly: false, by: deadline)
     }
 
-    /// A broker that does not coordinate the group (yet, or any more) says so: then the coordinator is looked for again.
+    private static let attemptLimit: Duration = .seconds(5)
+
+    /// A broker that does not coordinate the group (yet, or any more) says so, or never answers: then the coordinator is looked for
+    /// again.
     private func offsets(
         ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool = true, by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
@@ -100,9 +103,10 @@ extension Admin {
         var request = rd_kafka_ListConsumerGroupOffsets_new(group, partitions == nil ? nil : list.raw)
         defer { rd_kafka_ListConsumerGroupOffsets_destroy(request) }
         while true {
+            let attempt = Deadline(after: min(Self.attemptLimit, deadline.remaining))
             do throws(KafkaFault) {
                 return try askCoordinator(
-                    of: group, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: deadline,
+                    of: group, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, "read offsets of \(group)", by: attempt,
                     stableOnly: stableOnly
                 ) { client, options, queue in
                     rd_kafka_ListConsumerGroupOffsets(client, &request, 1, options, queue)
@@ -112,7 +116,9 @@ extension Admin {
                     return try offsets(in: count == 1 ? groups?[0] : nil, "read offsets of \(group)")
                 }
             } catch {
-                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { throw error }
+                guard error.code.wantsAnotherCoordinator || error.code == .timedOut, !deadline.hasPassed else {
+                    throw error
+                }
             }
             pause(for: .milliseconds(100))
         }

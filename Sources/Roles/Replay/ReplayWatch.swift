@@ -13,6 +13,8 @@ import Synchronization
 /// that it found when it started, whoever has brought them there.
 final class ReplayWatch: Sendable {
     private static let interval: Duration = .milliseconds(300)
+    /// Only other processes of this replay are seen no earlier.
+    private static let groupInterval: Duration = .seconds(1)
     /// Partitions that change hands are nobody's for a moment, and other processes may be at work.
     private static let standstillPatience: Duration = .seconds(5)
 
@@ -44,12 +46,16 @@ final class ReplayWatch: Sendable {
             let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.kafka)
             defer { admin.close(by: Deadline(after: .seconds(2))) }
             let start = ContinuousClock.now
+            var nextLook = start
             var bar = ProgressBar.standardError()
             var (isAtEnd, isTold) = (false, false)
             var quietSince = start
             var last = self.seen.positions
             while !latch.wait(for: Self.interval) {
-                self.look(admin)
+                if nextLook <= .now {
+                    self.look(admin)
+                    nextLook = .now + Self.groupInterval
+                }
                 self.lookAt(run.worker)
                 let seen = self.seen
                 if seen.positions != last { (last, quietSince) = (seen.positions, .now) }
