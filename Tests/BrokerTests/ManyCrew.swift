@@ -174,7 +174,7 @@ final class ManyCrew {
             try start(victim)
         case .foreign: try await swap(victim)
         case .full: try await fill(victim, seconds: step.seconds)
-        case .nothing, .brokerDies, .brokerFreezes, .deleted: preconditionFailure("no process suffers this")
+        case .start, .nothing, .brokerDies, .brokerFreezes, .deleted: preconditionFailure("no process suffers this")
         }
     }
 
@@ -225,6 +225,10 @@ final class ManyCrew {
         let ballast = "\(disk(victim))/ballast"
         // dd ends when no space is left, which is what is wanted.
         try await shell("dd if=/dev/zero of=\(ballast) bs=64k 2>/dev/null || true")
+        try await Task.sleep(for: .seconds(seconds))
+        // One that runs may have enough with what its files have already; one that starts has not.
+        try await kill(victim)
+        try start(victim)
         try await Task.sleep(for: .seconds(seconds))
         try await shell("rm \(ballast)")
     }

@@ -2,6 +2,8 @@
 
 /// Why partitions may stand still.
 enum ManyCause: String, CaseIterable, Sendable {
+    /// Everything is new, and no group has a coordinator yet.
+    case start
     /// Nothing was done: what a machine this busy makes of ordinary work.
     case nothing
     case kill

@@ -22,7 +22,7 @@ struct ManyReport {
     func lines(steps: [ManyCause: Int]) -> [String] {
         var lines: [String] = []
         for cause in ManyCause.allCases {
-            guard cause == .nothing || steps[cause] != nil else { continue }
+            guard [.start, .nothing].contains(cause) || steps[cause] != nil else { continue }
             let times = steps[cause].map { ", \($0) times" } ?? ""
             let pauses = (byCause[cause] ?? []).map(\.duration).sorted()
             guard let longest = pauses.last else {

@@ -60,6 +60,7 @@ final class ManyRun {
         let simulator = try store.post(to: crew.port, rate: Self.rate)
         watch.start()
         try await waitUntilCalm("all partitions are at work")
+        watch.now(.nothing)
         var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
         // Disks are copied, to be old later.
         try await step(.rolling) { try await crew.rollAll() }

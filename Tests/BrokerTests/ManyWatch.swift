@@ -44,7 +44,7 @@ final class ManyWatch: Sendable {
     }
 
     private struct Notes {
-        var cause = ManyCause.nothing
+        var cause = ManyCause.start
         var step = 0
         var standings: [ManyPartition: Standing] = [:]
         var looked: ContinuousClock.Instant?
