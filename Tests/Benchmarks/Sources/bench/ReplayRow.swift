@@ -150,7 +150,8 @@ private final class ReplayStage: Sendable {
         let made = try await run(
             try productPath("perennial"),
             ["topics", "apply", "--topics.replication.factor", "1", "--topics.min.insync.replicas", "1"]
-                + stage.settings)
+                + stage.settings,
+            environment: .only([:]))
         guard made.code == 0 else { throw NotInTime("topics", limit: .zero, detail: made.words) }
         return stage
     }
