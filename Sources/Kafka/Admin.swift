@@ -123,8 +123,8 @@ public final class Admin {
     ///
     /// - The library's time is over before the coordinator was found, and it is found later (librdkafka #4605). So its time never
     ///   is over, and the client goes with the question.
-    /// - A broker says that it does not coordinate the group (#5040). The library tells the client's own group to look for the
-    ///   coordinator, which is a null pointer where there is none.
+    /// - A broker answers that it does not coordinate the group (#5040). The library then tells the client's own group to look for
+    ///   the coordinator. A client without a group has a null pointer there.
     func askCoordinator<Answer>(
         of group: String, _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline,
         stableOnly: Bool = false,
