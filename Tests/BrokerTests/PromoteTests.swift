@@ -13,8 +13,8 @@ extension RealBroker {
             private let oldApps: String
             private let newApps: String
 
-            static func make(_ label: String) async throws -> Stage {
-                let scene = try await ReplayScene.make(label, partitions: 3, subscribers: 200)
+            static func make(_ label: String, subscribers: Int = 200) async throws -> Stage {
+                let scene = try await ReplayScene.make(label, partitions: 3, subscribers: subscribers)
                 let file = try scene.disks.write(
                     #"[{"bundleId":"com.example.reader","appAppleId":1500000001,"#
                         + #""entitlements":{"all":["a"],"more":["com.example.reader.pro.monthly"]}},"#
@@ -108,6 +108,15 @@ extension RealBroker {
                 }
             }
 
+            /// One value more for each key that says something else, however often the promotion was begun.
+            func expectOneMore(after before: [[UInt8]: JSONValue], _ sequencesBefore: [[UInt8]: Int64]) async throws {
+                let (after, sequences) = (try await answers(), try await sequences())
+                let wrong = after.filter { key, answer in
+                    sequences[key] != (sequencesBefore[key] ?? 0) + (before[key] == answer ? 0 : 1)
+                }
+                #expect(wrong.isEmpty, "\(wrong.count) of \(after.count)")
+            }
+
             /// Sequences grow with every value of a key, as a reader of the topic meets them.
             func expectGrowing(_ topic: String) async throws {
                 var last: [[UInt8]: Int64] = [:]
@@ -120,7 +129,23 @@ extension RealBroker {
             }
         }
 
-        @Test func `killed at every step ends right, while ingest writes and readers read, and is taken back`()
+        @Test(arguments: ["keeps the state", "marks the state", "moves partition 0", "moves partition 2", "ends"])
+        func `killed at a step ends right when it is run once more`(step: String) async throws {
+            let stage = try await Stage.make("promote-at", subscribers: 80)
+            try await stage.dealWithAll(isNew: false)
+            try await stage.replay("better")
+            let (before, sequencesBefore) = (try await stage.answers(), try await stage.sequences())
+            try await stage.kill(at: step)
+            let done = try await stage.promote(["--apply"])
+            #expect(done.code == 0 && done.standardError.contains("better is live"), "\(done.words)")
+            let after = try await stage.answers()
+            #expect(after == (try await stage.answers(of: "better")))
+            #expect(after.count { before[$0.key] != $0.value } > 8, "a judge without cases")
+            try await stage.expectOneMore(after: before, sequencesBefore)
+            try await stage.expectGrowing("entitlements")
+        }
+
+        @Test func `killed again and again ends right, while ingest writes and readers read, and is taken back`()
             async throws
         {
             let stage = try await Stage.make("promote")
@@ -142,9 +167,7 @@ extension RealBroker {
             #expect(try await stage.sequences() == sequencesBefore)
 
             let reading = try await startReading(scene)
-            for step in ["keeps the state", "marks the state", "moves partition 0", "moves partition 2", "ends"] {
-                try await stage.kill(at: step)
-            }
+            try await stage.kill(at: "keeps the state")
             // Marked: no worker takes it.
             try await stage.killMarked()
             let refused = try stage.startLive(isNew: true)
@@ -158,12 +181,7 @@ extension RealBroker {
             #expect(after == (try await stage.answers(of: "better")))
             let changed = after.count { before[$0.key] != $0.value }
             #expect(changed > 20 && changed < after.count)
-            // Once for each key that says something else, however often it was begun.
-            let sequences = try await stage.sequences()
-            let wrong = after.filter { key, answer in
-                sequences[key]! != sequencesBefore[key]! + (before[key] == answer ? 0 : 1)
-            }
-            #expect(wrong.isEmpty, "\(wrong.count) of \(after.count)")
+            try await stage.expectOneMore(after: before, sequencesBefore)
             try await stage.expectGrowing("entitlements")
             try await stage.expectGrowing("accounts")
             try await reading.stop()
