@@ -102,9 +102,11 @@ public struct Configuration: Sendable {
 
     /// Reads every source.
     ///
-    /// Files that settings name are opened only if `command` reads the setting; `check` reads all.
+    /// Files that settings name are opened only if `command` reads the setting; `check` reads all, or those of one role.
+    ///
+    /// - Parameter role: what `check` is asked about; nil: everything.
     public static func load(
-        _ command: CommandName, arguments: ParsedArguments, options: [CommandOption] = [],
+        _ command: CommandName, of role: CommandName? = nil, arguments: ParsedArguments, options: [CommandOption] = [],
         environment: [(name: String, value: String)]
     ) throws(ConfigurationFaults) -> Configuration {
         let settings = ResolvedSettings(
@@ -114,11 +116,11 @@ public struct Configuration: Sendable {
         for entry in settings.passThrough {
             faults += ClientProperties([entry.property]).faults().map { entry.told($0) }
         }
-        let readsApps = SettingTable.apps.definition.readers.contains(command.rawValue)
+        let readsApps = SettingTable.apps.definition.readers.contains((role ?? command).rawValue)
         let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
         faults += appsFile?.faults ?? []
-        faults += conflicts(in: settings, for: command)
-        faults += unreadableFiles(in: settings, for: command)
+        faults += conflicts(in: settings, for: command, of: role)
+        faults += unreadableFiles(in: settings, for: command, of: role)
         guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
         return Configuration(settings, apps: appsFile?.apps ?? [])
     }

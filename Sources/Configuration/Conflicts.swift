@@ -6,8 +6,12 @@ import Settings
 import Zone
 
 /// Only for commands that read them: a role's own settings may be set where its process runs and nowhere else.
-func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+///
+/// - Parameter role: what `check` is asked about; nil: everything.
+func conflicts(in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil) -> [SettingFault] {
     switch command {
+    case .check where role != nil:
+        topicConflicts(settings) + (role.map { conflicts(in: settings, for: $0) } ?? [])
     case .topics: topicConflicts(settings)
     case .ingest: ingestConflicts(settings)
     case .api: apiConflicts(settings)
@@ -20,7 +24,10 @@ func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [Sett
 
 /// Files that `command` is going to need. `apps` is read in full and not among them; what is in the others is judged by who
 /// uses it.
-func unreadableFiles(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+func unreadableFiles(
+    in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil
+) -> [SettingFault] {
+    let command = role ?? command
     let single = [
         SettingTable.ingestCertificate, SettingTable.ingestKey, SettingTable.consumptionPolicy, SettingTable.appleKey,
         SettingTable.appleCA,

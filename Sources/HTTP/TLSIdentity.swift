@@ -3,13 +3,6 @@
 import CMicroHTTPD
 import Synchronization
 
-extension HTTPServer.Identity {
-    /// Throws what a server that is given it would throw: for those who have to know before they start one.
-    public func check() throws(HTTPServerFault) {
-        _ = try TLSIdentity(self)
-    }
-}
-
 /// Unchecked: made once, then only read; GnuTLS lets any number of handshakes use it at a time.
 final class TLSIdentity: @unchecked Sendable {
     /// Longer chains than this are no chains of a public certificate.
@@ -102,7 +95,7 @@ final class TLSIdentities: Sendable {
     }
 }
 
-private func words(_ code: Int32) -> String { String(cString: gnutls_strerror(code)) }
+func words(_ code: Int32) -> String { String(cString: gnutls_strerror(code)) }
 
 private func withDatum(_ bytes: [UInt8], _ body: (UnsafePointer<gnutls_datum_t>) -> Int32) -> Int32 {
     var bytes = bytes

@@ -30,18 +30,26 @@ final class FrontDoor: ServicePart {
     /// For Kafka's brokers, the admin server, files and the system's own.
     private static let spareDescriptors = 256
 
-    init(_ door: IngestDoor, endpoint: Endpoint, refusals: RefusalLog, metrics: Metrics, logger: Logger) {
+    /// - Parameter now: milliseconds since 1970, by which certificates are judged.
+    init(
+        _ door: IngestDoor, endpoint: Endpoint, refusals: RefusalLog, now: @escaping @Sendable () -> Int64,
+        metrics: Metrics, logger: Logger
+    ) {
         self.door = door
         self.endpoint = endpoint
         self.refusals = refusals
         self.metrics = metrics
         self.logger = logger
         if case .files(let certificate, let key) = door.identity {
-            self.certificate = CertificateFiles(certificatePath: certificate, keyPath: key, metrics: metrics)
+            self.certificate = CertificateFiles(
+                certificatePath: certificate, keyPath: key, now: now, metrics: metrics)
         } else {
             certificate = nil
         }
     }
+
+    /// nil: Apple can take the certificate, as far as its dates go.
+    var certificateTrouble: String? { certificate?.trouble }
 
     var address: ListenAddress? { server.withLock { $0?.address } }
 
@@ -69,7 +77,10 @@ final class FrontDoor: ServicePart {
     /// Reads the certificate again. Throws when it cannot be used; what is in use stays.
     func reload() throws {
         guard let certificate, let server = server.withLock({ $0 }) else { return }
-        if try certificate.load(into: server) { logger.info("new connections see the new certificate") }
+        guard let term = try certificate.load(into: server) else { return }
+        logger.info(
+            "new connections see the new certificate",
+            ["subject": .string(term.subject), "expires": .string(rfc3339(milliseconds: term.notAfter))])
     }
 
     private func serverConfiguration() throws -> HTTPServer.Configuration {
@@ -77,7 +88,7 @@ final class FrontDoor: ServicePart {
         if case .inMemory(let identity) = door.identity {
             configuration.identity = identity
         } else {
-            configuration.identity = try certificate?.read()
+            configuration.identity = try certificate?.first()
         }
         configuration.maxBodyBytes = door.maxBodyBytes
         configuration.threads = max(1, availableProcessors() / Self.processorsForEachThread)
@@ -96,6 +107,8 @@ final class FrontDoor: ServicePart {
 
     private func doChores(_ server: HTTPServer) {
         var lastFlush = ContinuousClock.now
+        var toldOfCertificate: String?
+        tellOfCertificate(&toldOfCertificate)
         while !stopRequested.wait(for: Self.fileInterval) {
             if let certificate, certificate.haveChanged {
                 do {
@@ -106,11 +119,20 @@ final class FrontDoor: ServicePart {
                         ["reason": .string("\(error)")])
                 }
             }
+            tellOfCertificate(&toldOfCertificate)
             if lastFlush.duration(to: .now) >= Self.refusalInterval {
                 refusals.flush()
                 lastFlush = .now
             }
         }
         refusals.flush()
+    }
+
+    /// Once, and of an end that is near once a day: that is how often its words change.
+    private func tellOfCertificate(_ told: inout String?) {
+        let (trouble, warning) = (certificate?.trouble, certificate?.warning)
+        guard (trouble ?? warning) != told else { return }
+        told = trouble ?? warning
+        if let trouble { logger.error(trouble) } else if let warning { logger.warning(warning) }
     }
 }

@@ -68,6 +68,8 @@ public struct IngestService: Sendable {
         self.init(
             door, endpoint, judge: judge, sink: publisher, behind: [watch, publisher], refusals: refusals, now: now,
             metrics: metrics, logger: logger)
+        let frontDoor = frontDoor
+        health.condition("certificate") { frontDoor.certificateTrouble }
     }
 
     /// Into any log, by its own writer.
@@ -91,7 +93,8 @@ public struct IngestService: Sendable {
         let verifiers = VerifierThreads(judge, capacity: door.maxInFlight, patience: endpoint.timeout / 2)
         let handler = Endpoint(
             endpoint, judge: verifiers, sink: sink, metrics: metrics, refusals: refusals, now: now)
-        let frontDoor = FrontDoor(door, endpoint: handler, refusals: refusals, metrics: metrics, logger: logger)
+        let frontDoor = FrontDoor(
+            door, endpoint: handler, refusals: refusals, now: now, metrics: metrics, logger: logger)
         self.frontDoor = frontDoor
         parts = behind + [verifiers, frontDoor]
         reload = { try frontDoor.reload() }

@@ -131,7 +131,7 @@ extension RealBroker {
             #expect(try await perennial(["topics", "apply"] + settings).code == 0)
             let after = try await perennial(["check"] + settings)
             #expect(after.code == 0, "\(after.standardOutput)")
-            #expect(after.standardOutput.hasPrefix("ok      settings\nok      kafka  brokers: 1, cluster "))
+            #expect(after.standardOutput.hasPrefix("ok       settings\nok       kafka  brokers: 1, cluster "))
         }
 
         @Test func `signs in with the right password, and names a wrong one within ten seconds`() async throws {
@@ -150,7 +150,7 @@ extension RealBroker {
                 return (outcome, start.duration(to: .now))
             }
             let (right, _) = try await check(Self.credentials.password)
-            #expect(right.standardOutput.contains("ok      kafka  brokers: 1"), "\(right.standardOutput)")
+            #expect(right.standardOutput.contains("ok       kafka  brokers: 1"), "\(right.standardOutput)")
             let (wrong, taken) = try await check("wrong-secret")
             #expect(wrong.code == 1)
             #expect(wrong.standardOutput.contains("Kafka refuses the credentials: check kafka.sasl.username"))

@@ -79,7 +79,7 @@ extension RealBroker {
             #expect(lacking.code == 1)
             let output = ground.installation.topic("entitlements.dead-letters")
             #expect(
-                lacking.standardOutput.contains("wrong   rights  lacking for topic \(output): Describe, Write\n"),
+                lacking.standardOutput.contains("fault    rights  lacking for topic \(output): Describe, Write\n"),
                 "\(lacking.standardOutput)")
             // Six topics, the group, the transactional ids.
             let lines = Self.grants(lacking)
@@ -87,7 +87,7 @@ extension RealBroker {
             try await ground.grant(lines)
             let after = try await ground.check(["entitlements"])
             #expect(after.code == 0, "\(after.standardOutput)\(after.standardError)")
-            #expect(after.standardOutput.contains("ok      rights  of entitlements: "))
+            #expect(after.standardOutput.contains("ok       rights  of entitlements: "))
             for name in ["entitlements", "entitlement-events", "entitlements.dead-letters", "entitlements.changelog"] {
                 let records = try await ground.installation.broker.read(
                     ground.installation.topic(name), uncommitted: true)

@@ -143,12 +143,18 @@ final class IngestRig {
     private static let first = try! make(1)
     private static let second = try! make(2)
 
+    private static let expired = try! make(3, validUntil: -60_000)
+
     /// A certificate for localhost that vouches for itself.
-    private static func make(_ seed: UInt8) throws -> (certificate: String, key: String) {
+    ///
+    /// - Parameter end: from now, in milliseconds.
+    private static func make(
+        _ seed: UInt8, validUntil end: Int64 = 86_400_000
+    ) throws -> (certificate: String, key: String) {
         let key = SigningKey(.p256, seed: Array(repeating: seed, count: 32))
         let now = WallClock.milliseconds()
         var request = CertificateRequest(
-            commonName: "localhost", serial: [seed], validity: now - 3_600_000...now + 86_400_000,
+            commonName: "localhost", serial: [seed], validity: now - 3_600_000...now + end,
             extensions: [
                 .basicConstraints(isAuthority: true, pathLength: nil),
                 .subjectAlternativeNames(dns: ["localhost"], addresses: ["127.0.0.1"]),
@@ -164,6 +170,7 @@ final class IngestRig {
     }
 
     private func withTLS(
+        _ shown: (certificate: String, key: String) = first,
         _ body: (_ rig: IngestRig, _ write: (_ certificate: String, _ key: String) throws -> Void) async throws -> Void
     ) async throws {
         let folder = try ScratchDirectory("ingest-tls")
@@ -171,12 +178,12 @@ final class IngestRig {
             _ = try folder.write(certificate, to: "tls.pem")
             _ = try folder.write(key, to: "tls.key")
         }
-        try write(Self.first.certificate, Self.first.key)
+        try write(shown.certificate, shown.key)
         let rig = try IngestRig(
             ["--ingest.tls.certificate", folder.path + "/tls.pem", "--ingest.tls.key", folder.path + "/tls.key"],
             folder: folder)
         defer { rig.stop() }
-        try await rig.waitUntilReady()
+        if shown.key == Self.first.key { try await rig.waitUntilReady() }
         try await body(rig, write)
     }
 
@@ -258,6 +265,42 @@ final class IngestRig {
             try await waitUntil("the files are right", within: soon) {
                 rig.metric("perennial_ingest_certificate_current") == 1
             }
+        }
+    }
+    private static func expiry(_ rig: IngestRig) -> Double? {
+        rig.metric("perennial_ingest_certificate_expiry_timestamp_seconds")
+    }
+
+    @Test func `that has expired is shown, and told loudly until another one is there`() async throws {
+        try await withTLS(Self.expired) { rig, write in
+            let words = "the TLS certificate O=Test,CN=localhost expired at "
+            try await waitUntil("health tells", within: soon) {
+                rig.health.readiness.reasons.map(\.condition) == ["certificate"]
+            }
+            #expect(rig.health.readiness.reasons.first?.reason.hasPrefix(words) == true)
+            try await waitUntil("the log tells", within: soon) {
+                rig.lines.all.contains(words) && rig.lines.all.contains(#""level":"error""#)
+            }
+            let now = Double(WallClock.milliseconds() / 1000)
+            let ended = try #require(Self.expiry(rig))
+            #expect(now - 600 < ended && ended < now)
+            try write(Self.second.certificate, Self.second.key)
+            try await waitUntil("the new one is shown", within: soon) { rig.health.readiness.isHealthy }
+            #expect(try #require(Self.expiry(rig)) > now)
+        }
+    }
+
+    @Test func `stays when the new one has expired`() async throws {
+        try await withTLS { rig, write in
+            let first = Self.first
+            let before = Self.expiry(rig)
+            try write(Self.expired.certificate, Self.expired.key)
+            #expect(throws: (any Error).self) { try rig.service.reload() }
+            #expect(rig.metric("perennial_ingest_certificate_current") == 0 && Self.expiry(rig) == before)
+            #expect(rig.health.readiness.isHealthy)
+            let client = try client(first.certificate)
+            defer { client.close() }
+            #expect(try client.answer(to: rig.notification()).status == 200)
         }
     }
 }

@@ -38,7 +38,7 @@ import Testing
 
     /// Port 1 of loopback: nobody listens there.
     @Test(arguments: [
-        (["check"], 1, "wrong   kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
+        (["check"], 1, "fault    kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
         (["offsets", "show"], 3, "perennial offsets: no connection"),
     ])
     func `ends in time with the exit code of the contract`(command: [String], code: Int, words: String) async throws {

@@ -2,6 +2,7 @@
 
 import Configuration
 import Contract
+import HTTP
 import Kafka
 import Platform
 import Settings
@@ -11,11 +12,11 @@ extension Command {
         .check, "Reads the whole configuration, connects to Kafka, and says what is wrong.", operands: "[ROLE]",
         operandCount: 0...1,
         details: """
-            With ROLE (\(RoleRights.roles.map(\.rawValue).joined(separator: ", "))) it looks at the topics of that role only, tries
-            each right in Kafka that the role needs, in ways that change nothing, and prints the lines of kafka-acls.sh for those
-            that are lacking. Run it as the user that the role signs in as.
-            Answers within 10 s, one line a finding. Exit code 0: all is well; 1: something is not, such as a broker that does
-            not answer; 2: the configuration is wrong.
+            With ROLE (\(RoleRights.roles.map(\.rawValue).joined(separator: ", "))) it judges what that role needs and nothing
+            else: its settings and files, its topics, and each right in Kafka, tried in ways that change nothing; of those that
+            are lacking it prints the lines of kafka-acls.sh. Run it as the user that the role signs in as.
+            Answers within 10 s, one line a finding: ok, warning or fault, what was looked at, and what to do. Exit code 0: no
+            fault; 1: a fault, such as a broker that does not answer; 2: the configuration is wrong (told on standard error).
             With consumption.policy it shows the rules of the refund policy and of its shadow as tables, and warns of rules
             that can never match; what is wrong in the file is told with line and column. Kafka is asked after that.
             The key of apple.key has to be one on P-256, and apple.ca PEM; neither is sent anywhere.
@@ -23,7 +24,7 @@ extension Command {
         action: .configured { invocation, configuration in
             var role: RoleRights?
             if let name = invocation.operands.first {
-                role = CommandName(rawValue: name).flatMap { RoleRights($0, configuration) }
+                role = RoleRights.role(named: name).flatMap { RoleRights($0, configuration) }
                 guard role != nil else {
                     let nearest = nearestName(to: name, among: RoleRights.roles.map(\.rawValue))
                     invocation.output.message(
@@ -32,7 +33,10 @@ extension Command {
                     return .wrongUsage
                 }
             }
-            return CheckRun(configuration: configuration, output: invocation.output, role: role).run()
+            return CheckRun(
+                configuration: configuration, lines: CheckLines(output: invocation.output), role: role,
+                message: invocation.output.message
+            ).run()
         })
 }
 
@@ -43,60 +47,92 @@ struct CheckRun {
     private static let rightsLimit: Duration = .seconds(3)
 
     let configuration: Configuration
-    let output: Output
-    /// nil: all topics are looked at, and no rights are tried.
+    let lines: CheckLines
+    /// nil: everything is looked at but rights.
     var role: RoleRights?
+    /// What is wrong with the configuration.
+    let message: @Sendable (String) -> Void
 
     func run() -> ExitCode {
         let deadline = Deadline(after: Self.limit)
+        let files: ExitCode
         do throws(ConfigurationFaults) {
-            let files = try checkedFiles()
-            output.data("ok      settings")
-            if files.appleKey != nil { output.data("ok      apple.key  on P-256") }
-            if files.appleAuthority != nil { output.data("ok      apple.ca") }
-            if let policy = files.policy { PolicyFindings(policy: policy, output: output).tell() }
+            files = try self.files()
         } catch {
-            for fault in error.faults { output.message("perennial check: \(fault)") }
+            for fault in error.faults { message("perennial check: \(fault)") }
             return .wrongUsage
         }
-        for warning in [LibraryVersion.librdkafka, .openSSL, .rocksDB].flatMap(\.warnings) {
-            output.message("warning: \(warning)")
-        }
+        tellLibraries()
         do throws(ClusterAccess.Unreachable) {
             let access = try ClusterAccess.connect(configuration, as: "check", by: deadline)
             defer { access.close() }
-            output.data(
-                "ok      kafka  brokers: \(access.cluster.brokers.count)"
-                    + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
+            lines.tell(
+                .ok, "kafka",
+                "brokers: \(access.cluster.brokers.count)" + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
             let topics = topics(access, by: deadline)
-            guard let role else { return topics }
-            let rights = rights(role, access, by: Deadline(after: Self.rightsLimit))
-            return topics == .done ? rights : topics
+            let rights = role.map { rights($0, access, by: Deadline(after: Self.rightsLimit)) } ?? .done
+            return [files, topics, rights].first { $0 != .done } ?? .done
         } catch {
             if error.isWrongUsage {
-                for cause in error.causes { output.message("perennial check: \(cause)") }
+                for cause in error.causes { message("perennial check: \(cause)") }
                 return .wrongUsage
             }
-            for cause in error.causes { output.data("wrong   kafka  \(cause)") }
+            for cause in error.causes { lines.tell(.fault, "kafka", cause) }
             return .no
         }
     }
 
+    private func isLookedAt(_ role: CommandName) -> Bool { self.role.map { $0.role == role } ?? true }
+
+    private func tellLibraries() {
+        for library in [LibraryVersion.librdkafka, .openSSL, .rocksDB] {
+            for warning in library.warnings { lines.tell(.warning, "library", warning) }
+        }
+    }
+
     /// Throws what ingest and the answers to refund requests would refuse to start with, all of it.
-    private func checkedFiles() throws(ConfigurationFaults) -> ConsumptionFiles {
+    private func files() throws(ConfigurationFaults) -> ExitCode {
         var faults: [SettingFault] = []
-        do throws(ConfigurationFaults) {
-            _ = try checkedPolicy(configuration)
-        } catch {
-            faults += error.faults
+        var term: CertificateTerm?
+        if isLookedAt(.ingest) {
+            do throws(ConfigurationFaults) {
+                term = try checkedPolicy(configuration).term
+            } catch {
+                faults += error.faults
+            }
         }
-        do throws(ConfigurationFaults) {
-            let files = try ConsumptionFiles(configuration)
-            if faults.isEmpty { return files }
-        } catch {
-            faults += error.faults
+        var files: ConsumptionFiles?
+        if isLookedAt(.consumption) {
+            do throws(ConfigurationFaults) {
+                files = try ConsumptionFiles(configuration)
+            } catch {
+                faults += error.faults
+            }
         }
-        throw ConfigurationFaults(faults: faults)
+        guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
+        lines.tell(.ok, "settings")
+        if let files { tell(files) }
+        return term.map(tell) ?? .done
+    }
+
+    private func tell(_ files: ConsumptionFiles) {
+        if files.appleKey != nil { lines.tell(.ok, "apple.key", "on P-256") }
+        if files.appleAuthority != nil { lines.tell(.ok, "apple.ca") }
+        if let policy = files.policy { PolicyFindings(policy: policy, lines: lines).tell() }
+    }
+
+    private func tell(_ term: CertificateTerm) -> ExitCode {
+        let (now, subject) = (WallClock.milliseconds(), "ingest.tls.certificate")
+        if let trouble = term.trouble(at: now) {
+            lines.tell(.fault, subject, trouble)
+            return .no
+        }
+        if let warning = term.warning(at: now) {
+            lines.tell(.warning, subject, warning)
+        } else {
+            lines.tell(.ok, subject, "\(term.subject), until \(shownTime(term.notAfter)) UTC")
+        }
+        return .done
     }
 
     private func topics(_ access: ClusterAccess, by deadline: Deadline) -> ExitCode {
@@ -106,19 +142,19 @@ struct CheckRun {
             let seen = try access.existing(planned, by: deadline)
             let all = TopicComparison.findings(planned, seen)
             for warning in KeptHistory.warnings(planned, seen, configuration, by: deadline) {
-                output.message("warning: \(warning)")
+                lines.tell(.warning, "topics", warning)
             }
             let findings = all.filter { !isForRights($0) }
             tell(findings, of: planned.count)
             let hidden = all.count { if case .forbidden(_, .describe) = $0 { true } else { false } }
             if findings.isEmpty, hidden < planned.count {
-                output.data(
-                    "ok      topics  \(planned.count - hidden)"
-                        + (hidden == 0 ? "" : " of \(planned.count) can be seen"))
+                lines.tell(
+                    .ok, "topics",
+                    "\(planned.count - hidden)" + (hidden == 0 ? "" : " of \(planned.count) can be seen"))
             }
             return findings.isEmpty ? .done : .no
         } catch {
-            output.data("wrong   topics  \(error.words)")
+            lines.tell(.fault, "topics", error.words)
             return .no
         }
     }
@@ -131,17 +167,17 @@ struct CheckRun {
     private func tell(_ findings: [TopicFinding], of count: Int) {
         let missing = findings.count { if case .missing = $0 { true } else { false } }
         if missing > 0 {
-            output.data("wrong   topics  \(missing) of \(count) are missing: run perennial topics apply")
+            lines.tell(.fault, "topics", "\(missing) of \(count) are missing: run perennial topics apply")
         }
         for finding in findings {
             switch finding {
             case .missing, .forbidden: continue
-            default: output.data(finding.line)
+            default: lines.tell(.fault, "topics", "\(finding.topic.name): \(finding.words)")
             }
         }
         let changes = findings.count { if case .differentSettings = $0 { true } else { false } }
         if changes > 0 {
-            output.data("wrong   topics  \(changes) have other settings: perennial topics apply corrects them")
+            lines.tell(.fault, "topics", "\(changes) have other settings: perennial topics apply corrects them")
         }
         let lacking = findings.compactMap { finding -> Right? in
             guard case .forbidden(let topic, let operation) = finding else { return nil }
@@ -149,11 +185,12 @@ struct CheckRun {
         }
         for operation in Set(lacking.map(\.operation)).sorted() {
             let hidden = lacking.count { $0.operation == operation }
-            output.data(
-                "wrong   rights  there is no right to \(operation.rawValue) \(hidden) of \(count) topics; perennial check ROLE "
-                    + "looks at those of one role only")
+            lines.tell(
+                .fault, "rights",
+                "there is no right to \(operation.rawValue) \(hidden) of \(count) topics; perennial check ROLE looks at "
+                    + "those of one role only")
         }
-        for line in lacking.grants(configuration) { output.data("        \(line)") }
+        for line in lacking.grants(configuration) { lines.more(line) }
     }
 
     private func rights(_ role: RoleRights, _ access: ClusterAccess, by deadline: Deadline) -> ExitCode {
@@ -162,18 +199,18 @@ struct CheckRun {
             tried = TriedRights(
                 try RightsTrial.answers(to: role.rights, access.admin, configuration.kafka, by: deadline))
         } catch {
-            output.data("wrong   rights  \(error)")
+            lines.tell(.fault, "rights", "\(error)")
             return .no
         }
-        for words in tried.words { output.data("wrong   rights  lacking for \(words)") }
-        for line in tried.lacking.grants(configuration) { output.data("        \(line)") }
+        for words in tried.words { lines.tell(.fault, "rights", "lacking for \(words)") }
+        for line in tried.lacking.grants(configuration) { lines.more(line) }
         for (right, code) in tried.unknown {
-            output.data(
-                "wrong   rights  \(right.operation.rawValue) of \(right.resource) could not be tried: \(code.explanation)"
-            )
+            lines.tell(
+                .fault, "rights",
+                "\(right.operation.rawValue) of \(right.resource) could not be tried: \(code.explanation)")
         }
         guard tried.lacking.isEmpty, tried.unknown.isEmpty else { return .no }
-        output.data("ok      rights  of \(role.role.rawValue): \(role.rights.count)")
+        lines.tell(.ok, "rights", "of \(role.role.rawValue): \(role.rights.count)")
         return .done
     }
 }

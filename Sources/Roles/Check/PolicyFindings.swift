@@ -8,7 +8,7 @@ import Settings
 /// Nothing here is wrong: that has been told before.
 struct PolicyFindings {
     let policy: RefundPolicy
-    let output: Output
+    let lines: CheckLines
 
     func tell() {
         tell(policy, as: "policy")
@@ -17,17 +17,16 @@ struct PolicyFindings {
 
     private func tell(_ policy: RefundPolicy, as role: String) {
         let rules = policy.rules.count
-        output.data("ok      \(role)  \(policy.version), \(rules) rule\(rules == 1 ? "" : "s")")
-        let indent = String(repeating: " ", count: 8)
-        output.data(indent + "unless usage says otherwise: " + policy.defaultsLine)
-        for line in policy.table { output.data(indent + line) }
+        lines.tell(.ok, role, "\(policy.version), \(rules) rule\(rules == 1 ? "" : "s")")
+        lines.more("unless usage says otherwise: " + policy.defaultsLine)
+        for line in policy.table { lines.more(line) }
         for (rule, earlier) in policy.unreachable() {
             let reason =
                 earlier.tests.isEmpty ? "matches every request" : "comes first and takes all that this one could take"
-            output.message(
-                "warning: \(role): the rule \(quoted(rule.name)) can never match: \(quoted(earlier.name)) \(reason)")
+            lines.tell(
+                .warning, role, "the rule \(quoted(rule.name)) can never match: \(quoted(earlier.name)) \(reason)")
         }
-        for remark in policy.remarks() { output.message("warning: \(role): \(words(remark))") }
+        for remark in policy.remarks() { lines.tell(.warning, role, words(remark)) }
     }
 
     private func words(_ remark: RefundPolicy.Remark) -> String {

@@ -16,6 +16,11 @@ struct RoleRights {
     /// The roles that `perennial check` knows.
     static let roles: [CommandName] = [.ingest, .clock, .entitlements, .churn, .consumption, .api]
 
+    /// nil: no role is called so.
+    static func role(named name: String) -> CommandName? {
+        CommandName(rawValue: name).flatMap { roles.contains($0) ? $0 : nil }
+    }
+
     let role: CommandName
     private(set) var rights: [Right] = []
 

@@ -59,8 +59,9 @@ public struct Program: Sendable {
             if faults.isEmpty { return run(invocation) }
         case .configured(let run), .service(let run):
             do throws(ConfigurationFaults) {
+                let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
                 let configuration = try Configuration.load(
-                    command.name, arguments: parsed, options: command.options, environment: environment)
+                    command.name, of: role, arguments: parsed, options: command.options, environment: environment)
                 if faults.isEmpty { return run(invocation, configuration) }
             } catch {
                 faults += error.faults

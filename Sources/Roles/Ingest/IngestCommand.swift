@@ -25,7 +25,7 @@ extension Command {
             }
             var policy: VerificationPolicy
             do throws(ConfigurationFaults) {
-                policy = try checkedPolicy(configuration)
+                policy = try checkedPolicy(configuration).policy
             } catch {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage

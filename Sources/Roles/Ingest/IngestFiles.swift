@@ -7,28 +7,31 @@ import Ingest
 import Platform
 import Settings
 
-/// What the settings make of whose signatures are taken, once the certificate of TLS is known to be usable as well. Throws
-/// everything that is wrong with `verify.roots`, `ingest.tls.certificate` and `ingest.tls.key`.
-func checkedPolicy(_ configuration: Configuration) throws(ConfigurationFaults) -> VerificationPolicy {
+/// What the settings make of whose signatures are taken, and of the certificate of TLS; nil: none is set. Throws everything that is
+/// wrong with `verify.roots`, `ingest.tls.certificate` and `ingest.tls.key`.
+func checkedPolicy(
+    _ configuration: Configuration
+) throws(ConfigurationFaults) -> (policy: VerificationPolicy, term: CertificateTerm?) {
     var faults: [SettingFault] = []
     var policy: VerificationPolicy?
+    var term: CertificateTerm?
     do throws(ConfigurationFaults) {
         policy = try VerificationPolicy(configuration)
     } catch {
         faults += error.faults
     }
     do throws(SettingFault) {
-        try checkIdentity(configuration.ingest)
+        term = try certificateTerm(configuration.ingest)
     } catch {
         faults.append(error)
     }
     guard let policy, faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
-    return policy
+    return (policy, term)
 }
 
-/// One without the other has been refused already.
-private func checkIdentity(_ ingest: Configuration.Ingest) throws(SettingFault) {
-    guard let certificatePath = ingest.certificatePath, let keyPath = ingest.keyPath else { return }
+/// nil: no certificate is set. One file without the other has been refused already.
+private func certificateTerm(_ ingest: Configuration.Ingest) throws(SettingFault) -> CertificateTerm? {
+    guard let certificatePath = ingest.certificatePath, let keyPath = ingest.keyPath else { return nil }
     let identity: HTTPServer.Identity
     do throws(FileFault) {
         identity = HTTPServer.Identity(certificate: try readFile(certificatePath), key: try readFile(keyPath))
@@ -36,7 +39,7 @@ private func checkIdentity(_ ingest: Configuration.Ingest) throws(SettingFault) 
         throw SettingFault("ingest.tls.certificate, ingest.tls.key: \(error)")
     }
     do throws(HTTPServerFault) {
-        try identity.check()
+        return try identity.term()
     } catch {
         throw SettingFault("ingest.tls.certificate \(certificatePath), ingest.tls.key \(keyPath): \(error)")
     }

@@ -32,24 +32,35 @@ enum TopicFinding: Equatable {
     }
 
     /// One line: verb, topic, what and why.
-    var line: String {
+    var line: String { "\(verb)\(topic.name)  \(words)" }
+
+    private var verb: String {
+        switch self {
+        case .missing: "create  "
+        case .differentSettings: "change  "
+        case .wrongPartitions, .wrongReplication: "wrong   "
+        case .forbidden: "hidden  "
+        }
+    }
+
+    var words: String {
         switch self {
         case .missing(let topic):
-            "create  \(topic.name)  \(topic.partitions) partitions, \(topic.replicationFactor) replicas, "
+            "\(topic.partitions) partitions, \(topic.replicationFactor) replicas, "
                 + topic.settings.map { "\($0.name)=\($0.value)" }.joined(separator: ", ")
-        case .differentSettings(let topic, let changes):
-            "change  \(topic.name)  \(changes.map(\.description).joined(separator: ", "))"
+        case .differentSettings(_, let changes):
+            changes.map(\.description).joined(separator: ", ")
         case .wrongPartitions(let topic, let has):
-            "wrong   \(topic.name)  has \(has) partitions, the setting partitions says \(topic.partitions): left alone, since "
-                + "keys would change their partition; the setting stays the number that the topics were made with: put it back if it "
-                + "was changed, or use another topic.prefix"
+            "has \(has) partitions, the setting partitions says \(topic.partitions): left alone, since keys would change "
+                + "their partition; the setting stays the number that the topics were made with: put it back if it was "
+                + "changed, or use another topic.prefix"
         case .wrongReplication(let topic, let has):
-            "wrong   \(topic.name)  has \(has) replicas, topics.replication.factor says \(topic.replicationFactor): left alone; "
-                + "move its replicas with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"
-        case .forbidden(let topic, .describe):
-            "hidden  \(topic.name)  there is no right to Describe it, so nobody here knows whether it is there"
-        case .forbidden(let topic, let operation):
-            "hidden  \(topic.name)  there is no right to \(operation.rawValue), so its settings are not compared"
+            "has \(has) replicas, topics.replication.factor says \(topic.replicationFactor): left alone; move its replicas "
+                + "with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"
+        case .forbidden(_, .describe):
+            "there is no right to Describe it, so nobody here knows whether it is there"
+        case .forbidden(_, let operation):
+            "there is no right to \(operation.rawValue), so its settings are not compared"
         }
     }
 }

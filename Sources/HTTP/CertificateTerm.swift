@@ -1,0 +1,67 @@
+// From when until when the certificate of a server is valid.
+
+import CMicroHTTPD
+import Telemetry
+
+/// Of the server's own certificate, the first of its file. What vouches for it may lawfully be older than its end: some
+/// authorities send cross-signed certificates that have expired.
+public struct CertificateTerm: Sendable, Equatable {
+    /// For people: `CN=notify.example.com`.
+    public let subject: String
+    /// Milliseconds since 1970.
+    public let notBefore: Int64
+    public let notAfter: Int64
+
+    /// Authorities that give certificates for 90 days advise to replace them 30 days before the end. Who is still here then
+    /// has missed it for more than a week.
+    private static let warningTime: Int64 = 21 * 86_400_000
+
+    /// nil: clients take it.
+    public func trouble(at now: Int64) -> String? {
+        if now > notAfter {
+            return "the TLS certificate \(subject) expired at \(rfc3339(milliseconds: notAfter)): clients, Apple among "
+                + "them, refuse it. Put a new one in its place"
+        }
+        if now < notBefore {
+            return "the TLS certificate \(subject) is valid only from \(rfc3339(milliseconds: notBefore)) on: clients, "
+                + "Apple among them, refuse it. Put one in its place that is valid now, or set this machine's clock"
+        }
+        return nil
+    }
+
+    /// nil: it is valid for long, or not at all.
+    public func warning(at now: Int64) -> String? {
+        guard trouble(at: now) == nil, notAfter - now <= Self.warningTime else { return nil }
+        return "the TLS certificate \(subject) expires in \((notAfter - now) / 86_400_000) days, at "
+            + "\(rfc3339(milliseconds: notAfter)): after that clients, Apple among them, refuse it"
+    }
+}
+
+extension HTTPServer.Identity {
+    /// Throws what a server that is given it would throw.
+    public func term() throws(HTTPServerFault) -> CertificateTerm { try TLSIdentity(self).term() }
+}
+
+extension TLSIdentity {
+    func term() throws(HTTPServerFault) -> CertificateTerm {
+        var certificate: gnutls_x509_crt_t?
+        let exported = gnutls_pcert_export_x509(chain, &certificate)
+        guard exported == 0, let certificate else {
+            throw .badIdentity(reason: "the certificate cannot be read: \(words(exported))")
+        }
+        defer { gnutls_x509_crt_deinit(certificate) }
+        let (first, last) = (
+            gnutls_x509_crt_get_activation_time(certificate), gnutls_x509_crt_get_expiration_time(certificate)
+        )
+        guard first >= 0, last >= 0 else { throw .badIdentity(reason: "the certificate has no dates") }
+        return CertificateTerm(
+            subject: subject(of: certificate), notBefore: Int64(first) * 1000, notAfter: Int64(last) * 1000 + 999)
+    }
+
+    private func subject(of certificate: gnutls_x509_crt_t) -> String {
+        var text = [UInt8](repeating: 0, count: 1024)
+        var size = text.count
+        let result = text.withUnsafeMutableBytes { gnutls_x509_crt_get_dn(certificate, $0.baseAddress, &size) }
+        return result == 0 ? String(decoding: text.prefix(size), as: UTF8.self) : "without a name that can be shown"
+    }
+}
