@@ -22,15 +22,20 @@ public enum RejectionReason: String, Sendable, CaseIterable {
 
 public struct Rejection: Error, Sendable, Equatable, CustomStringConvertible {
     public let reason: RejectionReason
-    /// For people; names members and parts, never their values.
+    /// For people; names members and parts. Of their values only those that Apple has signed and that say whose a payload is.
     public let detail: String
     /// Known only when chain and signature of the outer payload hold and it names one of the two.
     public let environment: Contract.Environment?
+    /// The app that a payload of `wrongApp` names, if it is a name that an app can have.
+    public let bundleId: String?
 
-    public init(_ reason: RejectionReason, _ detail: String, environment: Contract.Environment? = nil) {
+    public init(
+        _ reason: RejectionReason, _ detail: String, environment: Contract.Environment? = nil, bundleId: String? = nil
+    ) {
         self.reason = reason
         self.detail = detail
         self.environment = environment
+        self.bundleId = bundleId
     }
 
     public var description: String { "\(reason.rawValue): \(detail)" }

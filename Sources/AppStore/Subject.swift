@@ -65,6 +65,27 @@ extension JSONDocument {
     }
 }
 
+extension JSONDocument {
+    /// Apple allows no longer ones.
+    private static var limitIdentifierBytes: Int { 155 }
+
+    /// nil: no text, or one that no app can have as its bundle id. What is shown to people and to metrics is no other text.
+    borrowing func identifier(_ value: Value) -> String? {
+        guard let bytes = string(value), (1...Self.limitIdentifierBytes).contains(bytes.count) else { return nil }
+        let isOne = bytes.withUnsafeBufferPointer { bytes in
+            bytes.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        }
+        return isOne ? text(value) : nil
+    }
+}
+
 /// Which apps are ours, and which environments there are.
 struct Identity {
     let policy: VerificationPolicy
@@ -85,7 +106,8 @@ struct Identity {
         switch subject.world {
         // Both are taken; records go to the topics of theirs.
         case .known: break
-        case .unknown: throw Rejection(.wrongEnvironment, "the environment is neither Production nor Sandbox")
+        case .unknown:
+            throw Rejection(.wrongEnvironment, "the environment is neither Production nor Sandbox")
         case .absent:
             if !isRequired { throw Rejection(.wrongEnvironment, "there is no environment") }
         }
@@ -97,13 +119,30 @@ struct Identity {
     ) throws(Rejection) {
         var found: App?
         for app in apps where document.isText(bundleId, app.bundleId) { found = app }
-        guard let app = found else { throw Rejection(.wrongApp, "bundleId is none of the apps in the settings") }
+        guard let app = found else { throw unknownApp(document.identifier(bundleId), apps) }
         guard hasAppAppleId, subject.environment == .production else { return }
         guard let expected = app.appAppleId else {
-            throw Rejection(.wrongApp, "the app has no appAppleId in the settings; production needs it")
+            throw Rejection(
+                .wrongApp, "the setting apps has no appAppleId for \(app.bundleId); production needs it",
+                bundleId: app.bundleId)
         }
-        guard let id = subject.appAppleId, document.integer(id) == expected else {
-            throw Rejection(.wrongApp, "appAppleId is not the one in the settings")
+        let id = subject.appAppleId.flatMap { document.integer($0) }
+        guard id == expected else {
+            throw Rejection(
+                .wrongApp,
+                "appAppleId of \(app.bundleId) is \(id.map(String.init) ?? "no number"), and the setting apps says \(expected)",
+                bundleId: app.bundleId)
         }
     }
+
+    private func unknownApp(_ name: String?, _ apps: [App]) -> Rejection {
+        let shown = apps.prefix(Self.shownApps).map(\.bundleId).joined(separator: ", ")
+        let more = apps.count > Self.shownApps ? " and \(apps.count - Self.shownApps) more" : ""
+        return Rejection(
+            .wrongApp,
+            "bundleId is \(name ?? "no name that an app can have"), and the setting apps knows \(shown)\(more)",
+            bundleId: name)
+    }
+
+    private static let shownApps = 5
 }

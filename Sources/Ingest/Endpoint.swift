@@ -19,6 +19,8 @@ public final class Endpoint: HTTPHandler {
         public var timeout: Duration = .seconds(2)
         public var rejectedBytesPerHour = 64 << 20
         public var archivesSignedPayloads = true
+        /// Bundle ids of the apps that are taken, for metrics.
+        public var bundles: [String] = []
         /// Header `app` of every record.
         public var app: String
 
@@ -45,7 +47,7 @@ public final class Endpoint: HTTPHandler {
         refusals: RefusalLog, now: @escaping @Sendable () -> Int64
     ) {
         self.configuration = configuration
-        self.metrics = IngestMetrics(metrics)
+        self.metrics = IngestMetrics(metrics, bundles: configuration.bundles)
         self.refusals = refusals
         self.now = now
         let records = RecordFactory(

@@ -1,9 +1,11 @@
 // What ingest counts. The objects are made once; requests only add.
 
 import AppStore
+import Contract
+import Synchronization
 import Telemetry
 
-struct IngestMetrics: Sendable {
+final class IngestMetrics: Sendable {
     /// Ways of a request to end that are neither a reason code nor a failure of Kafka.
     enum Ending: String, CaseIterable {
         case accepted
@@ -20,7 +22,25 @@ struct IngestMetrics: Sendable {
         case tooBusy = "too_busy"
     }
 
+    /// What was verified, by whose it is. Nothing of it can be known of other requests, and of those each has one counter.
+    private struct Origin: Hashable {
+        let outcome: String
+        let environment: Contract.Environment?
+        let bundle: String
+    }
+
+    private struct Origins {
+        var counters: [Origin: Counter] = [:]
+        var strangers: Set<String> = []
+    }
+
+    /// Of apps that the settings do not know. A series for each would be somebody else's to make.
+    private static let limitStrangers = 20
+    private static let otherBundles = "other"
+
     private let requests: [String: Counter]
+    private let origins = Mutex(Origins())
+    private let bundles: Set<String>
     private let rejectedKept: [RejectionReason: Counter]
     private let rejectedCounted: [RejectionReason: Counter]
     private let alarms: [RejectionReason: Counter]
@@ -30,20 +50,16 @@ struct IngestMetrics: Sendable {
     let age: Histogram
     let usageRecords: Counter
 
-    init(_ registry: Metrics) {
+    /// - Parameter bundles: of the apps in the settings.
+    init(_ registry: Metrics, bundles: [String]) {
         self.registry = registry
+        self.bundles = Set(bundles)
         let outcomes =
             Ending.allCases.map(\.rawValue) + RejectionReason.allCases.map(\.rawValue)
             + PublishFailure.allCases.map(\.rawValue)
         requests = Dictionary(
             uniqueKeysWithValues: outcomes.map { outcome in
-                let counter = registry.counter(
-                    "perennial_ingest_requests_total",
-                    help:
-                        "Requests that the endpoint answered, by outcome; what the server itself refused is in "
-                        + "perennial_http_refused_total.",
-                    labels: ["outcome": outcome])
-                return (outcome, counter)
+                (outcome, Self.requests(registry, outcome, environment: "", bundle: ""))
             })
         func byReason(_ name: String, _ help: String, _ kept: Bool?) -> [RejectionReason: Counter] {
             Dictionary(
@@ -73,10 +89,50 @@ struct IngestMetrics: Sendable {
             // A second, to the last repetition after 157 hours, to the 180 days of a backfill.
             bounds: [1, 5, 15, 60, 300, 1800, 3600, 4 * 3600, 14 * 3600, 86_400, 4 * 86_400, 7 * 86_400, 180 * 86_400])
         usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
+        for environment in Contract.Environment.allCases {
+            for bundle in bundles { _ = counter(Ending.accepted.rawValue, environment, bundle) }
+        }
+    }
+
+    private static func requests(
+        _ registry: Metrics, _ outcome: String, environment: String, bundle: String
+    ) -> Counter {
+        registry.counter(
+            "perennial_ingest_requests_total",
+            help:
+                "Requests that the endpoint answered, by outcome (of refused ones the reason) and, where a signature vouches for "
+                + "them, environment and app; what the server itself refused is in perennial_http_refused_total.",
+            labels: ["outcome": outcome, "environment": environment, "bundle": bundle])
     }
 
     func count(_ ending: Ending) { requests[ending.rawValue]?.add() }
     func count(_ reason: RejectionReason) { requests[reason.rawValue]?.add() }
+    func count(_ rejection: Rejection) {
+        counter(rejection.reason.rawValue, rejection.environment, rejection.bundleId).add()
+    }
+    func countAccepted(_ environment: Contract.Environment, _ bundleId: String?) {
+        counter(Ending.accepted.rawValue, environment, bundleId).add()
+    }
+
+    private func counter(_ outcome: String, _ environment: Contract.Environment?, _ bundleId: String?) -> Counter {
+        origins.withLock { origins in
+            var bundle = bundleId ?? ""
+            if !bundle.isEmpty, !bundles.contains(bundle), !origins.strangers.contains(bundle) {
+                if origins.strangers.count < Self.limitStrangers {
+                    origins.strangers.insert(bundle)
+                } else {
+                    bundle = Self.otherBundles
+                }
+            }
+            let origin = Origin(outcome: outcome, environment: environment, bundle: bundle)
+            if let known = origins.counters[origin] { return known }
+            let counter = Self.requests(
+                registry, outcome, environment: environment?.rawValue ?? "", bundle: bundle)
+            origins.counters[origin] = counter
+            return counter
+        }
+    }
+
     func count(_ failure: PublishFailure) { requests[failure.rawValue]?.add() }
     func countRejected(_ reason: RejectionReason, kept: Bool) {
         (kept ? rejectedKept : rejectedCounted)[reason]?.add()

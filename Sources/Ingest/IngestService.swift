@@ -115,6 +115,7 @@ public struct IngestService: Sendable {
         endpoint.usageEnvironment = configuration.environment
         endpoint.timeout = configuration.ingest.timeout
         endpoint.rejectedBytesPerHour = configuration.ingest.rejectedMaxBytesPerHour
+        endpoint.bundles = configuration.apps.map(\.bundleId)
         endpoint.archivesSignedPayloads = configuration.verification.archivesSignedPayloads
         return endpoint
     }

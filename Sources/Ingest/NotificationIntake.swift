@@ -47,12 +47,13 @@ final class NotificationIntake: Sendable {
     ) {
         metrics.age.observe(Double(arrival.receivedDate - notification.signedDate) / 1000)
         metrics.count(flags: notification.flags)
+        let (environment, bundleId) = (notification.environment, notification.bundleId)
         let records = records.records(of: notification, jws: jws, receivedDate: arrival.receivedDate)
         sink.publish(
             Publication(records, by: arrival.deadline) { outcome in
                 switch outcome {
                 case .written:
-                    self.metrics.count(.accepted)
+                    self.metrics.countAccepted(environment, bundleId)
                     answer(HTTPResponse(status: 200))
                 case .failed(let failure): answer(self.comeAgain(failure))
                 }
@@ -72,20 +73,21 @@ final class NotificationIntake: Sendable {
                 arrival.body, rejection, now: arrival.receivedDate, by: arrival.deadline)
             answer(.error(400, reason.rawValue))
         case .keepAndAskAgain:
-            metrics.count(reason)
+            metrics.count(rejection)
             metrics.alarm(reason)
             // Whether it is kept or not: what counts is that Apple comes again.
             keep(arrival, rejection) { _ in answer(.error(503, reason.rawValue)) }
         case .quarantine:
             metrics.alarm(reason)
+            refusals.noteAside(rejection)
             keep(arrival, rejection) { outcome in
                 switch outcome {
                 case .written?:
-                    self.metrics.count(reason)
-                    answer(HTTPResponse(status: 200))
+                    self.metrics.count(rejection)
+                    answer(.setAside(reason.rawValue))
                 case .failed(let failure)?: answer(self.comeAgain(failure))
                 case nil:
-                    self.metrics.count(reason)
+                    self.metrics.count(rejection)
                     answer(.error(503, reason.rawValue))
                 }
             }
@@ -104,4 +106,9 @@ final class NotificationIntake: Sendable {
         refusals.note(failure.rawValue)
         return .error(503, failure.rawValue)
     }
+}
+
+extension HTTPResponse {
+    /// Apple looks at the status alone. Whoever tries out an installation learns that his notification was not taken.
+    static func setAside(_ code: String) -> HTTPResponse { .json(200, Array(#"{"rejected":"\#(code)"}"#.utf8)) }
 }

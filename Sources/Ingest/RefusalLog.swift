@@ -1,13 +1,25 @@
 // One line for many refusals.
 
+import AppStore
 import Synchronization
 public import Telemetry
 
 /// Whoever sends garbage decides how much of it there is; a log line for each would be his to fill disks with. So refusals
 /// are counted, and told now and then.
+///
+/// What was set aside although Apple has signed it is told by its cause: usually a setting is wrong.
 public final class RefusalLog: Sendable {
+    private struct Aside: Hashable {
+        let reason: RejectionReason
+        let detail: String
+    }
+
+    /// Causes in one telling; whoever can send notifications of other apps could make up more of them.
+    private static let limitCauses = 20
+
     private let logger: Logger
     private let counts = Mutex<[String: Int]>([:])
+    private let asides = Mutex<[Aside: Int]>([:])
 
     public init(_ logger: Logger) {
         self.logger = logger
@@ -15,8 +27,16 @@ public final class RefusalLog: Sendable {
 
     func note(_ outcome: String) { counts.withLock { $0[outcome, default: 0] += 1 } }
 
+    func noteAside(_ rejection: Rejection) {
+        let aside = Aside(reason: rejection.reason, detail: rejection.detail)
+        asides.withLock { asides in
+            if asides[aside] != nil || asides.count < Self.limitCauses { asides[aside, default: 0] += 1 }
+        }
+    }
+
     /// Writes what has been noted since the last call, if anything.
     public func flush() {
+        tellAsides()
         let noted = counts.withLock { counts in
             defer { counts = [:] }
             return counts
@@ -24,5 +44,23 @@ public final class RefusalLog: Sendable {
         guard !noted.isEmpty else { return }
         let words = noted.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
         logger.warning("requests were refused", ["outcomes": .string(words)])
+    }
+
+    private func tellAsides() {
+        let noted = asides.withLock { asides in
+            defer { asides = [:] }
+            return asides
+        }
+        for (aside, count) in noted.sorted(by: { $0.key.detail < $1.key.detail }) {
+            let option = "rejected --reason \(aside.reason.rawValue)"
+            logger.warning(
+                "notifications were set aside, not taken",
+                [
+                    "reason": .string(aside.reason.rawValue), "cause": .string(aside.detail), "count": .integer(count),
+                    "look": .string("perennial dead-letters list \(option)"),
+                    "take": .string(
+                        "when the cause is mended: perennial dead-letters redrive \(option) --apply"),
+                ])
+        }
     }
 }

@@ -82,7 +82,9 @@ extension RealBroker {
                 return reasons.contains("this host's clock probably runs ahead") && !reasons.contains(#""kafka""#)
             }
             #expect(try await store.post(body: body, to: port) == 503)
-            #expect(try await ingest.metric(#"perennial_ingest_requests_total{outcome="clock_ahead"}"#) == 1)
+            #expect(
+                try await ingest.metric(
+                    #"perennial_ingest_requests_total{outcome="clock_ahead",environment="",bundle=""}"#) == 1)
             let topic = installation.topic("notifications")
             #expect(try await installation.broker.readWhole(topic).isEmpty)
             host.shift(by: 0)

@@ -107,6 +107,45 @@ import Testing
         #expect(door.outcome("accepted") == 0)
     }
 
+    @Test func `of another app is told with what came, what is expected, and what to do`() throws {
+        let door = try Door { $0.bundles = ["com.example.app"] }
+        defer { door.stop() }
+        let answer = try door.notify(Apple.body(bundleId: "com.example.other", environment: "Sandbox"))
+        #expect(answer.status == 200 && answer.text == #"{"rejected":"wrong_app"}"#)
+        _ = try door.notify(Apple.body(bundleId: "com.example.other", uuid: "u-2", environment: "Sandbox"))
+        door.refusals.flush()
+        let line = try #require(door.lines.all.split(separator: "\n").first { $0.contains("were set aside") })
+        #expect(
+            line.contains(
+                #""cause":"bundleId is com.example.other, and the setting apps knows com.example.app","count":2"#))
+        #expect(line.contains("perennial dead-letters redrive rejected --reason wrong_app --apply"))
+        let series =
+            #"perennial_ingest_requests_total{outcome="wrong_app",environment="sandbox",bundle="com.example.other"}"#
+        #expect(door.metric(series) == 2)
+        // What is ours is there before it comes.
+        for environment in ["production", "sandbox"] {
+            let series = #"{outcome="accepted",environment="\#(environment)",bundle="com.example.app"}"#
+            #expect(door.metric("perennial_ingest_requests_total" + series) == 0)
+        }
+    }
+
+    @Test func `of many other apps makes a bounded number of series and lines`() throws {
+        let door = try Door { $0.bundles = ["com.example.app"] }
+        defer { door.stop() }
+        for number in 0..<30 { _ = try door.notify(Apple.body(bundleId: "com.example.other\(number)")) }
+        // A text that no app is called is no label.
+        _ = try door.notify(Apple.body(bundleId: "a\\\"} 1"))
+        door.refusals.flush()
+        let lines = door.lines.all.split(separator: "\n").count { $0.contains("were set aside") }
+        #expect(lines == 20)
+        let series = String(decoding: door.metrics.exposition(), as: UTF8.self).split(separator: "\n").filter {
+            $0.hasPrefix(#"perennial_ingest_requests_total{outcome="wrong_app""#)
+        }
+        // Twenty apps, the others together, those without a name that can be shown, and what has no environment.
+        #expect(series.count == 23, "\(series)")
+        #expect(door.outcome("wrong_app") == 31)
+    }
+
     @Test func `that Apple signed and Kafka does not have is answered 503`() throws {
         let door = try Door(FakeLog(.outcome(.failed(.timedOut))))
         defer { door.stop() }

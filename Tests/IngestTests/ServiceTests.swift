@@ -91,7 +91,10 @@ final class IngestRig {
         let client = try HTTPClient()
         defer { client.close() }
         #expect(try client.answer(to: rig.notification()).status == 200)
-        #expect(rig.metric(#"perennial_ingest_requests_total{outcome="accepted"}"#) == 1)
+        #expect(
+            rig.metric(
+                #"perennial_ingest_requests_total{outcome="accepted",environment="production",bundle="com.example.app"}"#
+            ) == 1)
     }
 
     @Test func `answers 503 in its time when Kafka is slow, and 200 again afterwards`() async throws {

@@ -147,7 +147,12 @@ final class Door: Sendable {
             .first { $0.hasPrefix(line + " ") }.flatMap { Double($0.dropFirst(line.count + 1)) }
     }
 
-    func outcome(_ word: String) -> Double? { metric(#"perennial_ingest_requests_total{outcome="\#(word)"}"#) }
+    /// Over all environments and apps.
+    func outcome(_ word: String) -> Double {
+        String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+            .filter { $0.hasPrefix(#"perennial_ingest_requests_total{outcome="\#(word)","#) }
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+    }
     func kept(_ reason: String, _ kept: Bool) -> Double? {
         metric(#"perennial_ingest_rejected_total{reason="\#(reason)",kept="\#(kept)"}"#)
     }

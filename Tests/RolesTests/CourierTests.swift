@@ -251,7 +251,32 @@ private struct Entry: Equatable {
         }
         #expect(tally.givenUp == 1)
         #expect(tally.summary.contains("answers: not_connected: 1"))
-        #expect(tally.summary.contains("given up after the last retry: 1"))
+        let givenUp = try #require(tally.summary.last)
+        #expect(givenUp.hasPrefix("given up after the last retry: 1; the last one for "))
+        #expect(givenUp.contains("127.0.0.1"), "\(givenUp)")
+    }
+
+    @Test func `knows what was kept without being taken`() async throws {
+        let (_, entries, tally) = try await deliver([parcel(1), parcel(2)]) { body, _ in
+            body.contains("payload-1") ? .json(200, Array(#"{"rejected":"wrong_app"}"#.utf8)) : .text(200, "")
+        }
+        #expect(Set(entries.map(\.verdict)) == [.setAside, .accepted])
+        #expect(!tally.isAllRight && tally.setAside == ["wrong_app": 1])
+        #expect(tally.summary.contains { $0.hasPrefix("set aside, not taken: 1, as wrong_app: ") })
+    }
+
+    @Test func `ends at once where nobody is, when it is asked to`() async throws {
+        let nobody = try await blocking {
+            let client = try HTTPClient()
+            defer { client.close() }
+            let options = Courier.Options(url: "http://127.0.0.1:1/", endsWhereNobodyIs: true)
+            var courier = Courier(options, client: client) { _, _, _, _, _ in }
+            // Its next send is due in an hour.
+            var rest = [parcel(1, retryDelays: [3_600_000 * 3600])][...]
+            try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
+            return courier.nobody
+        }
+        #expect(nobody?.kind == .notConnected)
     }
 
     /// Lets through what is due by a clock that stands, and says when it is over.

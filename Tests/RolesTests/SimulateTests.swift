@@ -216,6 +216,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
         (["--out=x", "--url=http://a/"], "--url posts and --out writes files instead: give one of the two"),
         (["--out=x", "--ca=y"], "--ca is for posting: give --url as well"),
         ([], "nothing to do: give --url to post, --out for files, or one of --root, --apps, --truth"),
+        (["--url=ftp://a/"], "--url must begin with https:// or http://, not \"ftp://a/\""),
         (["--url=http://127.0.0.1:1/", "--ca=/nowhere"], "--ca: cannot read /nowhere: No such file or directory"),
     ])
     func `says what is wrong with an option`(_ arguments: [String], _ words: String) async throws {
@@ -241,14 +242,28 @@ private let story = ["--from=2025-01-01", "--days=500"]
     }
 
     @Test func `ends with 3 when it is interrupted`() async throws {
+        // It refuses everything, and so waits for its next turn.
+        let strict = JudgingEndpoint(Verifier(VerificationPolicy(anchors: TrustAnchors([]), apps: nil)))
+        let server = try HTTPServer(
+            HTTPServer.Configuration(name: "strict", address: ListenAddress("127.0.0.1:0")!), handler: strict,
+            metrics: Metrics(), logger: Logger { _ in })
+        defer { server.stop(by: Deadline(after: .seconds(5))) }
         let child = try ChildProcess(
             try productPath("perennial"),
-            ["simulate", "--url=http://127.0.0.1:1/", "--retry-scale=0.001", "--subscribers=3"] + story
+            ["simulate", "--url=http://\(server.address)/", "--retry-scale=0.001", "--subscribers=3"] + story
                 + ["--acknowledged=\(path("acknowledged"))"],
             environment: .only([:]), workingDirectory: "/")
-        try await waitUntil("it has begun to post") { access(path("acknowledged"), F_OK) == 0 }
+        try await waitUntil("it has posted") { !strict.answers.isEmpty }
         child.kill(SIGINT)
         #expect(try await child.wait() == .exited(code: 3))
+    }
+
+    @Test func `says at once that nobody takes what it posts`() async throws {
+        let outcome = try await simulate(["--url=http://127.0.0.1:1/notifications", "--subscribers=3"] + story)
+        #expect(outcome.code == .gaveUp)
+        #expect(
+            outcome.messages.last?.hasPrefix(
+                "perennial simulate: nobody takes posts at http://127.0.0.1:1/notifications: ") == true)
     }
 
     @Test func `names every option in its help`() {

@@ -146,6 +146,9 @@ private let notification = #"""
         let others = try await verify(signed, ["--apps", "others.json"])
         #expect(others.code == 1)
         #expect(others.standardOutput == "wrong_app\n")
+        #expect(
+            others.standardError.contains(
+                "bundleId is com.example.reader, and the setting apps knows com.example.other"), "\(others.words)")
     }
 
     @Test func `exits 2 for a file that cannot be read`() async throws {

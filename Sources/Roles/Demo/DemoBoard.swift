@@ -52,7 +52,7 @@ final class DemoBoard: Sendable {
             switch verdict {
             case .accepted: state.posts.accepted += 1
             case .refused: state.posts.refused += 1
-            case .wrong: state.posts.wrong += 1
+            case .wrong, .setAside: state.posts.wrong += 1
             case .unsettled: state.posts.comeAgain += 1
             }
         }

@@ -30,6 +30,8 @@ struct Courier {
         var retryScale = 3600.0
         /// Where records of the app's backend go; nil: there are none.
         var usage: Usage?
+        /// The delivery ends when the first post finds nobody there. Later that is an outage, as Apple may meet one.
+        var endsWhereNobodyIs = false
 
         struct Usage: Sendable {
             var url: String
@@ -56,6 +58,8 @@ struct Courier {
     private var order = SubscriberOrder()
     private var inFlight = 0
     private(set) var tally = Tally()
+    /// Why the delivery has ended early; nil: it has not.
+    private(set) var nobody: HTTPClientFault?
 
     init(
         _ options: Options, client: HTTPClient, guide: (any CourierGuide)? = nil,
@@ -80,6 +84,7 @@ struct Courier {
         var started = 0
         while upcoming != nil || inFlight > 0 || retries.count > 0 || !order.isEmpty {
             try settle(mailbox.take())
+            if nobody != nil { return }
             if let guide, guide.isOver { return }
             let now = ContinuousClock.now
             var wake = now + (guide == nil ? .seconds(1) : Self.guidedInterval)
@@ -133,7 +138,9 @@ struct Courier {
         let sha256 = sha256 ?? SHA256.digest(payload.span)
         inFlight += 1
         client.send(request(of: parcel, payload)) { [mailbox] result in
-            mailbox.put(Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result)))
+            let fault: HTTPClientFault? = if case .failure(let fault) = result { fault } else { nil }
+            mailbox.put(
+                Mailbox.Letter(parcel: parcel, sha256: sha256, sends: sends, answer: Answer(result), fault: fault))
         }
     }
 
@@ -153,7 +160,10 @@ struct Courier {
         for letter in letters {
             inFlight -= 1
             if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
-            tally.count(letter.answer)
+            if let fault = letter.fault, options.endsWhereNobodyIs, !tally.wasAnswered, fault.kind.isNobody {
+                nobody = nobody ?? fault
+            }
+            tally.count(letter.answer, letter.fault)
             let verdict = letter.parcel.expectation.verdict(on: letter.answer)
             guide?.answered(letter.parcel, sends: letter.sends, letter.answer, verdict)
             let delays = letter.parcel.retryDelays
@@ -165,8 +175,18 @@ struct Courier {
                     delay: delay)
                 continue
             }
-            tally.count(verdict)
+            tally.count(verdict, letter.answer)
             try journal(letter.parcel, letter.sha256, letter.sends, letter.answer, verdict)
+        }
+    }
+}
+
+extension HTTPClientFault.Kind {
+    /// Nothing was sent, and trying again in a while does not help.
+    fileprivate var isNobody: Bool {
+        switch self {
+        case .invalidRequest, .nameNotFound, .notConnected, .tls: true
+        default: false
         }
     }
 }
@@ -182,7 +202,8 @@ extension Answer {
     /// Of any server: what is no such object says nothing.
     private static func error(in body: [UInt8]) -> String? {
         do throws(JSONFault) {
-            return try JSONValue.read(body)["error"]?.string
+            let answer = try JSONValue.read(body)
+            return (answer["error"] ?? answer["rejected"])?.string
         } catch {
             return nil
         }
@@ -196,6 +217,8 @@ private final class Mailbox: Sendable {
         let sha256: [UInt8]
         let sends: Int
         let answer: Answer
+        /// In words; nil: there was an answer.
+        let fault: HTTPClientFault?
     }
 
     private struct State {

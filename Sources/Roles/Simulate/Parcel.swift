@@ -42,7 +42,7 @@ struct Parcel: Sendable {
 
 /// What one send brought.
 enum Answer: Sendable, Equatable {
-    /// `error`: the reason code of the body, if there is one.
+    /// `error`: the reason code of the body, if there is one. Beside 200 it says that the notification was kept, not taken.
     case status(Int, error: String?)
     case none(HTTPClientFault.Kind)
 
@@ -56,6 +56,8 @@ enum Verdict: String, Sendable {
     case refused
     /// A forgery that was taken, or refused for another reason than the one it deserves.
     case wrong
+    /// Genuine, and kept by ingest without being taken.
+    case setAside = "set_aside"
     case unsettled
 }
 
@@ -76,10 +78,14 @@ extension Parcel.Expectation {
     func verdict(on answer: Answer) -> Verdict {
         guard case .status(let status, let error) = answer else { return .unsettled }
         switch self {
-        case .accepted: return Self.success.contains(status) ? .accepted : .unsettled
+        case .accepted:
+            guard Self.success.contains(status) else { return .unsettled }
+            return error == nil ? .accepted : .setAside
         case .refused(let code):
             let expected = Self.status(of: code)
-            if Self.success.contains(status) { return Self.success.contains(expected) ? .refused : .wrong }
+            if Self.success.contains(status) {
+                return Self.success.contains(expected) && error.map { $0 == code } != false ? .refused : .wrong
+            }
             // The server is not able to judge now.
             if status >= 500 || status == 408 || status == 429 { return .unsettled }
             return status == expected && error.map { $0 == code } != false ? .refused : .wrong

@@ -197,6 +197,12 @@ extension SimulateOptions {
             faults.append(
                 "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid")
         }
+        for (name, address) in [("url", url), ("usage", usage)] {
+            guard let address, !["http://", "https://"].contains(where: { address.lowercased().hasPrefix($0) }) else {
+                continue
+            }
+            faults.append("--\(name) must begin with https:// or http://, not \(quoted(address))")
+        }
         if url != nil, payloadFolder != nil {
             faults.append("--url posts and --out writes files instead: give one of the two")
         }

@@ -30,6 +30,11 @@ extension SimulateRun {
             },
             watch: { at, tally in progress.update(store.fraction(at: at)) { tally.progress } })
         progress.end()
+        if let nobody = courier.nobody {
+            output.message(
+                "perennial simulate: nobody takes posts at \(url): \(nobody.detail). Is ingest running there?")
+            return .gaveUp
+        }
         for line in courier.tally.summary { output.message(line) }
         return courier.tally.isAllRight ? .done : .no
     }
@@ -42,7 +47,7 @@ extension SimulateRun {
     private func courierOptions(_ url: String) -> Courier.Options {
         var courier = Courier.Options(
             url: url, connections: options.connections, speed: options.speed, rate: options.rate,
-            retryScale: options.retryScale)
+            retryScale: options.retryScale, endsWhereNobodyIs: true)
         if let url = options.usage, let token = options.usageToken {
             courier.usage = Courier.Options.Usage(url: url, token: token)
         }
