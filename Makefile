@@ -17,7 +17,11 @@ build: setup ## builds the product and its tests; warnings are errors
 	swift build --build-tests $(strict)
 
 release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
-	swift build -c release --product perennial --static-swift-stdlib $(strict)
+	swift build -c release --product perennial --static-swift-stdlib $(strict) \
+		--disable-local-rpath -Xlinker -z -Xlinker now
+	@# Libraries beside the program are not loaded, and the table of calls is read-only once it runs.
+	@! readelf -d .build/release/perennial | grep -E 'R(UN)?PATH'
+	@readelf -d .build/release/perennial | grep -q BIND_NOW
 
 demo: release ## shows it all in one process, nothing to configure; FOR=30s ends by itself, KAFKA=HOST:PORT uses a real broker
 	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')

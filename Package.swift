@@ -317,8 +317,14 @@ let wantedTests = tests.filter { namedTests?.contains($0.name) ?? true }
 let all = systemLibraries + values + domain + engine + roles + testSupport + wantedTests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
-    target.cSettings = [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)]
-    target.cxxSettings = [.treatAllWarnings(as: .error)]
+    // Calls of the C library that overrun a buffer of known size end the process; it needs the optimiser.
+    target.cSettings = [
+        .define("_GNU_SOURCE"), .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)),
+        .treatAllWarnings(as: .error),
+    ]
+    target.cxxSettings = [
+        .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)), .treatAllWarnings(as: .error),
+    ]
 }
 
 let package = Package(

@@ -98,6 +98,9 @@ public struct Configuration: Sendable {
         public let authorityPath: String?
     }
 
+    /// What works, and lets other users of this machine read a secret.
+    public let warnings: [String]
+
     public var names: Names { Names(prefix: topicPlan.prefix, environment: environment) }
 
     /// Reads every source.
@@ -122,10 +125,10 @@ public struct Configuration: Sendable {
         faults += conflicts(in: settings, for: command, of: role)
         faults += unreadableFiles(in: settings, for: command, of: role)
         guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
-        return Configuration(settings, apps: appsFile?.apps ?? [])
+        return Configuration(settings, apps: appsFile?.apps ?? [], readBy: role ?? command)
     }
 
-    private init(_ settings: ResolvedSettings, apps: [App]) {
+    private init(_ settings: ResolvedSettings, apps: [App], readBy command: CommandName) {
         typealias Table = SettingTable
         kafka = ClientProperties(settings.passThrough.map(\.property))
         topicPlan = TopicPlan(
@@ -148,6 +151,7 @@ public struct Configuration: Sendable {
         consumption = Consumption(settings, environment)
         apple = Apple(settings)
         rows = settings.rows
+        warnings = settings.warnings + openKeys(settings, readBy: command)
     }
 
     /// Subscriptions of sandbox renew within minutes: an hour of leeway would hide every expiry there.

@@ -41,10 +41,26 @@ func unreadableFiles(
             _ = try readFile(path)
             return nil
         } catch {
-            return SettingFault(settings.origin(of: definition.key), "\(definition.key): \(error)")
+            let words = definition.isSecret ? unreadableKey(path, error) : "\(error)"
+            return SettingFault(settings.origin(of: definition.key), "\(definition.key): \(words)")
         }
     }
     return faults + unknownZone(settings, for: command)
+}
+
+/// A key without its first and last line is taken for a path. So what names no file is never shown.
+private func unreadableKey(_ path: String, _ fault: FileFault) -> String {
+    if access(path, F_OK) == 0 { return "\(fault)" }
+    return "it names no file that is there (it is not shown, for it may be the key itself; a key begins with "
+        + "-----BEGIN PRIVATE KEY-----)"
+}
+
+/// The files of keys that every user of this machine can read.
+func openKeys(_ settings: ResolvedSettings, readBy command: CommandName) -> [String] {
+    [SettingTable.ingestKey, SettingTable.appleKey].compactMap { setting in
+        guard setting.definition.readers.contains(command.rawValue) else { return nil }
+        return settings[setting].flatMap { ResolvedSettings.opennessWords(setting.definition.key, $0) }
+    }
 }
 
 /// Nothing is said where the system has no time zones at all: the name may be right.

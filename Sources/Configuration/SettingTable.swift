@@ -180,7 +180,7 @@ public enum SettingTable {
         examples: [
             "bootstrap.servers", "security.protocol", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
             "sasl.mechanism", "sasl.username", "sasl.password", "client.id",
-        ])
+        ], runningCode: ["sasl.kerberos.kinit.cmd", "ssl.engine.location", "ssl.providers"])
 
     /// Commands that connect to Kafka: they read `kafka.*` as they read the prefix.
     public static let kafkaReaders = topicPrefix.definition.readers

@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// Makes a directory and those above it that are not there.
+/// Makes a directory and those above it that are not there, for this user alone.
 public func makeDirectories(_ path: String) throws(SystemFailure) {
-    if mkdir(path, 0o755) == 0 { return }
+    if mkdir(path, 0o700) == 0 { return }
     if errno == EEXIST {
         var status = stat()
         guard stat(path, &status) == 0 else { throw .last("look at \(path)") }
@@ -14,7 +14,7 @@ public func makeDirectories(_ path: String) throws(SystemFailure) {
     let above = path.split(separator: "/").dropLast().joined(separator: "/")
     guard errno == ENOENT, !above.isEmpty else { throw .last("make the directory \(path)") }
     try makeDirectories(path.hasPrefix("/") ? "/\(above)" : above)
-    guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw .last("make the directory \(path)") }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last("make the directory \(path)") }
 }
 
 /// The one name of what is there: absolute, without links.

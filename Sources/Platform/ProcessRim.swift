@@ -98,3 +98,10 @@ public enum Signals {
         Signal(rawValue: perennial_wait_for_signal(Int64(duration.timeoutMilliseconds)))
     }
 }
+
+/// For a process that holds keys: its files are its user's alone, and a crash writes none of its memory to a disk.
+public func keepToOneself() {
+    umask(0o077)
+    var none = rlimit(rlim_cur: 0, rlim_max: 0)
+    setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+}

@@ -29,13 +29,13 @@ struct SettingsFile {
     init(path: String) {
         self.path = path
         do throws(FileFault) {
-            parse(try readFile(path, limitBytes: Self.limitBytes))
+            parse(try readOwnFile(path, limitBytes: Self.limitBytes))
         } catch {
-            faults.append(SettingFault("\(error); \(Self.remedy(of: error, path))"))
+            faults.append(SettingFault("\(error)\(Self.remedy(of: error, path).map { "; \($0)" } ?? "")"))
         }
     }
 
-    private static func remedy(of fault: FileFault, _ path: String) -> String {
+    private static func remedy(of fault: FileFault, _ path: String) -> String? {
         let another = "name another file with --\(SettingsSchema.fileFlag)"
         switch fault {
         case .unreadable:
@@ -50,6 +50,7 @@ struct SettingsFile {
             }
             return "give this user the right to read it, or \(another)"
         case .notAFile: return another
+        case .notOwn: return nil
         case .tooLarge: return "is this a settings file? Else \(another)"
         }
     }

@@ -6,6 +6,8 @@ import Platform
 /// Every setting after precedence. Values that were refused have their default here; `faults` says so.
 public struct ResolvedSettings: Sendable {
     public private(set) var faults: [SettingFault] = []
+    /// What works, and lets other users of this machine read a secret.
+    public private(set) var warnings: [String] = []
     /// Lower precedence first: a library that takes the last of two spellings of one property then takes the right one.
     public private(set) var passThrough: [PassThroughEntry] = []
 
@@ -21,6 +23,8 @@ public struct ResolvedSettings: Sendable {
     private let schema: SettingsSchema
     private var values: [String: Value] = [:]
     private var refusedKeys: Set<String> = []
+    /// Of a settings file that nobody has named.
+    private var foundFile: String?
 
     /// `command` names who asks; nil opens the files of every value.
     public init(
@@ -114,7 +118,8 @@ public struct ResolvedSettings: Sendable {
         // A link that leads nowhere was meant to be read: only where there is not even a link, there is no file.
         var status = stat()
         let hasDefault = lstat(schema.defaultFile, &status) == 0
-        guard let path = path ?? (hasDefault ? schema.defaultFile : nil) else { return [] }
+        if path == nil, hasDefault { foundFile = schema.defaultFile }
+        guard let path = path ?? foundFile else { return [] }
         let file = SettingsFile(path: path)
         faults += file.faults
         return file.lines.map { line in
@@ -149,7 +154,26 @@ public struct ResolvedSettings: Sendable {
             faults.append(SettingFault(given.origin, words))
         } else {
             values[given.key] = Value(text: text, origin: given.origin, wasReadFromFile: given.namesFile)
+            if definition.isSecret, isRead { warn(of: given) }
         }
+    }
+
+    /// Of the value of a secret that counts.
+    private mutating func warn(of given: GivenValue) {
+        if given.namesFile {
+            let path = String(given.text.dropFirst(GivenValue.filePrefix.count))
+            if let words = Self.opennessWords(given.key, path) { warnings.append(words) }
+        } else if case .flag = given.origin, access(given.text, F_OK) != 0 {
+            warnings.append(
+                "\(given.key) was given as a flag: every user of this machine can read it in the list of processes. Write it "
+                    + "into a file and give file:PATH")
+        }
+    }
+
+    /// Why a secret in a file is none; nil: it is one, as far as can be seen.
+    public static func opennessWords(_ key: String, _ path: String) -> String? {
+        guard isReadableByAll(path) else { return nil }
+        return "\(key): every user of this machine can read \(path): chmod o-r \(path)"
     }
 
     /// What other formats of settings take, and this one does not.
@@ -174,10 +198,18 @@ public struct ResolvedSettings: Sendable {
                     given.origin,
                     "\(shownKey(given.key, value: given.text)) names no property; write it like \(example)"))
         }
+        if schema.family.runningCode.contains(name), case .file(let file, _) = given.origin, file == foundFile {
+            return faults.append(
+                SettingFault(
+                    given.origin,
+                    "\(given.key) makes this program run or load something: it counts only in a file that was named with "
+                        + "--\(SettingsSchema.fileFlag), or as a flag or variable"))
+        }
         guard let value = resolved(given) else { return }
-        passThrough.append(
-            PassThroughEntry(
-                scope: scope, name: name, value: value, origin: given.origin, wasReadFromFile: given.namesFile))
+        let entry = PassThroughEntry(
+            scope: scope, name: name, value: value, origin: given.origin, wasReadFromFile: given.namesFile)
+        if nameSoundsSecret(name) { warn(of: given) }
+        passThrough.append(entry)
     }
 
     private func unknown(_ given: GivenValue, otherFlags: [String]) -> SettingFault {
@@ -216,7 +248,7 @@ public struct ResolvedSettings: Sendable {
     }
 
     private func contentOfValueFile(_ path: String) throws -> String {
-        var bytes = try readFile(path, limitBytes: Self.limitValueFileBytes)
+        var bytes = try readOwnFile(path, limitBytes: Self.limitValueFileBytes)
         if bytes.last == UInt8(ascii: "\n") {
             bytes.removeLast()
             if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }

@@ -9,11 +9,14 @@ public struct PassThroughFamily: Sendable {
     public let scopes: [String]
     /// Properties that most users set: a key that lacks the family's name is led to them.
     public let examples: [String]
+    /// Properties that start a program or load a library. A file that merely lies where a program is started does not set them.
+    public let runningCode: Set<String>
 
-    public init(name: String, scopes: [String], examples: [String]) {
+    public init(name: String, scopes: [String], examples: [String], runningCode: Set<String> = []) {
         self.name = name
         self.scopes = scopes
         self.examples = examples
+        self.runningCode = runningCode
     }
 }
 

@@ -6,7 +6,9 @@ Signals.holdBack()
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 // A service drains at a signal. A tool gives up what it is doing, wherever it is.
-if !Program.standard.takesSignals(arguments) {
+if Program.standard.takesSignals(arguments) {
+    keepToOneself()
+} else {
     Signals.endProcessAtFirst(
         with: .gaveUp,
         saying: "perennial: interrupted. What Kafka was asked for before may still be done; running it again is safe")

@@ -100,6 +100,11 @@ import Testing
                 "--ingest.listen", "127.0.0.1:0",
             ], environment: .only([:]), workingDirectory: "/", mergesErrors: true)
         try await child.waitUntilPrinted("ingest listens")
+        let status = try readFile("/proc/\(child.processID)/status")
+        #expect(String(decoding: status, as: UTF8.self).contains("\nUmask:\t0077\n"))
+        let limits = String(decoding: try readFile("/proc/\(child.processID)/limits"), as: UTF8.self)
+        let core = limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") }
+        #expect(core?.split(separator: " ").dropFirst(4).first == "0", "\(core ?? "no such line")")
         let port = try #require(Self.port(in: child.standardOutput))
         let client = try HTTPClient()
         defer { client.close() }

@@ -72,6 +72,31 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         }
     }
 
+    @Test func `that others can change is not read`() throws {
+        let path = NSTemporaryDirectory() + "settings-\(UUID().uuidString)"
+        try "a = 1".write(toFile: path, atomically: true, encoding: .utf8)
+        defer { unlink(path) }
+        chmod(path, 0o640)
+        #expect(SettingsFile(path: path).lines.count == 1)
+        for mode: mode_t in [0o660, 0o606] {
+            chmod(path, mode)
+            let file = SettingsFile(path: path)
+            #expect(file.lines.isEmpty)
+            #expect(
+                file.faults.map(\.description) == [
+                    "\(path) is not read: others than its owner can write it: chmod go-w \(path)"
+                ])
+        }
+        // Only root can give a file away, and root is who must not take it.
+        guard geteuid() == 0 else { return }
+        chmod(path, 0o600)
+        chown(path, 12_345, 0)
+        #expect(
+            SettingsFile(path: path).faults.map(\.description) == [
+                "\(path) is not read: it belongs to user 12345, and must belong to the user who runs this (0) or to root"
+            ])
+    }
+
     @Test func `reports every wrong line at once`() {
         #expect(file("one\n= two\na = 1\na = 2\nthree").faults.count == 4)
     }

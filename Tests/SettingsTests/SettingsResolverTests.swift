@@ -266,7 +266,58 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
     }
 }
 
+@Suite struct `A settings file that nobody has named` {
+    /// Whoever may write into a directory could have left it there.
+    @Test func `makes nothing run`() throws {
+        let path = NSTemporaryDirectory() + "settings-\(UUID().uuidString).conf"
+        try "name = n\nkafka.consumer.run.cmd = touch /x\nkafka.other = 1".write(
+            toFile: path, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let schema = SettingsSchema(
+            definitions: [name.definition],
+            family: PassThroughFamily(
+                name: "kafka", scopes: ["consumer"], examples: [], runningCode: ["run.cmd"]),
+            variablePrefix: "EXAMPLE_", defaultFile: path, help: "example settings")
+        func resolved(_ arguments: [String]) -> ResolvedSettings {
+            ResolvedSettings(
+                schema, arguments: ParsedArguments(arguments, options: []), environment: [], command: "run")
+        }
+        let found = resolved([])
+        #expect(found.passThrough.map(\.name) == ["other"])
+        #expect(
+            found.faults.map(\.description) == [
+                "\(path):2: kafka.consumer.run.cmd makes this program run or load something: it counts only in a file that was "
+                    + "named with --config, or as a flag or variable"
+            ])
+        for arguments in [["--config", path], ["--kafka.consumer.run.cmd=x"]] {
+            let named = resolved(arguments)
+            #expect(named.faults.isEmpty && named.passThrough.contains { $0.name == "run.cmd" }, "\(arguments)")
+        }
+    }
+}
+
 @Suite struct `A secret` {
+    @Test func `that other users can read is told`() throws {
+        #expect(try resolve(["--pin=1234"]).warnings.first?.hasPrefix("pin was given as a flag: every user") == true)
+        #expect(
+            try resolve(["--pin=1", "--kafka.sasl.password=a"]).warnings.first?.hasPrefix(
+                "kafka.sasl.password was given")
+                == true)
+        #expect(try resolve([], ["EXAMPLE_PIN": "1234"]).warnings.isEmpty)
+        try withFile(Array("1234".utf8)) { path throws in
+            chmod(path, 0o640)
+            #expect(try resolve(["--pin=file:\(path)", "--token", path]).warnings.isEmpty)
+            chmod(path, 0o644)
+            #expect(
+                try resolve(["--pin=file:\(path)"]).warnings == [
+                    "pin: every user of this machine can read \(path): chmod o-r \(path)"
+                ])
+            // Of a value that others can change, nobody knows whose it is.
+            chmod(path, 0o666)
+            #expect(try resolve(["--pin=file:\(path)"]).faults.first?.description.contains("chmod go-w") == true)
+        }
+    }
+
     private static let secret = "hunter2secret"
 
     @Test(arguments: [

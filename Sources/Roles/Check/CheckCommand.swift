@@ -111,6 +111,7 @@ struct CheckRun {
         }
         guard faults.isEmpty else { throw ConfigurationFaults(faults: faults) }
         lines.tell(.ok, "settings")
+        for warning in configuration.warnings { lines.tell(.warning, "settings", warning) }
         if let files { tell(files) }
         return term.map(tell) ?? .done
     }

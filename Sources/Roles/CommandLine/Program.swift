@@ -62,7 +62,10 @@ public struct Program: Sendable {
                 let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
                 let configuration = try Configuration.load(
                     command.name, of: role, arguments: parsed, options: command.options, environment: environment)
-                if faults.isEmpty { return run(invocation, configuration) }
+                if faults.isEmpty {
+                    warn(command, configuration, output)
+                    return run(invocation, configuration)
+                }
             } catch {
                 faults += error.faults
             }
@@ -70,6 +73,20 @@ public struct Program: Sendable {
         for fault in faults { output.message("perennial \(command.name.rawValue): \(fault)") }
         output.message("perennial help \(command.name.rawValue) shows what it takes")
         return .wrongUsage
+    }
+
+    /// `check` has lines for them.
+    private func warn(_ command: Command, _ configuration: Configuration, _ output: Output) {
+        guard command.name != .check else { return }
+        switch command.action {
+        case .service:
+            let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
+            for warning in configuration.warnings { logger.warning(warning) }
+        default:
+            for warning in configuration.warnings {
+                output.message("perennial \(command.name.rawValue): warning: \(warning)")
+            }
+        }
     }
 
     private func operandFault(_ command: Command, _ parsed: ParsedArguments) -> SettingFault? {
