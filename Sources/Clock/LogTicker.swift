@@ -9,6 +9,8 @@ public import Telemetry
 
 /// Appends a tick to each partition of `notifications`, of the environments named, that has been quiet for `interval`.
 ///
+/// It ticks sandbox like production: what a process that has a clock of its own keeps, it keeps for a while only.
+///
 /// It shares nothing with other processes: two of them would both tick. That is `Ticker`, whose members divide the partitions
 /// over a group of Kafka.
 public final class LogTicker: ServicePart {
@@ -128,7 +130,9 @@ private final class Member {
                 for index in 0..<batch.count {
                     let number = batch[index].partition
                     guard left.remove(number) != nil else { continue }
-                    schedule.read(batch[index].timestamp, before: ends[number, default: 0], of: number)
+                    let record = TickSchedule.Record(
+                        timestamp: batch[index].timestamp, isTick: batch[index].key == nil)
+                    schedule.read(record, before: ends[number, default: 0], of: number)
                 }
             }
             batch.removeAll()

@@ -1,4 +1,4 @@
-// Ends of partitions, and timestamps of their last records.
+// Ends of partitions, and what stands before them.
 
 import Kafka
 import Log
@@ -27,12 +27,13 @@ final class PartitionReader {
         byNumber(try consumer.ends(of: partitions.map { TopicPartition(topic, $0) }, by: deadline))
     }
 
-    /// The timestamps of the records before these ends; nil where there is none any more. A partition that does not answer in
-    /// time is left out.
-    func lastTimestamps(before ends: [Int32: Int64], by deadline: Deadline) throws(KafkaFault) -> [Int32: Int64?] {
+    /// The records before these ends; nil where there is none any more. A partition that does not answer in time is left out.
+    func lastRecords(
+        before ends: [Int32: Int64], by deadline: Deadline
+    ) throws(KafkaFault) -> [Int32: TickSchedule.Record?] {
         let beginnings = byNumber(
             try consumer.beginnings(of: ends.keys.sorted().map { TopicPartition(topic, $0) }, by: deadline))
-        var found: [Int32: Int64?] = [:]
+        var found: [Int32: TickSchedule.Record?] = [:]
         var starts: [TopicPartition: NextOffset] = [:]
         for (partition, end) in ends {
             guard let beginning = beginnings[partition] else { continue }
@@ -46,7 +47,9 @@ final class PartitionReader {
         try consumer.assign(starts)
         while found.count < ends.count, !deadline.hasPassed {
             if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))) {
-                found.updateValue(record.timestamp, forKey: record.partition)
+                found.updateValue(
+                    TickSchedule.Record(timestamp: record.timestamp, isTick: record.key == nil),
+                    forKey: record.partition)
             }
             // The marker of a transaction takes an offset and is no record.
             for (partition, next) in consumer.positions
@@ -57,6 +60,29 @@ final class PartitionReader {
         // Nothing more is fetched until the next time.
         try consumer.assign([:])
         return found
+    }
+
+    /// Of each partition the timestamp of the last notification before its end, among the records since `time`; nil: there is
+    /// none. A partition that is not read to its end in time is left out.
+    func lastNotifications(
+        since time: Int64, before ends: [Int32: Int64], by deadline: Deadline
+    ) throws(KafkaFault) -> [Int32: Int64?] {
+        let wanted = ends.keys.sorted().map { TopicPartition(topic, $0) }
+        let starts = try consumer.offsets(at: time, in: wanted, by: deadline)
+        var found: [Int32: Int64] = [:]
+        var left = Set(starts.filter { $0.value.value < ends[$0.key.partition, default: 0] }.map(\.key.partition))
+        try consumer.assign(starts.filter { left.contains($0.key.partition) })
+        while !left.isEmpty, !deadline.hasPassed {
+            if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))), record.key != nil {
+                found[record.partition] = record.timestamp
+            }
+            for (partition, next) in consumer.positions where next.value >= ends[partition.partition, default: .max] {
+                left.remove(partition.partition)
+            }
+        }
+        try consumer.assign([:])
+        let read = starts.keys.map(\.partition).filter { !left.contains($0) }
+        return Dictionary(uniqueKeysWithValues: read.map { ($0, found[$0]) })
     }
 
     func close(by deadline: Deadline) { consumer.close(by: deadline) }

@@ -41,6 +41,10 @@ public final class Ticker: ServicePart {
         case timeOfHost
     }
 
+    /// How long partitions are ticked after their last notification, in milliseconds; nil: for ever. Subscriptions of sandbox renew
+    /// twelve times at most, and every hour at the longest: after a day none of them has a date ahead.
+    static func life(in environment: Environment) -> Int64? { environment == .sandbox ? 86_400_000 : nil }
+
     public let name = "clock"
     private let parts: [ThreadPart]
 

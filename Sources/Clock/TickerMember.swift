@@ -80,7 +80,8 @@ final class TickerMember: RebalanceHooks {
         // A tick that waits is a tick for a time that has passed.
         producerOptions.deliveryTimeout = Self.answerLimit
         producer = try Producer(producerOptions) { reports.taken.append($0) }
-        schedule = TickSchedule(interval: max(1, configuration.interval.wholeMilliseconds))
+        schedule = TickSchedule(
+            interval: max(1, configuration.interval.wholeMilliseconds), life: Ticker.life(in: names.environment))
         lookInterval = min(
             max(configuration.interval / Self.looksPerInterval, Self.lookBounds.lowerBound), Self.lookBounds.upperBound)
     }
@@ -183,8 +184,9 @@ final class TickerMember: RebalanceHooks {
         let now = WallClock.milliseconds()
         for (partition, end) in ends { schedule.saw(end: end, of: partition, at: now) }
         let unread = schedule.unread(at: now)
-        guard unread.isEmpty else {
+        guard unread.isEmpty, schedule.unsearched.isEmpty else {
             try read(unread)
+            try searchNotifications()
             // That took time. What is due is found by the next look, which comes at once.
             return onSuccess(.looked)
         }
@@ -197,9 +199,9 @@ final class TickerMember: RebalanceHooks {
     }
 
     private func read(_ unread: [Int32: Int64]) throws(KafkaFault) {
-        let found = try reader.lastTimestamps(before: unread, by: Deadline(after: Self.answerLimit))
-        for (partition, timestamp) in found {
-            schedule.read(timestamp, before: unread[partition, default: 0], of: partition)
+        let found = try reader.lastRecords(before: unread, by: Deadline(after: Self.answerLimit))
+        for (partition, record) in found {
+            schedule.read(record, before: unread[partition, default: 0], of: partition)
         }
         let ahead = schedule.ahead(of: WallClock.milliseconds())
         guard ahead > Self.strangeLeadMilliseconds else { return }
@@ -207,6 +209,17 @@ final class TickerMember: RebalanceHooks {
             "the last record of a partition lies ahead of this host's clock, and its ticks wait for that time: check the time "
                 + "synchronisation here and where notifications are taken in",
             ["topic": .string(topic), "milliseconds": .integer(ahead)])
+    }
+
+    /// Where the last record is a tick: is there a notification that keeps the partition alive?
+    private func searchNotifications() throws(KafkaFault) {
+        let unsearched = schedule.unsearched
+        guard let life = schedule.life, !unsearched.isEmpty else { return }
+        let found = try reader.lastNotifications(
+            since: WallClock.milliseconds() - life, before: unsearched, by: Deadline(after: Self.answerLimit))
+        for (partition, timestamp) in found {
+            schedule.found(notification: timestamp, before: unsearched[partition, default: 0], of: partition)
+        }
     }
 
     private func tick(_ due: [(partition: Int32, since: Int64?)], _ target: ProducerTopic) throws(KafkaFault) {

@@ -113,7 +113,7 @@ public enum SettingTable {
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
         "Longest time to a commit; an input read to its end commits at once. A replay takes a second at least.")
     static let tickInterval = setting(
-        "tick.interval.ms", default: "30000", .integer(100...3_600_000), for: [.ingest, .clock],
+        "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
         "Silence of a partition after which a tick moves its clock.")
     static let entitlementsLeeway = setting(
         // Apple's own longest grace period is 28 days.

@@ -50,6 +50,21 @@ extension RealBroker {
             return times
         }
 
+        /// A notification in each partition of sandbox: without one they are not ticked.
+        private func notifySandbox(_ installation: Installation) async throws {
+            let (broker, topic) = (installation.broker, installation.topic("notifications", "sandbox"))
+            try await blocking {
+                let producer = try Producer(.init(clientID: "sandbox", properties: broker.properties)) { _ in }
+                let target = try producer.topic(topic)
+                for partition in 0..<Int32(installation.partitions) {
+                    try producer.send(
+                        to: target, partition: partition, key: [1].span, value: [1].span,
+                        headers: [RecordHeader("type", "notification")], timestamp: WallClock.milliseconds())
+                }
+                producer.close(by: Deadline(after: patience))
+            }
+        }
+
         private func waitForTicks(_ count: Int, _ installation: Installation) async throws {
             try await waitUntil("\(count) ticks in each partition", within: patience) {
                 let times = try await ticks(installation)
@@ -78,6 +93,7 @@ extension RealBroker {
             async throws
         {
             let installation = try await Installation.make("ticks", try await Broker.shared(), partitions: 5)
+            try await notifySandbox(installation)
             let clocks = try (0..<3).map { _ in try startClock(installation) }
             for clock in clocks { try await clock.waitUntilReady() }
             try await waitUntil("the three share the partitions", within: patience) {
@@ -141,9 +157,42 @@ extension RealBroker {
             try await clock.stop()
         }
 
+        @Test func `leaves partitions of sandbox alone in which nothing came for a day`() async throws {
+            let broker = try await Broker.shared()
+            let installation = try await Installation.make("quiet", broker, partitions: 3)
+            let topic = installation.topic("notifications", "sandbox")
+            let now = WallClock.milliseconds()
+            // 0: nothing. 1: a notification of two days ago and a tick of yesterday. 2: one of two hours ago, and a tick.
+            let records: [(partition: Int32, key: [UInt8]?, age: Int64)] = [
+                (1, [1], 48), (1, nil, 23), (2, [1], 2), (2, nil, 1),
+            ]
+            try await blocking {
+                let producer = try Producer(.init(clientID: "quiet", properties: broker.properties)) { _ in }
+                let target = try producer.topic(topic)
+                for record in records {
+                    try producer.send(
+                        to: target, partition: record.partition, key: record.key?.span, value: [1].span,
+                        headers: [], timestamp: now - record.age * 3_600_000)
+                }
+                producer.close(by: Deadline(after: patience))
+            }
+            let clock = try startClock(installation)
+            try await clock.waitUntilReady()
+            let production = installation.topic("notifications", "production")
+            try await waitUntil("ticks of production, and of the one that lives", within: patience) {
+                let ticks = try await broker.read(topic).filter { $0.header("type") == "tick" }
+                let others = try await broker.read(production)
+                return ticks.count > 3 && others.count > 9
+            }
+            let ticked = Set(try await broker.read(topic).filter { $0.header("type") == "tick" }.map(\.partition))
+            #expect(ticked == [2])
+            try await clock.stop()
+        }
+
         @Test func `of a host that runs two minutes ahead writes nothing, says why, and harms nobody`() async throws {
             let broker = try await Broker.shared()
             let installation = try await Installation.make("ahead", broker, partitions: 3)
+            try await notifySandbox(installation)
             let host = try ShiftedHost(seconds: 120)
             let wrong = try startClock(installation, environment: host.environment)
             try await waitUntil("the reason is told", within: patience) {
@@ -174,6 +223,7 @@ extension RealBroker {
                 try await clock.reasons().contains("the topic \(missing) is missing: run perennial topics apply")
             }
             try await installation.makeTopics()
+            try await notifySandbox(installation)
             try await clock.waitUntilReady()
             try await waitForTicks(1, installation)
             try await clock.stop()

@@ -12,7 +12,7 @@ import Testing
     private mutating func takeOver(at now: Int64, last: Int64?) {
         schedule.take(over: [0])
         schedule.saw(end: 10, of: 0, at: now)
-        schedule.read(last, before: 10, of: 0)
+        schedule.read(last.map { .init(timestamp: $0, isTick: false) }, before: 10, of: 0)
     }
 
     @Test func `knows nothing to be due before the first look`() {
@@ -63,7 +63,7 @@ import Testing
         #expect(test.schedule.unread(at: 89_999).isEmpty)
         // Then the record tells when exactly it came.
         #expect(test.schedule.unread(at: 90_000) == [0: 11])
-        test.schedule.read(59_000, before: 11, of: 0)
+        test.schedule.read(.init(timestamp: 59_000, isTick: false), before: 11, of: 0)
         #expect(test.schedule.due(at: 90_000).first?.since == 89_000)
     }
 
@@ -106,7 +106,7 @@ import Testing
         test.takeOver(at: 50_000, last: 20_000)
         test.schedule.take(over: [1])
         test.schedule.saw(end: 10, of: 0, at: 50_000)
-        test.schedule.read(20_000, before: 10, of: 0)
+        test.schedule.read(.init(timestamp: 20_000, isTick: false), before: 10, of: 0)
         test.schedule.ticked(0, at: 10, timestamp: 50_000)
         #expect(test.schedule.owned == [1])
         #expect(test.dueAt(1_000_000).isEmpty)
@@ -126,7 +126,7 @@ import Testing
         test.schedule.take(over: [0])
         test.schedule.saw(end: 10, of: 0, at: 50_000)
         test.schedule.saw(end: 11, of: 0, at: 51_000)
-        test.schedule.read(1_000, before: 10, of: 0)
+        test.schedule.read(.init(timestamp: 1_000, isTick: false), before: 10, of: 0)
         #expect(test.dueAt(70_000).isEmpty)
     }
 
@@ -142,7 +142,8 @@ import Testing
                 for index in [first, 1 - first] {
                     members[index].saw(end: Int64(log.count), of: 0, at: now)
                     for (partition, end) in members[index].unread(at: now) {
-                        members[index].read(log[Int(end) - 1], before: end, of: partition)
+                        members[index].read(
+                            .init(timestamp: log[Int(end) - 1], isTick: end > 1), before: end, of: partition)
                     }
                     if !members[index].due(at: now).isEmpty {
                         log.append(now)
@@ -152,5 +153,63 @@ import Testing
             }
             #expect(zip(log, log.dropFirst()).allSatisfy { $1 - $0 >= 30 && $1 - $0 <= 50 }, "order \(order): \(log)")
         }
+    }
+}
+
+/// The interval is 30 s, and partitions live for 1,000 s.
+@Suite struct `A schedule of ticks of partitions that live for a while` {
+    private var schedule = TickSchedule(interval: 30_000, life: 1_000_000)
+
+    private func dueAt(_ now: Int64) -> [Int32] { schedule.due(at: now).map(\.partition) }
+
+    private mutating func takeOver(at now: Int64, last: TickSchedule.Record?) {
+        schedule.take(over: [0])
+        schedule.saw(end: 10, of: 0, at: now)
+        schedule.read(last, before: 10, of: 0)
+    }
+
+    @Test func `ticks nothing that never had a notification`() {
+        var test = self
+        test.schedule.take(over: [0])
+        test.schedule.saw(end: 0, of: 0, at: 1_000)
+        #expect(test.dueAt(1_000_000).isEmpty)
+        #expect(!test.schedule.hasWork(at: 1_000_000))
+    }
+
+    @Test func `ticks until a life after the last notification`() {
+        var test = self
+        test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: false))
+        #expect(test.dueAt(70_000) == [0])
+        test.schedule.ticked(0, at: 10, timestamp: 70_000)
+        #expect(test.dueAt(1_039_999) == [0])
+        #expect(test.dueAt(1_040_000).isEmpty)
+        // Another one wakes it.
+        test.schedule.saw(end: 12, of: 0, at: 2_000_000)
+        test.schedule.read(.init(timestamp: 1_999_000, isTick: false), before: 12, of: 0)
+        #expect(test.dueAt(2_030_000) == [0])
+    }
+
+    @Test func `searches for the notification behind a tick that somebody else has left`() {
+        var test = self
+        test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: true))
+        #expect(test.dueAt(100_000).isEmpty, "nobody knows yet whether it lives")
+        #expect(test.schedule.unsearched == [0: 10] && test.schedule.hasWork(at: 50_000))
+        var other = test
+        test.schedule.found(notification: 30_000, before: 10, of: 0)
+        #expect(test.schedule.unsearched.isEmpty && test.dueAt(100_000) == [0])
+        other.schedule.found(notification: nil, before: 10, of: 0)
+        #expect(other.schedule.unsearched.isEmpty && other.dueAt(100_000).isEmpty)
+        // What was found before more came says nothing.
+        test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: true))
+        test.schedule.found(notification: 30_000, before: 9, of: 0)
+        #expect(test.schedule.unsearched == [0: 10])
+    }
+
+    @Test func `takes what came between its look and its tick for a notification`() {
+        var test = self
+        test.takeOver(at: 900_000, last: .init(timestamp: 40_000, isTick: false))
+        test.schedule.ticked(0, at: 11, timestamp: 930_000)
+        #expect(test.dueAt(1_900_000) == [0])
+        #expect(test.dueAt(1_930_000).isEmpty)
     }
 }

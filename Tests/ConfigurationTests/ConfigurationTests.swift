@@ -37,7 +37,7 @@ private func faults(
             ("archive.signed.payloads", "true"), ("log.format", "json"), ("log.level", "info"),
             ("admin.listen", "127.0.0.1:9464"), ("state.directory", "./state"), ("state.cache.bytes", "268435456"),
             ("worker.threads", "1"), ("worker.slot", "auto"), ("worker.leave", "false"), ("commit.interval.ms", "20"),
-            ("tick.interval.ms", "30000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
+            ("tick.interval.ms", "60000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
             ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("usage.token", nil), ("consumption.policy", nil),
             ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("consumption.rate", "50"),
             ("apple.issuer.id", nil),
