@@ -288,6 +288,30 @@ import WorkerTestKit
         #expect(lines.contains { $0.contains("+ less than a column of either") })
     }
 
+    /// The log is kept for ever, and ticks fill it: years of them are no reason to wait.
+    @Test func `is read from when it was bought, and not from the beginning of the log`() throws {
+        let id = "2000000000000079"
+        let first = ("originalPurchaseDate", "\(at("2025-03-01"))")
+        // Of the key, before it can have been: whoever reads it tells of it.
+        func putStranger(on day: String) throws {
+            try desk.put(id, "{}", at: at(day), partition: InspectDesk.partition(of: id), schema: "notification/9")
+        }
+        try putStranger(on: "2025-01-01")
+        try desk.tell(
+            id, told("SUBSCRIBED", on: "2025-03-01", bought("1", "2025-03-01", to: "2025-04-01").with(first)),
+            told(
+                "REFUND", on: "2025-03-02",
+                bought("1", "2025-03-01", to: "2025-04-01").with(first, ("revocationDate", "\(at("2025-03-02"))"))))
+        try desk.tell(
+            id, told("SUBSCRIBED", on: "2026-11-01", bought("2", "2026-11-01", to: "2026-12-01").with(first)))
+        try desk.work()
+        let json = try JSONValue.read(Array(try desk.inspect(["subscription", id, "--format", "json"]).lines.utf8))
+        #expect(json["entitlement"]?["runs"]?.array?.first?["start"]?.integer == at("2026-11-01"))
+        // Also what came before the first period that counts.
+        #expect(json["notifications"]?.array?.count == 3, "\(json)")
+        #expect(json["unreadableNotifications"]?.integer == 0, "\(json)")
+    }
+
     @Test func `with more notifications than are kept is computed from all of them`() throws {
         try renew()
         for day in 11...19 {

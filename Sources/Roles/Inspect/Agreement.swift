@@ -16,6 +16,8 @@ struct PublishedValue: Sendable, Equatable {
 
     var sequence: Int64? { json["sequence"]?.integer }
     var asOf: Int64? { json["asOf"]?.integer }
+    /// When the first period began that it knows.
+    var firstPeriod: Int64? { json["runs"]?.array?.first?["start"]?.integer }
 
     /// nil for a tombstone, and for what is no JSON.
     init?(_ record: borrowing RecordView) {

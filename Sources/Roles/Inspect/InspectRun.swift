@@ -46,19 +46,17 @@ struct InspectRun {
         let reader = try open(hasEntitlements ? [notifications, entitlements] : [notifications])
         defer { reader.close(by: Deadline(after: .seconds(5))) }
 
-        let fold = SubscriptionFold(key: key)
         var published: PublishedValue?
         var progress = ProgressBar.standardError()
-        let told = PartitionScan(reader: reader, partition: TopicPartition(notifications, partition))
-        var position = try told.run(progress: { progress.update($0) { "\(told.partition)" } }) { fold.add($0) }
         if hasEntitlements {
             let answers = PartitionScan(reader: reader, partition: TopicPartition(entitlements, partition))
             try answers.run(progress: { progress.update($0) { "\(answers.partition)" } }) { record in
                 if let found = record.key, equal(found, key) { published = PublishedValue(record) }
             }
-            // What the worker has read since, and the value may rest on.
-            position = try told.run(from: position) { fold.add($0) }
         }
+        // Afterwards: all that the value rests on is there by now.
+        let told = PartitionScan(reader: reader, partition: TopicPartition(notifications, partition))
+        let (fold, position) = try whatWasTold(of: key, published, told, &progress)
         progress.end()
 
         guard fold.count > 0 || fold.unreadable > 0 || published != nil else {
@@ -87,6 +85,32 @@ struct InspectRun {
         }
         return .done
     }
+
+    /// All notifications of the key, without the years of others and of ticks that lie before them.
+    ///
+    /// Nothing of a subscription came before it was bought for the first time. When that was its transactions say; where to begin
+    /// to look for one, the first period of the published value.
+    private func whatWasTold(
+        of key: [UInt8], _ published: PublishedValue?, _ scan: PartitionScan, _ progress: inout ProgressBar
+    ) throws(ToolFault) -> (SubscriptionFold, NextOffset) {
+        var start = published?.firstPeriod.map(Self.before)
+        while true {
+            let fold = SubscriptionFold(key: key)
+            let first: NextOffset? = if let start { try scan.start(at: start) } else { nil }
+            let position = try scan.run(from: first, progress: { progress.update($0) { "\(scan.partition)" } }) {
+                fold.add($0)
+            }
+            guard let begun = start else { return (fold, position) }
+            let bought = fold.firstPurchase.map(Self.before)
+            if let bought, bought >= begun { return (fold, position) }
+            start = bought
+        }
+    }
+
+    /// Of Apple's clock and those of the hosts that take notifications; more than any of them is wrong.
+    private static let clockDifference: Int64 = 86_400_000
+
+    private static func before(_ date: Int64) -> Int64 { date > clockDifference ? date - clockDifference : 0 }
 
     // MARK: Topics
 

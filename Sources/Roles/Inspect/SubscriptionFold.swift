@@ -61,6 +61,8 @@ final class SubscriptionFold {
     private var olderFacts = Facts()
     /// Records of the key that this version cannot read.
     private(set) var unreadable = 0
+    /// When it was bought for the first time, as its transactions say; nil: none says it.
+    private(set) var firstPurchase: Int64?
     /// The greatest timestamp in the partition, of whatever record; nil when there is none.
     private(set) var clock: Int64?
 
@@ -81,6 +83,11 @@ final class SubscriptionFold {
         guard let value = record.value else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))
+        if let transaction = document.value("transaction", of: document.root),
+            let date = document.value("originalPurchaseDate", of: transaction).flatMap({ document.integer($0) })
+        {
+            firstPurchase = min(firstPurchase ?? date, date)
+        }
         // Seldom, and then many at once: what is dropped at the front moves all that is behind it.
         guard told.count >= 2 * limit else { return }
         for old in told.prefix(limit) { olderFacts.merge(old.facts) }
