@@ -48,7 +48,7 @@ final class PartitionReader {
         while found.count < ends.count, !deadline.hasPassed {
             if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))) {
                 found.updateValue(
-                    TickSchedule.Record(timestamp: record.timestamp, isTick: record.key == nil),
+                    record.timestamp.map { TickSchedule.Record(timestamp: $0, isTick: record.key == nil) },
                     forKey: record.partition)
             }
             // The marker of a transaction takes an offset and is no record.

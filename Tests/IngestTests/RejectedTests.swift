@@ -5,6 +5,7 @@ import Crypto
 import HTTPClient
 import KafkaTestKit
 import Log
+import Telemetry
 import TestTraits
 import Testing
 

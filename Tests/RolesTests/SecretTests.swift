@@ -1,6 +1,7 @@
 import Configuration
 import KafkaTestKit
 import Platform
+import Settings
 import Testing
 
 @testable import Roles

@@ -70,7 +70,7 @@ struct CheckRun {
                 .ok, "kafka",
                 "brokers: \(access.cluster.brokers.count)" + (access.cluster.id.map { ", cluster \($0)" } ?? ""))
             let topics = topics(access, by: deadline)
-            let rights = role.map { rights($0, access, by: Deadline(after: Self.rightsLimit)) } ?? .done
+            let rights = role.map { self.rights($0, access, by: Deadline(after: Self.rightsLimit)) } ?? ExitCode.done
             return [files, topics, rights].first { $0 != .done } ?? .done
         } catch {
             if error.isWrongUsage {

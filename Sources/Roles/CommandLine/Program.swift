@@ -3,6 +3,7 @@
 import Configuration
 public import Platform
 import Settings
+import Telemetry
 
 public struct Program: Sendable {
     /// In the order of help.

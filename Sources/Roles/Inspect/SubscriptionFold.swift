@@ -83,8 +83,8 @@ final class SubscriptionFold {
         guard let value = record.value else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))
-        if let transaction = document.value("transaction", of: document.root),
-            let date = document.value("originalPurchaseDate", of: transaction).flatMap({ document.integer($0) })
+        if let transaction = document.member("transaction", of: document.root)?.value,
+            let date = document.member("originalPurchaseDate", of: transaction).flatMap({ document.integer($0.value) })
         {
             firstPurchase = min(firstPurchase ?? date, date)
         }

@@ -73,7 +73,7 @@ struct Tally {
     private var lastCause: String {
         switch lastRefusal {
         case .status(let status, let error): "; the last one for \(status)\(error.map { " \($0)" } ?? "")"
-        case .none(let kind): "; the last one for \(lastFault?.detail ?? kind.rawValue)"
+        case .some(.none(let kind)): "; the last one for \(lastFault?.detail ?? kind.rawValue)"
         case nil: ""
         }
     }
