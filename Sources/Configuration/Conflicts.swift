@@ -7,6 +7,24 @@ import Zone
 
 /// Only for commands that read them: a role's own settings may be set where its process runs and nowhere else.
 func conflicts(in settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+    environmentConflicts(settings, for: command) + partConflicts(settings, for: command)
+}
+
+/// Of the others each reads, or writes, what belongs to one.
+private func environmentConflicts(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+    let servesBoth: [CommandName] = [.ingest, .clock, .api, .topics, .deadLetters, .offsets, .check]
+    let definition = SettingTable.environment.definition
+    guard definition.readers.contains(command.rawValue), !servesBoth.contains(command),
+        settings.required(SettingTable.environment) == .both
+    else { return [] }
+    return [
+        SettingFault(
+            settings.origin(of: definition.key),
+            "environment is both, and perennial \(command.rawValue) takes one: production or sandbox; run one for each")
+    ]
+}
+
+private func partConflicts(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     switch command {
     case .topics: topicConflicts(settings)
     case .ingest: ingestConflicts(settings)

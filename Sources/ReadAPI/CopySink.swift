@@ -13,7 +13,7 @@ final class CopySink: PartitionSink {
     private let partitions: Int
     private let stores: any PartitionStores
     private let names: Names
-    private let metrics: ReadAPIMetrics
+    private let metrics: ShelfMetrics
     private let logger: Logger
     private let judge: RecordJudge
     /// With what `changes` holds, but for the places: these come with each write.
@@ -25,7 +25,7 @@ final class CopySink: PartitionSink {
 
     init(
         _ copy: PartitionCopy, of partitions: Int, _ stores: any PartitionStores, _ names: Names,
-        _ judge: RecordJudge, _ metrics: ReadAPIMetrics, _ logger: Logger
+        _ judge: RecordJudge, _ metrics: ShelfMetrics, _ logger: Logger
     ) {
         self.copy = copy
         self.partitions = partitions

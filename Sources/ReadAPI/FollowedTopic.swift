@@ -25,6 +25,15 @@ enum FollowedTopic: Int, CaseIterable {
         }
     }
 
+    /// Who writes it.
+    var worker: Worker {
+        switch self {
+        case .entitlements, .accounts: .entitlements
+        case .cells: .churn
+        case .consumption: .consumption
+        }
+    }
+
     /// The last record of a key is all that counts. Of any other topic every record does.
     var isCompacted: Bool { TopicCatalogue.definition(id).retention == .lastOfKey }
 

@@ -11,8 +11,10 @@ extension Question {
         var texts: [String: String] = [:]
         for (name, value) in parameters(query) {
             let name = String(decoding: name, as: UTF8.self)
+            // Read apart, as of every path.
+            if name == environmentName { continue }
             guard names.contains(name) else {
-                throw .invalid(parameter: name, reason: "there are from, to and by, and no other")
+                throw .invalid(parameter: name, reason: "there are from, to, by and environment, and no other")
             }
             guard texts[name] == nil else { throw .tooMany(parameter: name, limit: 1) }
             guard let value else { throw .invalid(parameter: name, reason: "it has an escape that is none") }

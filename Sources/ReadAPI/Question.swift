@@ -53,6 +53,7 @@ enum Question: Equatable {
     private static let appAccountToken = "appAccountToken"
     private static let published = "published"
     private static let scope = "scope"
+    static let environmentName = "environment"
 
     /// nil: there is no such path.
     static func route(_ path: String) -> (route: Route, subject: Substring.UTF8View)? {
@@ -109,6 +110,25 @@ enum Question: Equatable {
     }
 
     // MARK: The query
+
+    /// Which environment is asked for; nil: all that there are.
+    ///
+    /// - Parameter served: those that there are.
+    static func environment(_ query: String?, served: [Environment]) throws(Flaw) -> Environment? {
+        guard let query else { return nil }
+        var asked: Environment?
+        for (name, value) in parameters(query) where name.elementsEqual(environmentName.utf8) {
+            guard asked == nil else { throw .tooMany(parameter: environmentName, limit: 1) }
+            guard let value, let environment = Environment(rawValue: String(decoding: value, as: UTF8.self)),
+                served.contains(environment)
+            else {
+                let words = served.map(\.rawValue).joined(separator: " or ")
+                throw .invalid(parameter: environmentName, reason: "it takes \(words) here")
+            }
+            asked = environment
+        }
+        return asked
+    }
 
     /// A name with an escape that is none is as it was written, and no known one. Such a value is nil.
     static func parameters(_ query: String) -> [(name: [UInt8], value: [UInt8]?)] {

@@ -52,15 +52,18 @@ public struct Program: Sendable {
         var faults: [SettingFault] = []
         // Behind an argument that is none, words are out of place: `-topic.prefix x` is one mistake, not two.
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
-        let invocation = Invocation(parsed, of: command.name, output: output, program: self)
+        let load: @Sendable () throws(ConfigurationFaults) -> Configuration = { () throws(ConfigurationFaults) in
+            try Configuration.load(
+                command.name, arguments: parsed, options: command.options, environment: environment)
+        }
+        let invocation = Invocation(parsed, of: command.name, output: output, program: self, reload: load)
         switch command.action {
         case .plain(let run), .plainService(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
             if faults.isEmpty { return run(invocation) }
         case .configured(let run), .service(let run):
             do throws(ConfigurationFaults) {
-                let configuration = try Configuration.load(
-                    command.name, arguments: parsed, options: command.options, environment: environment)
+                let configuration = try load()
                 if faults.isEmpty { return run(invocation, configuration) }
             } catch {
                 faults += error.faults
