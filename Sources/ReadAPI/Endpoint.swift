@@ -84,6 +84,7 @@ final class Endpoint: HTTPHandler {
         switch question {
         case .subscription(let id): return subscription(id, asked, headers)
         case .content(let id, let published, let scope): return content(id, published, scope, asked)
+        case .history(let id, let before): return history(id, before, asked)
         case .account(let token): return account(token, asked)
         case .metrics(let request): return metrics(request, asked[0])
         case .refunds(let id): return refunds(ofSubscription: id, asked)
@@ -195,6 +196,17 @@ final class Endpoint: HTTPHandler {
             writer.member("position", json: basis.json)
         }
         return respond(basis, writer.bytes)
+    }
+
+    /// A subscription that is known may have no events any more.
+    private func history(_ id: [UInt8], _ before: Int64?, _ shelves: [Shelf]) -> HTTPResponse {
+        let asked = first(of: shelves, .events, id) { copy -> PartitionCopy.Reading<CopiedHistory?>? in
+            copy.history(of: id, before: before).map { reading in
+                .init(found: reading.found.isKnown ? reading.found.history : nil, place: reading.place)
+            }
+        }
+        guard let (found, basis) = asked else { return Self.unavailable }
+        return respond(basis, found.map { $0.value.body(position: basis.json) })
     }
 
     /// An account without records is answered like any other: whether there is such an account only the app's backend knows.

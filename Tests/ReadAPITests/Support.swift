@@ -206,6 +206,7 @@ final class Rig {
         var value: String?
         var headers: [RecordHeader]?
         var partition: Int32?
+        var timestamp: Int64?
 
         static func subscription(_ record: Record) -> Write {
             Write(topic: .entitlements, key: record.id, value: record.json)
@@ -228,11 +229,11 @@ final class Rig {
         let batch = OutputBatch()
         for write in writes {
             let key = write.key.map { Array($0.utf8) }
-            let subject = Array((write.key ?? "").prefix { write.topic == .entitlements || $0 != "|" }.utf8)
+            let subject = Array((write.key ?? "").prefix { write.topic != .accounts || $0 != "|" }.utf8)
             batch.append(
                 topic: write.topic.rawValue,
                 partition: write.partition ?? Partitioner.partition(of: subject, count: partitions),
-                timestamp: 1_771_000_000_000, key: key, value: write.value.map { Array($0.utf8) },
+                timestamp: write.timestamp ?? 1_771_000_000_000, key: key, value: write.value.map { Array($0.utf8) },
                 headers: write.headers ?? Self.headers(write.topic))
         }
         return batch

@@ -17,9 +17,9 @@ extension Command {
         "Answers who may use what, what became of refunds, and how many stay, over HTTP, from a local copy of the topics.",
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
-            /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
+            /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
             /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear one, read
-            again on SIGHUP. Follows entitlements, accounts, churn-cells and consumption of both environments, unless one is set;
+            again on SIGHUP. Follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is set;
             ?environment= asks one, and production goes first. Answers 503 until it has caught up, and when the workers are farther
             behind than api.max.behind.ms; position tells how far. churn.zone should be that of perennial churn. What is in
             state.directory is a copy: lost, it is built anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until

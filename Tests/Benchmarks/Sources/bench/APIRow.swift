@@ -44,7 +44,7 @@ private func token(of id: String) -> String { "7d6f1d1e-0000-4000-8000-\(id.suff
 /// Serves until it is killed: the process whose CPU time is measured.
 func serveAPI() throws -> Never {
     let log = MemoryLog()
-    let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption, .notifications]
+    let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption, .entitlementEvents, .notifications]
     let deadline = Deadline(after: .seconds(60))
     try log.create(
         topics.map {
