@@ -1,6 +1,7 @@
 // What ingest counts. The objects are made once; requests only add.
 
 import AppStore
+import Contract
 import Telemetry
 
 struct IngestMetrics: Sendable {
@@ -73,6 +74,7 @@ struct IngestMetrics: Sendable {
             // A second, to the last repetition after 157 hours, to the 180 days of a backfill.
             bounds: [1, 5, 15, 60, 300, 1800, 3600, 4 * 3600, 14 * 3600, 86_400, 4 * 86_400, 7 * 86_400, 180 * 86_400])
         usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
+        for flag in VerifiedNotification.flagNames { _ = counter(ofFlag: flag) }
     }
 
     func count(_ ending: Ending) { requests[ending.rawValue]?.add() }
@@ -85,11 +87,22 @@ struct IngestMetrics: Sendable {
 
     /// Few notifications have flags, and the verifier knows a handful of them.
     func count(flags: [String]) {
-        for flag in flags {
-            registry.counter(
-                "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
-                labels: ["flag": flag]
-            ).add()
-        }
+        for flag in flags { counter(ofFlag: flag).add() }
+    }
+
+    private func counter(ofFlag flag: String) -> Counter {
+        registry.counter(
+            "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
+            labels: ["flag": flag])
+    }
+
+    /// Kafka has a notification. Its bundle is one of the setting's: the verifier has let no other through.
+    /// - Parameter receivedDate: in milliseconds since 1970.
+    func received(bundle: String?, _ environment: Contract.Environment, at receivedDate: Int64) {
+        registry.gauge(
+            "perennial_ingest_last_notification_timestamp_seconds",
+            help: "When the last notification of an app came that Kafka has, in seconds since 1970.",
+            labels: ["environment": environment.rawValue, "bundle": bundle ?? "none"]
+        ).set(Double(receivedDate) / 1000)
     }
 }

@@ -53,6 +53,8 @@ final class NotificationIntake: Sendable {
                 switch outcome {
                 case .written:
                     self.metrics.count(.accepted)
+                    self.metrics.received(
+                        bundle: notification.bundleId, notification.environment, at: arrival.receivedDate)
                     answer(HTTPResponse(status: 200))
                 case .failed(let failure): answer(self.comeAgain(failure))
                 }

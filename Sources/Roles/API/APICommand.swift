@@ -92,8 +92,10 @@ extension Command {
         _ sources: [ReadAPIService.Source], _ zone: Zone, _ configuration: Configuration, _ logger: Logger,
         reload: @escaping @Sendable () throws -> Configuration
     ) -> ExitCode {
-        let metrics = Metrics()
+        let environments = configuration.namedEnvironments
+        let metrics = Metrics(common: ["environment": environments.count == 1 ? environments[0].rawValue : "both"])
         metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
         let health = Health()
         let admin = AdminServer(
             listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)

@@ -77,8 +77,9 @@ struct WorkerRun {
             return .wrongUsage
         }
         let logger = makeLogger()
-        let metrics = Metrics()
+        let metrics = Metrics(common: ["environment": configuration.environment.rawValue])
         metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
         let health = Health()
         if replay == nil { tellWhichReplica(logger) }
         let memory = MemoryPlan(
