@@ -58,7 +58,9 @@ struct RoleRights {
     }
 
     private mutating func addAPI(_ names: Names) {
-        add(names, [.entitlements, .entitlementEvents, .accounts, .churnCells, .consumption], .describe, .describeConfigs, .read)
+        add(
+            names, [.entitlements, .entitlementEvents, .accounts, .churnCells, .consumption], .describe,
+            .describeConfigs, .read)
         // How far its workers are: positions of their groups, ends and next records of their input.
         add(names, [.notifications], .describe, .read)
         for worker in Worker.allCases { add(Right(.describe, .group(names.group(worker)))) }
