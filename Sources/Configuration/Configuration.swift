@@ -17,7 +17,7 @@ public struct ConfigurationFaults: Error, CustomStringConvertible {
 
 public struct Configuration: Sendable {
     /// What every client is made with.
-    public let kafka: ClientProperties
+    public var kafka: ClientProperties
     public let topicPlan: TopicPlan
     /// The one that was named; production where none was, or both.
     public let environment: Contract.Environment

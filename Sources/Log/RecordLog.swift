@@ -224,6 +224,8 @@ public struct ReaderOptions: Sendable {
     public var readsAhead = false
     /// About as much memory may hold what a reader that reads ahead has fetched.
     public var readAheadBytes = 256 << 20
+    /// It is polled about once a second at least as long as it is open, and may tell of itself meanwhile.
+    public var isPolledAlways = false
 
     public init(name: String, group: String, topics: [String]) {
         self.name = name

@@ -113,6 +113,14 @@ extension RealBroker {
                 return true
             }
             try await api.service.waitUntilReady()
+            for (service, client) in [
+                (production, "\(installation.prefix).production.entitlements.0-0"), (api.service, "perennial-api"),
+            ] {
+                try await waitUntil("\(client) tells of its brokers", within: patience) {
+                    try await service.metric(#"perennial_kafka_brokers_connected{client="\#(client)"}"#) ?? 0 >= 1
+                }
+                #expect(try await service.metric("process_resident_memory_bytes") ?? 0 > 1_000_000)
+            }
             for service in [production, sandbox, api.service] { try await service.stop() }
         }
     }

@@ -104,7 +104,7 @@ extension Command {
                 sources, partitions: configuration.topicPlan.partitions, listen: configuration.api.listen,
                 tokens: configuration.api.tokens,
                 maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
-            log: KafkaLog(configuration.kafka), health: health, metrics: metrics, logger: logger)
+            log: KafkaLog(configuration.watched(by: metrics).kafka), health: health, metrics: metrics, logger: logger)
         return Service([admin] + api.parts, health: health, logger: logger) {
             let tokens = try reload().api.tokens
             api.replace(tokens: tokens)

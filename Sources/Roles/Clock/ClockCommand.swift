@@ -31,7 +31,8 @@ extension Command {
             let admin = AdminServer(
                 listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
             let ticker = Ticker(
-                Ticker.Configuration(configuration), readiness: .ticking, health: health, metrics: metrics,
+                Ticker.Configuration(configuration.watched(by: metrics)), readiness: .ticking, health: health,
+                metrics: metrics,
                 logger: logger)
             return Service([admin, ticker], health: health, logger: logger).run()
         })

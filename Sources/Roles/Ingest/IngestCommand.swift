@@ -43,6 +43,7 @@ extension Command {
         let metrics = Metrics(common: ["environment": "both"])
         metrics.buildInfo(version: PerennialVersion.text)
         metrics.processInfo()
+        let configuration = configuration.watched(by: metrics)
         let health = Health()
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
         let revocations: Revocations?

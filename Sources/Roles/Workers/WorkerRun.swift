@@ -97,7 +97,7 @@ struct WorkerRun {
         }
         var options = options(directory, memory)
         options.showsOwnership = beside != nil && replay == nil
-        let log = KafkaLog(configuration.kafka)
+        let log = KafkaLog(configuration.watched(by: metrics).kafka)
         let service = WorkerService(
             { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
             health: health, metrics: metrics, logger: logger)
