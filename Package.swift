@@ -227,8 +227,8 @@ let tests: [Target] = [
         name: "ReadAPITests",
         dependencies: [
             "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "HTTPClient", "JSON", "KafkaTestKit",
-            "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Service", "Store", "Telemetry", "TestTraits",
-            "Zone",
+            "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Schemas", "Service", "Store", "Telemetry",
+            "TestTraits", "Zone",
         ]),
     .testTarget(
         name: "ClockTests",
@@ -293,8 +293,8 @@ let tests: [Target] = [
             "Crypto",
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
-            "Platform", "Roles", "Runtime",
-            "Settings", "Simulation", "Telemetry", "WorkerTestKit", "Zone", "perennial",
+            "Platform", "ReadAPI", "Roles", "Runtime", "Service",
+            "Settings", "Simulation", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

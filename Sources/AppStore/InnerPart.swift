@@ -78,6 +78,10 @@ enum Flags {
     /// Apple documents no bound. Parts of genuine notifications were signed with them, once 28 ms apart.
     static let limitApart: Int64 = 60 * 1000
 
+    static let names = [
+        "unknown_type", "unknown_subtype", "no_transaction", "no_renewal_info", "no_status", "dates_apart",
+    ]
+
     static func all(
         of parts: [InnerPart], type: String, subtype: String?, hasStatus: Bool, _ signedDate: Int64
     ) -> [String] {

@@ -32,6 +32,8 @@ public struct VerifiedNotification: Sendable {
     public let leafSerial: String
     /// Differences that are accepted and counted, in words fit for a metric label: "no_renewal_info".
     public let flags: [String]
+    /// Every one that there is.
+    public static var flagNames: [String] { Flags.names }
 
     public init(
         environment: Contract.Environment, notificationUUID: String, notificationType: String, subtype: String?,

@@ -47,6 +47,7 @@ public final class ChurnProcessor: Processor {
         definition.stateFormat = ChainState.format
         definition.settledPrefix = Self.cellPrefix
         definition.rules = CellRules(zone).header
+        definition.failureReasons = ["json", "key", "no_notification", "state", "zone"]
         self.definition = definition.shadow(shadow)
     }
 

@@ -49,7 +49,8 @@ extension Configuration.Worker {
 extension Configuration.ReadAPI {
     init(_ settings: ResolvedSettings) {
         listen = settings.required(SettingTable.apiListen)
-        token = settings[SettingTable.apiToken]
+        tokens = settings[SettingTable.apiToken] ?? []
+        maxBehind = .milliseconds(settings.required(SettingTable.apiMaxBehind))
     }
 }
 

@@ -17,10 +17,11 @@ public struct ConfigurationFaults: Error, CustomStringConvertible {
 
 public struct Configuration: Sendable {
     /// What every client is made with.
-    public let kafka: ClientProperties
+    public var kafka: ClientProperties
     public let topicPlan: TopicPlan
+    /// The one that was named; production where none was, or both.
     public let environment: Contract.Environment
-    /// Both, unless one was named.
+    /// Both, unless one was named; production first.
     public let namedEnvironments: [Contract.Environment]
     public let apps: [App]
     public let verification: Verification
@@ -76,7 +77,9 @@ public struct Configuration: Sendable {
 
     public struct ReadAPI: Sendable {
         public let listen: ListenAddress
-        public let token: String?
+        /// Empty: everybody who reaches the address may ask.
+        public let tokens: [String]
+        public let maxBehind: Duration
     }
 
     public struct Consumption: Sendable {
@@ -135,10 +138,10 @@ public struct Configuration: Sendable {
             prefix: settings.required(Table.topicPrefix), partitions: settings.required(Table.partitions),
             replicationFactor: settings.required(Table.replicationFactor),
             minimumInSyncReplicas: settings.required(Table.minimumInSyncReplicas))
-        environment = settings.required(Table.environment)
+        let isNamed = settings.origin(of: Table.environment.definition.key) != .builtIn
         namedEnvironments =
-            settings.origin(of: Table.environment.definition.key) == .builtIn
-            ? Contract.Environment.allCases : [environment]
+            (isNamed ? settings.required(Table.environment) : EnvironmentChoice.both).environments
+        environment = namedEnvironments[0]
         self.apps = apps
         verification = Verification(settings)
         ingest = Ingest(settings)

@@ -9,9 +9,29 @@ import Zone
 ///
 /// - Parameter role: what `check` is asked about; nil: everything.
 func conflicts(in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil) -> [SettingFault] {
+    environmentConflicts(settings, for: role ?? command) + partConflicts(settings, for: command, of: role)
+}
+
+/// Of the others each reads, or writes, what belongs to one.
+private func environmentConflicts(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
+    let servesBoth: [CommandName] = [.ingest, .clock, .api, .topics, .deadLetters, .offsets, .check]
+    let definition = SettingTable.environment.definition
+    guard definition.readers.contains(command.rawValue), !servesBoth.contains(command),
+        settings.required(SettingTable.environment) == .both
+    else { return [] }
+    return [
+        SettingFault(
+            settings.origin(of: definition.key),
+            "environment is both, and perennial \(command.rawValue) takes one: production or sandbox; run one for each")
+    ]
+}
+
+private func partConflicts(
+    _ settings: ResolvedSettings, for command: CommandName, of role: CommandName?
+) -> [SettingFault] {
     switch command {
     case .check where role != nil:
-        topicConflicts(settings) + (role.map { conflicts(in: settings, for: $0) } ?? [])
+        topicConflicts(settings) + (role.map { partConflicts(settings, for: $0, of: nil) } ?? [])
     case .topics: topicConflicts(settings)
     case .ingest: ingestConflicts(settings)
     case .api: apiConflicts(settings)

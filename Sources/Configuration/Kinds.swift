@@ -5,6 +5,20 @@ import Platform
 import Settings
 import Zone
 
+/// What `environment` may be.
+public enum EnvironmentChoice: String, Sendable, CaseIterable {
+    case production, sandbox, both
+
+    /// Production first.
+    var environments: [Contract.Environment] {
+        switch self {
+        case .production: [.production]
+        case .sandbox: [.sandbox]
+        case .both: [.production, .sandbox]
+        }
+    }
+}
+
 public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
 
 /// The number of a replica, stable over restarts.
@@ -90,11 +104,15 @@ extension SettingKind where Value == String {
     /// Travels in an HTTP header.
     static var bearerToken: SettingKind {
         SettingKind("token") { text throws(SettingProblem) in
-            guard (1...4096).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+            guard isBearerToken(text) else {
                 throw SettingProblem("visible ASCII without blanks, at most 4096 characters")
             }
             return text
         }
+    }
+
+    static func isBearerToken(_ text: String) -> Bool {
+        (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
     }
 
     /// The name of a time zone. Whether the zone's data is there is found out by who counts its days.
@@ -114,6 +132,27 @@ extension SettingKind where Value == String {
                 text.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
             else { throw SettingProblem("the identifier shown in App Store Connect: letters, digits and dashes") }
             return text
+        }
+    }
+}
+
+extension SettingKind where Value == [String] {
+    /// Shorter ones can be guessed.
+    static let leastTokenBytes = 16
+
+    /// All of them are valid at once: so a new one is given out before the old one goes.
+    static var bearerTokens: SettingKind {
+        SettingKind("tokens, several separated by commas") { text throws(SettingProblem) in
+            let tokens = text.split(separator: ",", omittingEmptySubsequences: false).map {
+                String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+            }
+            guard tokens.allSatisfy({ $0.utf8.count >= leastTokenBytes && SettingKind<String>.isBearerToken($0) })
+            else {
+                throw SettingProblem(
+                    "one or more tokens, separated by commas, each of \(leastTokenBytes) to 4096 visible ASCII characters "
+                        + "without blanks, as openssl rand -hex 16 makes them")
+            }
+            return tokens
         }
     }
 }

@@ -11,10 +11,10 @@ public enum SettingTable {
         "topic.prefix", default: "appstore", .topicPrefix, for: .onTopics,
         "First part of the names of topics and groups.")
     static let environment = setting(
-        "environment", default: "production", note: "`topics`, `dead-letters`, `offsets`: both",
-        .choice as SettingKind<Contract.Environment>,
+        "environment", default: "production", note: "`api`, `topics`, `dead-letters`, `offsets`: both",
+        .choice as SettingKind<EnvironmentChoice>,
         for: .onTopics,
-        "Picks the topics that are read. Ingest serves both and routes by the verified environment; records of usage that "
+        "Picks the topics that are read; a worker reads those of one. Ingest serves both and routes by the verified environment; records of usage that "
             + "name none are written to this one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
@@ -129,8 +129,13 @@ public enum SettingTable {
     static let apiListen = setting(
         "api.listen", default: "127.0.0.1:8080", .listenAddress, for: [.api], "Where the read API is served.")
     static let apiToken = setting(
-        "api.token", .bearerToken, secret: true, for: [.api],
-        "Bearer token; without one only a loopback address is listened on.")
+        "api.token", .bearerTokens, secret: true, for: [.api],
+        "Bearer tokens, each of 16 characters at least; without one only a loopback address is listened on. Read again on SIGHUP."
+    )
+    static let apiMaxBehind = setting(
+        // A week: what is older has left no trace of how far its worker was.
+        "api.max.behind.ms", default: "600000", .integer(1000...604_800_000), for: [.api],
+        "Age of a notification that its worker has not dealt with above which answers are 503.")
     static let consumptionPolicy = setting(
         "consumption.policy", .path, for: [.consumption, .replay], "JSON file of the refund policy.")
     static let consumptionWait = setting(
@@ -169,7 +174,8 @@ public enum SettingTable {
         stateDirectory.definition, stateCacheBytes.definition, workerThreads.definition, workerSlot.definition,
         workerLeave.definition,
         commitInterval.definition, tickInterval.definition, entitlementsLeeway.definition, churnZone.definition,
-        apiListen.definition, apiToken.definition, usageToken.definition, consumptionPolicy.definition,
+        apiListen.definition, apiToken.definition, apiMaxBehind.definition, usageToken.definition,
+        consumptionPolicy.definition,
         consumptionWait.definition, consumptionSend.definition, consumptionRate.definition, appleIssuerId.definition,
         appleKeyId.definition, appleKey.definition, appleProduction.definition, appleSandbox.definition,
         appleCA.definition,

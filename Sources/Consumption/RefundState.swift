@@ -4,7 +4,7 @@ internal import Contract
 public import Notices
 
 /// Why a notification cannot be dealt with.
-public enum RefundFault: String, Error, Sendable {
+public enum RefundFault: String, Error, Sendable, CaseIterable {
     /// Of one subscription more requests are open than are kept.
     case tooManyRequests = "too_many_requests"
     /// A request without the UUID that everything about it is linked by.

@@ -53,6 +53,9 @@ public final class ConsumptionProcessor: Processor {
         ]
         definition.stateFormat = RefundState.format
         definition.rules = rules.fingerprint
+        definition.failureReasons =
+            ["attempt", "json", "key", "no_attempt", "no_notification", "state", "usage"]
+            + RefundFault.allCases.map(\.rawValue)
         self.definition = definition.shadow(shadow)
     }
 

@@ -14,6 +14,7 @@ extension Account {
                     answer.member("accessUntil", orNull: grant.accessUntil)
                     answer.member("originalTransactionId", utf8: grant.originalTransactionId.bytes)
                     answer.member("bundleId", utf8: grant.bundleId?.bytes)
+                    answer.member("environment", utf8: grant.environment?.bytes)
                 }
             }
         }

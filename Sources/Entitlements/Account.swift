@@ -12,6 +12,8 @@ public struct Account: Sendable, Equatable {
         /// Of those that give it the one that lasts longest.
         public let originalTransactionId: Text
         public let bundleId: Text?
+        /// As Apple writes it.
+        public let environment: Text?
     }
 
     public struct Advice: Sendable, Equatable {
@@ -63,14 +65,21 @@ public struct Account: Sendable, Equatable {
         grants = best.sorted { $0.key < $1.key }.map { name, giver in
             Grant(
                 name: name, access: giver.hasAccess(at: now), accessUntil: giver.accessUntil,
-                originalTransactionId: giver.originalTransactionId, bundleId: giver.bundleId)
+                originalTransactionId: giver.originalTransactionId, bundleId: giver.bundleId,
+                environment: giver.environment)
         }
         doublePayments = givers.sorted { $0.key < $1.key }.compactMap { name, givers in
-            let paid = givers.filter { $0.isPaidFor(at: now) }
+            // In sandbox nobody pays: beside a purchase of production those of testers are none.
+            let isTested = givers.allSatisfy(\.isOfSandbox)
+            let paid = givers.filter { $0.isPaidFor(at: now) && $0.isOfSandbox == isTested }
             return paid.count < 2
                 ? nil : DoublePayment(name: name, originalTransactionIds: paid.map(\.originalTransactionId))
         }
-        advice = Self.advice(for: sorted, at: now)
+        // What is had in the one does not stand in for what ends in the other.
+        let advised = [false, true].map { isOfSandbox in
+            Self.advice(for: sorted.filter { $0.isOfSandbox == isOfSandbox }, at: now)
+        }
+        advice = advised.joined().sorted { $0.originalTransactionId < $1.originalTransactionId }
     }
 
     private static func advice(for subscriptions: [AccountSubscription], at now: Int64) -> [Advice] {

@@ -1,5 +1,6 @@
 // A record of `accounts` as its readers see it.
 
+internal import Contract
 public import JSON
 public import Notices
 
@@ -7,6 +8,8 @@ public import Notices
 public struct AccountSubscription: Sendable, Equatable {
     public let originalTransactionId: Text
     public let bundleId: Text?
+    /// As Apple writes it; records of before had none.
+    public let environment: Text?
     public let productId: Text?
     /// Names, as the worker's settings had them.
     public let entitlements: [Text]
@@ -47,6 +50,7 @@ public struct AccountSubscription: Sendable, Equatable {
         state = record.text("state", of: record.root).flatMap { Entitlement.State(rawValue: $0.description) }
         self.access = access
         bundleId = record.text("bundleId", of: record.root)
+        environment = record.text("environment", of: record.root)
         productId = record.text("productId", of: record.root)
         var names: [Text] = []
         if let list = record.member("entitlements", of: record.root)?.value, record.kind(of: list) == .array {
@@ -76,10 +80,16 @@ public struct AccountSubscription: Sendable, Equatable {
 
     public func hasAccess(at now: Int64) -> Bool { access && accessUntil.map { now < $0 } ?? true }
 
-    /// Whether access lasts longer than another's, or ended later.
+    /// Bought without money: by testers, and in Apple's review.
+    var isOfSandbox: Bool { environment == Self.sandbox }
+    private static let sandbox = Text(Environment.sandbox.nameOfApple)
+
+    /// Whether access lasts longer than another's, or ended later. What was bought in production goes before all of sandbox, where both
+    /// give access.
     func lasts(longerThan other: AccountSubscription, at now: Int64) -> Bool {
         let (mine, its) = (hasAccess(at: now), other.hasAccess(at: now))
         if mine != its { return mine }
+        if isOfSandbox != other.isOfSandbox { return other.isOfSandbox }
         let (end, otherEnd) = (accessUntil ?? .max, other.accessUntil ?? .max)
         // Of equals always the same one.
         return end == otherEnd ? originalTransactionId < other.originalTransactionId : end > otherEnd

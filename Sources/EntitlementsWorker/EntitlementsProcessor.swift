@@ -45,6 +45,7 @@ public final class EntitlementsProcessor: Processor {
             partitions: partitions, app: app)
         definition.stateFormat = SubscriptionState.format
         definition.rules = rules.fingerprint
+        definition.failureReasons = ["json", "key", "no_notification", "state"]
         self.definition = definition.shadow(shadow)
     }
 

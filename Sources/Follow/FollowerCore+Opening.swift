@@ -34,6 +34,7 @@ extension FollowerCore {
         var readerOptions = ReaderOptions(name: options.name, group: options.group, topics: topicNames)
         // Everything is read at first, and after that little: what is fetched ahead is what there is.
         readerOptions.readsAhead = true
+        readerOptions.isPolledAlways = true
         readerOptions.readAheadBytes = options.readAheadBytes
         return try log.openReader(readerOptions)
     }

@@ -2,7 +2,10 @@
 
 extension HTTPHeaders {
     /// The scheme without regard to case, as the standard has it; the token compared in constant time.
-    public func bear(_ token: String) -> Bool {
+    public func bear(_ token: String) -> Bool { bear(anyOf: [token]) }
+
+    /// Every one of them is compared, so that the time does not tell which came near.
+    public func bear(anyOf tokens: [String]) -> Bool {
         let given = all("Authorization")
         guard given.count == 1 else { return false }
         let bytes = Array(given[0].utf8)
@@ -12,7 +15,8 @@ extension HTTPHeaders {
         func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
         var text = bytes[blank...].drop(while: isBlank)
         while let last = text.last, isBlank(last) { text.removeLast() }
-        return isEqualInConstantTime(Array(text), Array(token.utf8))
+        let token = Array(text)
+        return tokens.reduce(false) { isEqualInConstantTime(token, Array($1.utf8)) || $0 }
     }
 }
 

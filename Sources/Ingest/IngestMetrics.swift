@@ -92,6 +92,7 @@ final class IngestMetrics: Sendable {
         for environment in Contract.Environment.allCases {
             for bundle in bundles { _ = counter(Ending.accepted.rawValue, environment, bundle) }
         }
+        for flag in VerifiedNotification.flagNames { _ = counter(ofFlag: flag) }
     }
 
     private static func requests(
@@ -141,11 +142,22 @@ final class IngestMetrics: Sendable {
 
     /// Few notifications have flags, and the verifier knows a handful of them.
     func count(flags: [String]) {
-        for flag in flags {
-            registry.counter(
-                "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
-                labels: ["flag": flag]
-            ).add()
-        }
+        for flag in flags { counter(ofFlag: flag).add() }
+    }
+
+    private func counter(ofFlag flag: String) -> Counter {
+        registry.counter(
+            "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
+            labels: ["flag": flag])
+    }
+
+    /// Kafka has a notification. Its bundle is one of the setting's: the verifier has let no other through.
+    /// - Parameter receivedDate: in milliseconds since 1970.
+    func received(bundle: String?, _ environment: Contract.Environment, at receivedDate: Int64) {
+        registry.gauge(
+            "perennial_ingest_last_notification_timestamp_seconds",
+            help: "When the last notification of an app came that Kafka has, in seconds since 1970.",
+            labels: ["environment": environment.rawValue, "bundle": bundle ?? "none"]
+        ).set(Double(receivedDate) / 1000)
     }
 }

@@ -54,6 +54,8 @@ final class NotificationIntake: Sendable {
                 switch outcome {
                 case .written:
                     self.metrics.countAccepted(environment, bundleId)
+                    self.metrics.received(
+                        bundle: bundleId, environment, at: arrival.receivedDate)
                     answer(HTTPResponse(status: 200))
                 case .failed(let failure): answer(self.comeAgain(failure))
                 }

@@ -15,7 +15,7 @@ public final class Admin {
     ) throws(PropertyFault) {
         self.clientID = clientID
         self.properties = properties
-        context = ClientContext(events: onEvent)
+        context = ClientContext(events: properties.watching(clientID, onEvent))
         var conf = try ClientConf(clientID: clientID)
         try conf.apply(properties, to: .admin)
         conf.install(context, for: RD_KAFKA_PRODUCER)

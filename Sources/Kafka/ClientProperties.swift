@@ -25,6 +25,11 @@ public struct ClientProperties: Sendable {
     }
 
     public private(set) var properties: [Property]
+    /// Hears of every client that is made with these what its own handler hears, on whatever thread that is, and the statistics of
+    /// those that tell them.
+    public var watch: (@Sendable (_ client: String, _ event: ClientEvent) -> Void)?
+    /// They are read on the thread that polls: seldom.
+    static let watchedStatisticsMilliseconds = 15_000
 
     public init(_ properties: [Property] = []) {
         self.properties = properties
@@ -46,6 +51,15 @@ public struct ClientProperties: Sendable {
 
     /// Who clients sign in as; nil: not by a user and a password.
     public var userName: String? { properties.last { $0.name == "sasl.username" && !$0.value.isEmpty }?.value }
+
+    /// The handler of a client, and whoever watches.
+    func watching(_ client: String, _ events: @escaping ClientEventHandler) -> ClientEventHandler {
+        guard let watch else { return events }
+        return { event in
+            events(event)
+            watch(client, event)
+        }
+    }
 
     /// What goes to clients of `kind`: general properties first, so that those for the kind win.
     func values(for kind: ClientKind) -> [(name: String, value: String)] {

@@ -54,6 +54,8 @@ public final class Consumer {
         /// Fetched ahead by the whole client: every worker thread may hold this much (librdkafka's default is four times it).
         public var queuedKilobytes = 16 * 1024
         public var onEvent: ClientEventHandler = { _ in }
+        /// To whoever watches. Only for a client that is polled all the time: the library keeps what nobody takes.
+        public var tellsStatistics = false
 
         /// The library keeps some 400 bytes beside the bytes of each record.
         mutating func readAhead(bytes: Int) {
@@ -94,7 +96,8 @@ public final class Consumer {
     var leadersInDoubt: Set<String> = []
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
-        context = ClientContext(events: configuration.onEvent)
+        context = ClientContext(
+            events: configuration.properties.watching(configuration.clientID, configuration.onEvent))
         isStatic = configuration.instanceID != nil
         halfQueue = (configuration.queuedRecords / 2, configuration.queuedKilobytes * 512)
         var conf = try ClientConf(clientID: configuration.clientID)
@@ -103,6 +106,9 @@ public final class Consumer {
         try conf.set("fetch.wait.max.ms", "50")
         try conf.set("queued.min.messages", String(configuration.queuedRecords))
         try conf.set("queued.max.messages.kbytes", String(configuration.queuedKilobytes))
+        if configuration.tellsStatistics, configuration.properties.watch != nil {
+            try conf.set("statistics.interval.ms", String(ClientProperties.watchedStatisticsMilliseconds))
+        }
         try conf.apply(configuration.properties, to: .consumer)
         try conf.set("group.id", configuration.groupID)
         if let instance = configuration.instanceID { try conf.set("group.instance.id", instance) }

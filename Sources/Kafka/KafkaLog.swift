@@ -116,6 +116,10 @@ public struct KafkaLog: RecordLog {
     public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
         try KafkaTakeover.open(options, properties, by: deadline)
     }
+
+    public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch {
+        try KafkaGroupWatch(name, properties)
+    }
 }
 
 /// For clients that are closed in passing: an ordinary end takes milliseconds.

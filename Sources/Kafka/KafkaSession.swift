@@ -84,6 +84,7 @@ final class KafkaSession: LogSession {
         reading.sessionTimeout = options.sessionTimeout
         reading.readAhead(bytes: options.readAheadBytes)
         reading.onEvent = onEvent
+        reading.tellsStatistics = true
         var writing = TransactionalProducer.Configuration(transactionalID: options.identity, properties: properties)
         writing.transactionTimeout = options.transactionTimeout
         writing.onEvent = onEvent

@@ -39,7 +39,9 @@ public final class Producer {
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) {
-        context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
+        context = ClientContext(
+            events: configuration.properties.watching(configuration.clientID, configuration.onEvent),
+            onDelivery: onDelivery)
         var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("linger.ms", String(configuration.lingerMilliseconds))
         try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))

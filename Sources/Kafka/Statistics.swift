@@ -10,6 +10,8 @@ public struct Statistics: Sendable {
     public struct Broker: Sendable {
         public var name: String
         public var isUp: Bool
+        /// It is one of the cluster, and neither an address to begin with nor a role that brokers have.
+        public var isMember: Bool
         /// Microseconds from a request to its answer.
         public var roundTripMicroseconds: Percentiles
         /// Microseconds that a request waited in the client.
@@ -17,6 +19,9 @@ public struct Statistics: Sendable {
         public var retries: Int64
         public var timeouts: Int64
     }
+
+    /// Brokers of the cluster that the client is connected to. It connects to those that it needs.
+    public var connectedBrokers: Int { brokers.count { $0.isUp && $0.isMember } }
 
     public struct Percentiles: Sendable, Equatable {
         public var p50: Int64
@@ -33,6 +38,7 @@ public struct Statistics: Sendable {
         public var stableEnd: NextOffset?
     }
 
+    /// Of the handle: two clients of one id differ in it.
     public var client: String
     /// Records that wait in a producer.
     public var queuedRecords: Int64
@@ -74,6 +80,7 @@ extension Statistics.Broker {
     fileprivate init(_ value: JSONValue) {
         name = value["name"]?.string ?? ""
         isUp = value["state"]?.string == "UP"
+        isMember = (value["nodeid"]?.integer ?? -1) >= 0
         roundTripMicroseconds = Statistics.Percentiles(value["rtt"])
         queueMicroseconds = Statistics.Percentiles(value["outbuf_latency"])
         retries = value["txretries"]?.integer ?? 0

@@ -102,7 +102,9 @@ public final class TransactionalProducer {
         _ configuration: Configuration, _ template: borrowing ClientConf, _ retryBackoff: Duration,
         _ onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) -> ProducerCore {
-        let context = ClientContext(events: configuration.onEvent, onDelivery: onDelivery)
+        let context = ClientContext(
+            events: configuration.properties.watching(configuration.transactionalID, configuration.onEvent),
+            onDelivery: onDelivery)
         var conf = ClientConf(owning: template.duplicate())
         try conf.set("retry.backoff.ms", String(retryBackoff.wholeMilliseconds))
         conf.install(context, for: RD_KAFKA_PRODUCER)

@@ -26,6 +26,9 @@ public protocol RecordLog: Sendable {
     /// Writes in the place of a group that has no members. Fault `generation`: it has some. Blocks until what an earlier takeover of
     /// the same identity has left open is ended, or `deadline`.
     func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover
+    /// Looks at positions of groups, of which it joins none.
+    /// - Parameter name: for the log's own messages.
+    func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch
 }
 
 extension RecordLog {
@@ -35,6 +38,11 @@ extension RecordLog {
     /// For a log whose groups are not taken over.
     public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
         throw LogFault(.stop, .misuse, "groups of this log cannot be taken over")
+    }
+
+    /// For a log whose groups nobody looks at.
+    public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch {
+        throw LogFault(.stop, .misuse, "groups of this log cannot be looked at")
     }
 }
 
@@ -216,6 +224,8 @@ public struct ReaderOptions: Sendable {
     public var readsAhead = false
     /// About as much memory may hold what a reader that reads ahead has fetched.
     public var readAheadBytes = 256 << 20
+    /// It is polled about once a second at least as long as it is open, and may tell of itself meanwhile.
+    public var isPolledAlways = false
 
     public init(name: String, group: String, topics: [String]) {
         self.name = name
@@ -249,6 +259,17 @@ public protocol LogReader: AnyObject {
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault)
     /// The next record to be given, or the end beyond what takes offsets without being a record.
     func position(of partition: TopicPartition) -> NextOffset?
+
+    @discardableResult func close(by deadline: Deadline) -> Bool
+}
+
+// MARK: Groups
+
+/// Sees how far groups are. One thread.
+public protocol GroupWatch: AnyObject {
+    /// Every position that the group has committed, as it is in force now: of transactions that have not ended nothing. Empty: there
+    /// is no such group, or it never committed, or the log has forgotten it.
+    func positions(of group: String, by deadline: Deadline) throws(LogFault) -> [TopicPartition: NextOffset]
 
     @discardableResult func close(by deadline: Deadline) -> Bool
 }

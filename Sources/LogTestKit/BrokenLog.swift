@@ -81,6 +81,27 @@ public final class BrokenLog: RecordLog {
     public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
         try memory.openTakeover(options, by: deadline)
     }
+    public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch {
+        try enter()
+        return BrokenWatch(self, try memory.openGroupWatch(name))
+    }
+}
+
+private final class BrokenWatch: GroupWatch {
+    private let log: BrokenLog
+    private let watch: any GroupWatch
+
+    init(_ log: BrokenLog, _ watch: any GroupWatch) {
+        self.log = log
+        self.watch = watch
+    }
+
+    func positions(of group: String, by deadline: Deadline) throws(LogFault) -> [TopicPartition: NextOffset] {
+        try log.enter()
+        return try watch.positions(of: group, by: deadline)
+    }
+
+    func close(by deadline: Deadline) -> Bool { watch.close(by: deadline) }
 }
 
 private final class BrokenReader: LogReader {

@@ -67,6 +67,8 @@ public final class MemoryLog: RecordLog, Sendable {
         try MemoryTakeover(options, core)
     }
 
+    public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch { MemoryGroupWatch(core) }
+
     // MARK: What an operator does, and time
 
     /// Changes the settings of a topic that is there.

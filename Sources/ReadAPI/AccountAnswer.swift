@@ -7,25 +7,30 @@ enum AccountAnswer {
     /// nil: of what gives entitlements there is more than an answer takes. What was left out may be what gives access.
     ///
     /// - Parameter token: a UUID, which needs no escape.
+    /// - Parameter records: of each environment.
     static func body(
-        _ token: String, _ records: CopiedRecords, at now: Int64, position: [UInt8], _ parser: Parsers.Parser
+        _ token: String, _ records: [CopiedRecords], at now: Int64, position: [UInt8], _ parser: Parsers.Parser
     ) -> [UInt8]? {
-        if records.cutAt == .granting { return nil }
+        if records.contains(where: { $0.cutAt == .granting }) { return nil }
         var subscriptions: [AccountSubscription] = []
-        subscriptions.reserveCapacity(records.places.count)
-        for place in records.places {
-            // What the follower has let in can be read.
-            do throws(JSONFault) { try parser.json.read(records.list.span.extracting(place)) } catch { continue }
-            if let subscription = AccountSubscription(parser.json) { subscriptions.append(subscription) }
+        subscriptions.reserveCapacity(records.reduce(0) { $0 + $1.places.count })
+        for records in records {
+            for place in records.places {
+                // What the follower has let in can be read.
+                do throws(JSONFault) { try parser.json.read(records.list.span.extracting(place)) } catch { continue }
+                if let subscription = AccountSubscription(parser.json) { subscriptions.append(subscription) }
+            }
         }
         let account = Account(subscriptions, at: now)
-        var writer = JSONWriter(capacity: records.list.count + 1024)
+        let lists = records.map(\.list).filter { !$0.isEmpty }.joined(separator: ",".utf8)
+        var writer = JSONWriter(capacity: records.reduce(1024) { $0 + $1.list.count })
         writer.object { writer in
             writer.member("appAccountToken", token)
+            writer.member("asOf", now)
             writer.name("entitlements")
             account.writeGrants(to: &writer)
-            writer.member("subscriptions", json: Array("[".utf8) + records.list + Array("]".utf8))
-            if records.cutAt != nil { writer.member("subscriptionsTruncated", true) }
+            writer.member("subscriptions", json: Array("[".utf8) + lists + Array("]".utf8))
+            if records.contains(where: { $0.cutAt != nil }) { writer.member("subscriptionsTruncated", true) }
             writer.name("advice")
             account.writeAdvice(to: &writer)
             writer.member("position", json: position)

@@ -39,7 +39,7 @@ struct CopyNote: Equatable, Sendable {
     // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of
     // each topic, all little-endian; how many bytes of rules, and these.
 
-    private static let version: UInt8 = 6
+    private static let version: UInt8 = 7
     /// A copy leaves out what its build does not know: one that knows more builds it anew.
     private static let counters = UInt8(Counter.allCases.count)
 

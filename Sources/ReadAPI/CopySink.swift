@@ -13,7 +13,7 @@ final class CopySink: PartitionSink {
     private let partitions: Int
     private let stores: any PartitionStores
     private let names: Names
-    private let metrics: ReadAPIMetrics
+    private let metrics: ShelfMetrics
     private let logger: Logger
     private let judge: RecordJudge
     /// With what `changes` holds, but for the places: these come with each write.
@@ -22,10 +22,12 @@ final class CopySink: PartitionSink {
     /// Of `changes` the cells, by their records' keys; nil inside: they are gone.
     private var cells: [[UInt8]: KeptCell?] = [:]
     private var refunds = HeldRefunds()
+    /// Among `changes`.
+    private var hasEvents = false
 
     init(
         _ copy: PartitionCopy, of partitions: Int, _ stores: any PartitionStores, _ names: Names,
-        _ judge: RecordJudge, _ metrics: ReadAPIMetrics, _ logger: Logger
+        _ judge: RecordJudge, _ metrics: ShelfMetrics, _ logger: Logger
     ) {
         self.copy = copy
         self.partitions = partitions
@@ -69,6 +71,7 @@ final class CopySink: PartitionSink {
         changes.removeAll()
         cells.removeAll()
         refunds.removeAll()
+        hasEvents = false
     }
 
     private func faulting<Result>(_ body: () throws(StoreFault) -> Result) throws(SinkFault) -> Result {
@@ -91,6 +94,13 @@ final class CopySink: PartitionSink {
             cells.updateValue(cell, forKey: key)
         case .refund(let refund):
             if let value = record.copyOfValue() { refunds.add(refund, value) }
+        case .event(let sequence):
+            guard let key, let value = record.copyOfValue() else { break }
+            let place = HistoryKeys.event(of: key, sequence: sequence, offset: record.offset)
+            changes.put(place.span, HistoryEntry(sequence, of: record, value).bytes.span)
+            changes.addTimer(
+                due: adding(record.timestamp, HistoryKeys.keptFor), key: place.span, kind: HistoryKeys.end)
+            hasEvents = true
         case .put(let space):
             guard let key, let value = record.value else { break }
             changes.put(space.key(key).span, value)
@@ -126,11 +136,13 @@ final class CopySink: PartitionSink {
     func write(_ places: [KeptPlace], isLasting: Bool) throws(SinkFault) {
         note.places = places
         try faulting { () throws(StoreFault) in
+            if hasEvents || !refunds.records.isEmpty { try copy.end(into: changes, note) }
             try copy.write(changes, cells, refunds, note, isLasting ? .process : .none)
         }
         changes.removeAll()
         cells.removeAll(keepingCapacity: true)
         refunds.removeAll()
+        hasEvents = false
     }
 
     func move(to places: [KeptPlace]) {

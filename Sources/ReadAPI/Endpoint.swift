@@ -7,7 +7,6 @@ internal import Follow
 internal import HTTP
 internal import JSON
 internal import Log
-internal import Platform
 internal import Telemetry
 
 /// Answers from the local copies, on the threads of the server: a look into a copy is shorter than handing it to others.
@@ -15,50 +14,39 @@ final class Endpoint: HTTPHandler {
     /// A replica that restarts catches up within seconds, and there may be another one.
     static let retryAfterSeconds = 5
 
-    private let copies: [PartitionCopy]
-    private let totals: CellTotals
+    /// One of each environment that is served, production first.
+    private let shelves: [Shelf]
     /// Of the cells.
     private let dayOf: @Sendable (Int64) -> CivilDay
-    /// By the number of a `FollowedTopic`, each a JSON text.
-    private let topicNames: [[UInt8]]
-    private let token: String?
+    private let tokens: TokenRing
     private let time: ReadAPITime
-    private let readiness: Readiness
     private let metrics: ReadAPIMetrics
     private let parsers = Parsers()
 
-    /// - Parameter token: nil: everybody may ask.
     init(
-        _ names: Names, copies: [PartitionCopy], totals: CellTotals, token: String?, time: ReadAPITime,
-        readiness: Readiness, metrics: ReadAPIMetrics, dayOf: @escaping @Sendable (Int64) -> CivilDay
+        _ shelves: [Shelf], tokens: TokenRing, time: ReadAPITime, metrics: ReadAPIMetrics,
+        dayOf: @escaping @Sendable (Int64) -> CivilDay
     ) {
-        self.copies = copies
-        self.totals = totals
+        self.shelves = shelves
         self.dayOf = dayOf
-        self.token = token
+        self.tokens = tokens
         self.time = time
-        self.readiness = readiness
         self.metrics = metrics
-        topicNames = FollowedTopic.allCases.map { topic in
-            var writer = JSONWriter()
-            writer.string(names.topic(topic.id))
-            return writer.bytes
-        }
     }
 
     /// Who may not ask learns nothing of what is there.
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
-        if let token, !head.headers.bear(token) {
+        guard tokens.admit(head.headers) else {
             var response = HTTPResponse.error(401, "unauthorized")
             response.headers.add("WWW-Authenticate", "Bearer")
-            return counted(response, nil)
+            return finished(response, nil)
         }
-        guard let (route, _) = Question.route(head.path) else { return counted(.error(404, "not_found"), nil) }
+        guard let (route, _) = Question.route(head.path) else { return finished(Self.unknownPath, nil) }
         // A server that takes GET takes HEAD, whose answer it sends without the body.
         guard head.method == "GET" || head.method == "HEAD" else {
             var response = HTTPResponse.error(405, "method_not_allowed")
             response.headers.add("Allow", "GET, HEAD")
-            return counted(response, route)
+            return finished(response, route)
         }
         return nil
     }
@@ -67,34 +55,40 @@ final class Endpoint: HTTPHandler {
         let start = ContinuousClock.now
         // `earlyAnswer` has let nothing else through.
         let found = Question.route(request.path)
-        let response = found.map { answer($0.route, $0.subject, query: request.query) } ?? .error(404, "not_found")
+        let response =
+            found.map { answer($0.route, $0.subject, query: request.query, request.headers) } ?? Self.unknownPath
         // Before the answer is out: who has it may look at the metrics.
         metrics.seconds.observe(start.duration(to: .now))
-        responder.respond(counted(response, found?.route))
+        responder.respond(finished(response, found?.route))
     }
 
-    private func counted(_ response: HTTPResponse, _ route: Question.Route?) -> HTTPResponse {
+    private func finished(_ response: HTTPResponse, _ route: Question.Route?) -> HTTPResponse {
         metrics.count(route, status: response.status)
-        return response
+        return response.notStored
     }
 
     // MARK: Answers
 
-    func answer(_ route: Question.Route, _ subject: Substring.UTF8View, query: String?) -> HTTPResponse {
+    func answer(
+        _ route: Question.Route, _ subject: Substring.UTF8View, query: String?, _ headers: HTTPHeaders = HTTPHeaders()
+    ) -> HTTPResponse {
         let question: Question
+        let environment: Environment?
         do throws(Question.Flaw) {
+            environment = try Question.environment(query, served: shelves.map(\.names.environment))
             question = try Question(route, subject, query: query)
         } catch {
             return Self.refusal(error)
         }
-        guard readiness.trouble(at: time.elapsed()) == nil else { return Self.unavailable }
+        let asked = shelves.filter { environment == nil || $0.names.environment == environment }
         switch question {
-        case .subscription(let id): return subscription(id)
-        case .content(let id, let published, let scope): return content(id, published, scope)
-        case .account(let token): return account(token)
-        case .metrics(let request): return metrics(request)
-        case .refunds(let id): return refunds(ofSubscription: id)
-        case .refund(let id): return refund(id)
+        case .subscription(let id): return subscription(id, asked, headers)
+        case .content(let id, let published, let scope): return content(id, published, scope, asked)
+        case .history(let id, let before): return history(id, before, asked)
+        case .account(let token): return account(token, asked)
+        case .metrics(let request): return metrics(request, asked[0])
+        case .refunds(let id): return refunds(ofSubscription: id, asked)
+        case .refund(let id): return refund(id, asked)
         }
     }
 
@@ -119,119 +113,180 @@ final class Endpoint: HTTPHandler {
         return .json(400, writer.bytes)
     }
 
+    private static let unknownPath = HTTPResponse.error(404, "unknown_path")
     private static let unavailable = HTTPResponse.error(503, "unavailable", retryAfterSeconds: retryAfterSeconds)
 
-    private func subscription(_ id: [UInt8]) -> HTTPResponse {
-        let copy = copy(for: id)
-        guard let reading = copy.value(.entitlements, id) else { return Self.unavailable }
-        guard let record = reading.found else { return .error(404, "not_found") }
-        var body: [UInt8] = []
-        body.reserveCapacity(record.count + 256)
-        body.append(contentsOf: #"{"subscription":"#.utf8)
-        // As it was written, members that are not known here included.
-        body.append(contentsOf: record)
-        body.append(contentsOf: #","position":"#.utf8)
-        body.append(contentsOf: position(.entitlements, copy, reading.place))
-        body.append(UInt8(ascii: "}"))
-        return Self.found(body)
+    /// What was found, or that nothing was, with what that rests on; unless that is too old to be told.
+    private func respond(_ basis: Basis, _ body: [UInt8]?) -> HTTPResponse {
+        if basis.isTooOld {
+            var response = Self.failure(503, "behind", basis)
+            response.headers.add("Retry-After", String(Self.retryAfterSeconds))
+            return response
+        }
+        return body.map { .json(200, $0) } ?? Self.failure(404, "not_found", basis)
     }
 
-    private func content(_ id: [UInt8], _ published: [Int64], _ scope: ContentScope) -> HTTPResponse {
-        let copy = copy(for: id)
-        guard let reading = copy.value(.entitlements, id) else { return Self.unavailable }
-        guard let record = reading.found else { return .error(404, "not_found") }
+    private static func failure(_ status: Int, _ code: String, _ basis: Basis) -> HTTPResponse {
+        var writer = JSONWriter(capacity: 256)
+        writer.object { writer in
+            writer.member("error", code)
+            writer.member("position", json: basis.json)
+        }
+        return .json(status, writer.bytes)
+    }
+
+    /// The first of the shelves that has it, and what it rests on: those before it have not. nil: one of them cannot be asked now.
+    private func first<Found>(
+        of shelves: [Shelf], _ topic: FollowedTopic, _ key: [UInt8],
+        _ ask: (PartitionCopy) -> PartitionCopy.Reading<Found?>?
+    ) -> (found: (value: Found, shelf: Shelf)?, basis: Basis)? {
+        var basis = Basis(at: time.now())
+        for shelf in shelves {
+            let copy = shelf.copy(for: key)
+            guard shelf.isAnswering(at: time.elapsed()), let reading = ask(copy) else { return nil }
+            basis.add(shelf, topic, copy.number, reading.place)
+            if let value = reading.found { return ((value, shelf), basis) }
+        }
+        return (nil, basis)
+    }
+
+    private func subscription(_ id: [UInt8], _ shelves: [Shelf], _ headers: HTTPHeaders) -> HTTPResponse {
+        guard let (found, basis) = first(of: shelves, .entitlements, id, { $0.value(.entitlements, id) }) else {
+            return Self.unavailable
+        }
+        guard let (record, shelf) = found else { return respond(basis, nil) }
+        let parser = parsers.take()
+        defer { parsers.giveBack(parser) }
+        guard let answer = SubscriptionAnswer(record, of: shelf.names.environment, at: basis.now, parser) else {
+            return Self.unavailable
+        }
+        if !basis.isTooOld, let tag = answer.tag, headers.match(tag) {
+            var response = HTTPResponse(status: 304)
+            response.headers.add("ETag", tag)
+            return response
+        }
+        var response = respond(basis, answer.body(position: basis.json))
+        if response.status == 200, let tag = answer.tag { response.headers.add("ETag", tag) }
+        return response
+    }
+
+    private func content(
+        _ id: [UInt8], _ published: [Int64], _ scope: ContentScope, _ shelves: [Shelf]
+    ) -> HTTPResponse {
+        guard let (found, basis) = first(of: shelves, .entitlements, id, { $0.value(.entitlements, id) }) else {
+            return Self.unavailable
+        }
+        guard let (record, _) = found else { return respond(basis, nil) }
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
         // What the follower has let in can be read.
         do throws(JSONFault) { try parser.json.read(record.span) } catch { return Self.unavailable }
-        let now = time.now()
+        let now = basis.now
         let root = parser.json.root
-        let runs = PublishedRecord.runs(of: root, in: parser.json)
-            .lasting(at: now, hasAccess: PublishedRecord.hasAccess(root, in: parser.json, at: now))
+        let hasAccess = PublishedRecord.hasAccess(root, in: parser.json, at: now)
+        let runs = PublishedRecord.runs(of: root, in: parser.json).lasting(at: now, hasAccess: hasAccess)
         var writer = JSONWriter()
         writer.object { writer in
             writer.name("accessible")
             writer.array { writer in
                 for date in runs.accessible(published, at: now, scope: scope) { writer.integer(date) }
             }
-            writer.member("position", json: position(.entitlements, copy, reading.place))
+            writer.member("access", hasAccess)
+            writer.member("asOf", now)
+            writer.member("position", json: basis.json)
         }
-        return Self.found(writer.bytes)
+        return respond(basis, writer.bytes)
+    }
+
+    /// A subscription that is known may have no events any more.
+    private func history(_ id: [UInt8], _ before: Int64?, _ shelves: [Shelf]) -> HTTPResponse {
+        let asked = first(of: shelves, .events, id) { copy -> PartitionCopy.Reading<CopiedHistory?>? in
+            copy.history(of: id, before: before).map { reading in
+                .init(found: reading.found.isKnown ? reading.found.history : nil, place: reading.place)
+            }
+        }
+        guard let (found, basis) = asked else { return Self.unavailable }
+        return respond(basis, found.map { $0.value.body(position: basis.json) })
     }
 
     /// An account without records is answered like any other: whether there is such an account only the app's backend knows.
-    private func account(_ token: String) -> HTTPResponse {
-        let copy = copy(for: Array(token.utf8))
-        guard let reading = copy.records(ofAccount: token) else { return Self.unavailable }
+    private func account(_ token: String, _ shelves: [Shelf]) -> HTTPResponse {
+        var basis = Basis(at: time.now())
+        var records: [CopiedRecords] = []
+        for shelf in shelves {
+            let copy = shelf.copy(for: Array(token.utf8))
+            guard shelf.isAnswering(at: time.elapsed()), let reading = copy.records(ofAccount: token) else {
+                return Self.unavailable
+            }
+            basis.add(shelf, .accounts, copy.number, reading.place)
+            records.append(reading.found)
+        }
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
-        let body = AccountAnswer.body(
-            token, reading.found, at: time.now(), position: position(.accounts, copy, reading.place), parser)
+        let body = AccountAnswer.body(token, records, at: basis.now, position: basis.json, parser)
         // To come again later would not help.
-        return body.map { Self.found($0) } ?? .error(422, "account_too_large")
+        return body.map { respond(basis, $0) } ?? .error(422, "account_too_large")
     }
 
-    /// Where no worker counts, there is nothing, and that is the answer.
-    private func metrics(_ request: MetricsRequest) -> HTTPResponse {
-        guard let (table, places) = totals.reading else { return Self.unavailable }
-        var writer = JSONWriter(capacity: 128 * places.count)
-        writer.array { writer in
-            for (copy, place) in zip(copies, places) { writePosition(.cells, copy, place, to: &writer) }
+    /// Of one environment: what testers do is no business. Where no worker counts, there is nothing, and that is the answer.
+    private func metrics(_ request: MetricsRequest, _ shelf: Shelf) -> HTTPResponse {
+        guard shelf.isAnswering(at: time.elapsed()), let (table, places) = shelf.totals.reading else {
+            return Self.unavailable
         }
-        return Self.found(MetricsAnswer.body(table, request, dayOf: dayOf, position: writer.bytes))
+        var basis = Basis(at: time.now())
+        for (copy, place) in zip(shelf.copies, places) { basis.add(shelf, .cells, copy.number, place) }
+        // A report is dear: not for nothing.
+        if basis.isTooOld { return respond(basis, nil) }
+        let body = MetricsAnswer.body(
+            table, request, of: shelf.names.environment, dayOf: dayOf, position: basis.json)
+        return respond(basis, body)
     }
 
     // MARK: Refunds
 
     /// A subscription that is known may have none.
-    private func refunds(ofSubscription id: [UInt8]) -> HTTPResponse {
-        let copy = copy(for: id)
-        guard let reading = copy.refunds(ofSubscription: id) else { return Self.unavailable }
-        if reading.found.refunds.values.isEmpty, !reading.found.isKnown { return .error(404, "not_found") }
+    private func refunds(ofSubscription id: [UInt8], _ shelves: [Shelf]) -> HTTPResponse {
+        let asked = first(of: shelves, .consumption, id) { copy -> PartitionCopy.Reading<CopiedRefunds?>? in
+            copy.refunds(ofSubscription: id).map { reading in
+                let (refunds, isKnown) = reading.found
+                return .init(found: refunds.values.isEmpty && !isKnown ? nil : refunds, place: reading.place)
+            }
+        }
+        guard let (found, basis) = asked else { return Self.unavailable }
+        guard let (refunds, _) = found else { return respond(basis, nil) }
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
-        let position = position(.consumption, copy, reading.place)
-        return Self.found(RefundAnswer.body(reading.found.refunds, position: position, parser))
+        return respond(basis, RefundAnswer.body(refunds, position: basis.json, parser))
     }
 
     /// Its partition is that of its subscription, which the id does not tell.
-    private func refund(_ id: [UInt8]) -> HTTPResponse {
-        for copy in copies {
-            guard let reading = copy.refund(id) else { return Self.unavailable }
-            guard let refund = reading.found else { continue }
-            let parser = parsers.take()
-            defer { parsers.giveBack(parser) }
-            let body = RefundAnswer.body(refund, position: position(.consumption, copy, reading.place), parser)
-            return body.map { Self.found($0) } ?? Self.unavailable
+    private func refund(_ id: [UInt8], _ shelves: [Shelf]) -> HTTPResponse {
+        var missed = Basis(at: time.now())
+        for shelf in shelves {
+            guard shelf.isAnswering(at: time.elapsed()) else { return Self.unavailable }
+            for copy in shelf.copies {
+                guard let reading = copy.refund(id) else { return Self.unavailable }
+                guard let refund = reading.found else {
+                    missed.add(shelf, .consumption, copy.number, reading.place)
+                    continue
+                }
+                var basis = Basis(at: missed.now)
+                basis.add(shelf, .consumption, copy.number, reading.place)
+                let parser = parsers.take()
+                defer { parsers.giveBack(parser) }
+                let body = RefundAnswer.body(refund, position: basis.json, parser)
+                return body.map { respond(basis, $0) } ?? Self.unavailable
+            }
         }
-        return .error(404, "not_found")
+        return respond(missed, nil)
     }
+}
 
-    private static func found(_ body: [UInt8]) -> HTTPResponse {
-        var response = HTTPResponse.json(200, body)
-        // True for a moment, and of one customer.
+extension HTTPResponse {
+    /// True for a moment, and of one customer; what is not there yet may be there in the next.
+    var notStored: HTTPResponse {
+        var response = self
         response.headers.add("Cache-Control", "no-store")
         return response
-    }
-
-    private func copy(for key: [UInt8]) -> PartitionCopy {
-        copies[Int(Partitioner.partition(of: key, count: Int32(copies.count)))]
-    }
-
-    private func position(_ topic: FollowedTopic, _ copy: PartitionCopy, _ place: CopyNote.Place) -> [UInt8] {
-        var writer = JSONWriter(capacity: 128)
-        writer.array { writer in writePosition(topic, copy, place, to: &writer) }
-        return writer.bytes
-    }
-
-    private func writePosition(
-        _ topic: FollowedTopic, _ copy: PartitionCopy, _ place: CopyNote.Place, to writer: inout JSONWriter
-    ) {
-        writer.object { writer in
-            writer.member("topic", json: topicNames[topic.rawValue])
-            writer.member("partition", copy.number)
-            writer.member("offset", place.next?.value ?? 0)
-            writer.member("asOf", orNull: place.clock)
-        }
     }
 }

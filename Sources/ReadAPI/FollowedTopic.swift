@@ -5,7 +5,7 @@ internal import Contract
 /// Partition p of all topics is kept in one store: what was read of them moves on together, and a store that is of no use is
 /// built anew as a whole.
 enum FollowedTopic: Int, CaseIterable {
-    case entitlements, accounts, cells, consumption
+    case entitlements, accounts, cells, consumption, events
 
     var id: TopicID {
         switch self {
@@ -13,6 +13,7 @@ enum FollowedTopic: Int, CaseIterable {
         case .accounts: .accounts
         case .cells: .churnCells
         case .consumption: .consumption
+        case .events: .entitlementEvents
         }
     }
 
@@ -21,6 +22,16 @@ enum FollowedTopic: Int, CaseIterable {
         case .entitlements: .entitlement
         case .accounts: .account
         case .cells: .churnCell
+        case .consumption: .consumption
+        case .events: .entitlementEvent
+        }
+    }
+
+    /// Who writes it.
+    var worker: Worker {
+        switch self {
+        case .entitlements, .accounts, .events: .entitlements
+        case .cells: .churn
         case .consumption: .consumption
         }
     }
@@ -34,8 +45,8 @@ enum FollowedTopic: Int, CaseIterable {
         case .entitlements: [.entitlements]
         case .accounts: [.granting, .others]
         case .cells: [.cells]
-        // Under keys of their own: `RefundKeys`.
-        case .consumption: []
+        // Under keys of their own: `RefundKeys`, `HistoryKeys`.
+        case .consumption, .events: []
         }
     }
 }

@@ -12,24 +12,23 @@ internal import Telemetry
 /// One thread, which follows every partition.
 final class Follower: ServicePart {
     struct Configuration: Sendable {
-        var names: Names
         /// Of whoever reads the cells; nil: theirs are not looked at.
         var rules: CellRules?
         /// Between two tries of what has failed.
         var faultPause: Duration = .seconds(1)
     }
 
-    let name = "api-follower"
+    let name: String
     private let thread: ThreadPart
 
     init(
-        _ configuration: Configuration, log: any RecordLog, stores: any PartitionStores, copies: [PartitionCopy],
-        totals: CellTotals, time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics, logger: Logger
+        _ configuration: Configuration, _ shelf: Shelf, log: any RecordLog, stores: any PartitionStores,
+        time: ReadAPITime, metrics: ShelfMetrics, logger: Logger
     ) {
+        name = "api-\(shelf.names.environment.rawValue)"
         thread = ThreadPart(name) { stop in
             let following = Following(
-                configuration, log: log, stores: stores, copies: copies, totals: totals, time: time,
-                readiness: readiness, metrics: metrics, logger: logger)
+                configuration, shelf, log: log, stores: stores, time: time, metrics: metrics, logger: logger)
             while !stop.isOpen {
                 if !following.step() { stop.wait(for: configuration.faultPause) }
             }
@@ -53,32 +52,31 @@ extension Readiness {
 /// The follower's own side: one thread.
 final class Following {
     private let rules: CellRules?
-    private let copies: [PartitionCopy]
-    private let totals: CellTotals
-    private let metrics: ReadAPIMetrics
+    private let shelf: Shelf
+    private let metrics: ShelfMetrics
     private let logger: Logger
     private let follower: TopicFollower<CopySink>
     private var looksSeen = 0
     private var hasToldRules = false
 
     init(
-        _ configuration: Follower.Configuration, log: any RecordLog, stores: any PartitionStores,
-        copies: [PartitionCopy], totals: CellTotals, time: ReadAPITime, readiness: Readiness, metrics: ReadAPIMetrics,
-        logger: Logger
+        _ configuration: Follower.Configuration, _ shelf: Shelf, log: any RecordLog, stores: any PartitionStores,
+        time: ReadAPITime, metrics: ShelfMetrics, logger: Logger
     ) {
         rules = configuration.rules
-        self.copies = copies
-        self.totals = totals
+        self.shelf = shelf
         self.metrics = metrics
         self.logger = logger
-        let names = configuration.names
+        let names = shelf.names
+        let copies = shelf.copies
         let options = FollowOptions(
             name: "perennial-api", group: names.apiGroup,
             topics: FollowedTopic.allCases.map { FollowOptions.Topic(names.topic($0.id), isCompacted: $0.isCompacted) },
             partitions: Int32(copies.count))
         let judge = RecordJudge()
         follower = TopicFollower(
-            options, log: log, time: time.ofFollowing, readiness: readiness, counts: metrics.following, logger: logger
+            options, log: log, time: time.ofFollowing, readiness: shelf.readiness, counts: metrics.following,
+            logger: logger
         ) { partition in
             CopySink(copies[Int(partition)], of: copies.count, stores, names, judge, metrics, logger)
         }
@@ -90,8 +88,12 @@ final class Following {
         let step = follower.step()
         if follower.looks != looksSeen {
             looksSeen = follower.looks
-            metrics.storeBytes.set(Double(copies.reduce(0) { $0 + $1.approximateBytes }))
-            metrics.cells.set(Double(totals.count))
+            metrics.storeBytes.set(Double(shelf.copies.reduce(0) { $0 + $1.approximateBytes }))
+            metrics.cells.set(Double(shelf.totals.count))
+        }
+        for copy in shelf.copies {
+            guard let complete = follower.completeAsOf(copy.number) else { continue }
+            shelf.pace.confirm(Int(copy.number), completeAsOf: complete)
         }
         warnOfRules()
         return step == .done
@@ -100,7 +102,7 @@ final class Following {
     /// Once. Not while there is more to read: the rules of what is old may be those of data that the worker has left behind.
     private func warnOfRules() {
         guard !hasToldRules, let rules,
-            copies.contains(where: { copy in
+            shelf.copies.contains(where: { copy in
                 guard follower.completeAsOf(copy.number, topic: FollowedTopic.cells.rawValue) != nil,
                     let last = follower.sink(copy.number)?.note.rules
                 else { return false }

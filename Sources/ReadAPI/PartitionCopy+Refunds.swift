@@ -50,14 +50,9 @@ struct CopiedRefunds {
 }
 
 enum RefundStore {
-    /// Old ones that go with one write: their number is that of the new ones, in the long run.
-    private static let limitEnded = 1_000
-
-    /// Adds to the changes what the records make of the requests, and takes away what is too old to be told.
-    ///
-    /// - Parameter clock: of the topic's partition.
+    /// Adds to the changes what the records make of the requests.
     static func merge(
-        _ held: HeldRefunds, clock: Int64?, into changes: StoreChanges, of store: any PartitionStore
+        _ held: HeldRefunds, into changes: StoreChanges, of store: any PartitionStore
     ) throws(StoreFault) {
         if held.records.isEmpty { return }
         var kept: [[UInt8]: (value: KeptRefund, refund: ArrivingRefund)] = [:]
@@ -76,16 +71,25 @@ enum RefundStore {
             changes.addTimer(
                 due: adding(story.refund.deadline, KeptRefund.keptFor), key: key.span, kind: RefundKeys.end)
         }
-        guard let clock else { return }
-        for ended in try store.timers(after: nil, dueBy: clock, limit: limitEnded) {
-            changes.removeTimer(due: ended.due, key: ended.key.span, kind: ended.kind)
-            changes.delete(ended.key.span)
-            if let id = RefundKeys.id(inStory: ended.key) { changes.delete(RefundKeys.id(id).span) }
-        }
     }
 }
 
 extension PartitionCopy {
+    /// Old ones that go with one write: their number is that of the new ones, in the long run.
+    private static let limitEnded = 1_000
+
+    /// Takes away what is too old to be told: of refund requests and of events, whose topics keep their records as long. What is
+    /// written again with the same changes stays.
+    func end(into changes: StoreChanges, _ note: CopyNote) throws(StoreFault) {
+        guard let clock = [FollowedTopic.consumption, .events].compactMap({ note[$0].clock }).max() else { return }
+        for ended in try dueTimers(by: clock, limit: Self.limitEnded) {
+            changes.removeTimer(due: ended.due, key: ended.key.span, kind: ended.kind)
+            changes.delete(ended.key.span)
+            guard ended.kind == RefundKeys.end, let id = RefundKeys.id(inStory: ended.key) else { continue }
+            changes.delete(RefundKeys.id(id).span)
+        }
+    }
+
     /// The requests of a subscription, and whether the copy knows it otherwise. nil: there is no copy to ask now.
     func refunds(ofSubscription id: [UInt8]) -> Reading<(refunds: CopiedRefunds, isKnown: Bool)>? {
         asking(.consumption) { store throws(StoreFault) in

@@ -105,7 +105,7 @@ final class PartitionCopy: @unchecked Sendable {
         let counted = try monitor.withLock { () throws(StoreFault) -> [CellTotals.Change] in
             guard let store else { return [] }
             let counted = try Self.changes(by: cells, of: store)
-            try RefundStore.merge(refunds, clock: note[.consumption].clock, into: changes, of: store)
+            try RefundStore.merge(refunds, into: changes, of: store)
             changes.note = note.encoded
             try store.write(changes, durability)
             self.note = note
@@ -113,6 +113,13 @@ final class PartitionCopy: @unchecked Sendable {
         }
         // Behind the lock: who asks for totals keeps nobody waiting who asks for a customer.
         totals.apply(number, counted, at: note[.cells])
+    }
+
+    /// What is due to end.
+    func dueTimers(by clock: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
+        try monitor.withLock { () throws(StoreFault) in
+            try store?.timers(after: nil, dueBy: clock, limit: limit) ?? []
+        }
     }
 
     private static func changes(

@@ -3,7 +3,7 @@
 internal import Churn
 
 extension Question {
-    private static let names = ["from", "to", "by"]
+    static let metricsNames = ["from", "to", "by"]
 
     /// Once each, and nothing else: who has misspelt `by` would take totals for groups. `by` may be empty: a form that has it and
     /// asks for nothing means nothing.
@@ -11,8 +11,10 @@ extension Question {
         var texts: [String: String] = [:]
         for (name, value) in parameters(query) {
             let name = String(decoding: name, as: UTF8.self)
-            guard names.contains(name) else {
-                throw .invalid(parameter: name, reason: "there are from, to and by, and no other")
+            // Read apart, as of every path.
+            if name == environmentName { continue }
+            guard metricsNames.contains(name) else {
+                throw .invalid(parameter: name, reason: "there are from, to, by and environment, and no other")
             }
             guard texts[name] == nil else { throw .tooMany(parameter: name, limit: 1) }
             guard let value else { throw .invalid(parameter: name, reason: "it has an escape that is none") }

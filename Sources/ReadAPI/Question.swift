@@ -9,6 +9,8 @@ internal import HTTP
 enum Question: Equatable {
     case subscription(id: [UInt8])
     case content(id: [UInt8], published: [Int64], scope: ContentScope)
+    /// - Parameter before: a sequence; nil: from the newest on.
+    case history(id: [UInt8], before: Int64?)
     /// In lower case.
     case account(token: String)
     case metrics(MetricsRequest)
@@ -19,7 +21,7 @@ enum Question: Equatable {
 
     /// A path that leads somewhere; what it asks for may still be wrong.
     enum Route: Int, CaseIterable {
-        case subscription, content, account, metrics, refunds, refund
+        case subscription, content, account, metrics, refunds, refund, history
 
         /// For labels.
         var name: String {
@@ -30,8 +32,21 @@ enum Question: Equatable {
             case .metrics: "metrics"
             case .refunds: "refunds"
             case .refund: "refund"
+            case .history: "history"
             }
         }
+    }
+
+    /// Parameters that mean something; the environment does everywhere.
+    static func parameterNames(of route: Route) -> [String] {
+        let own =
+            switch route {
+            case .content: [published, scope]
+            case .history: [before]
+            case .metrics: metricsNames
+            case .subscription, .account, .refunds, .refund: [String]()
+            }
+        return own + [environmentName]
     }
 
     /// What the client has to mend.
@@ -53,6 +68,8 @@ enum Question: Equatable {
     private static let appAccountToken = "appAccountToken"
     private static let published = "published"
     private static let scope = "scope"
+    private static let before = "before"
+    static let environmentName = "environment"
 
     /// nil: there is no such path.
     static func route(_ path: String) -> (route: Route, subject: Substring.UTF8View)? {
@@ -63,6 +80,7 @@ enum Question: Equatable {
             if id.endIndex == rest.endIndex { return (.subscription, id) }
             let part = rest[id.endIndex...]
             if part.elementsEqual("/refunds".utf8) { return (.refunds, id) }
+            if part.elementsEqual("/history".utf8) { return (.history, id) }
             return part.elementsEqual("/content".utf8) ? (.content, id) : nil
         }
         if let rest = rest(of: path, behind: "/v1/metrics"), rest.isEmpty { return (.metrics, rest) }
@@ -93,6 +111,7 @@ enum Question: Equatable {
             }
             self = .account(token: token)
         case .metrics: self = .metrics(try Self.metrics(query ?? ""))
+        case .history: self = .history(id: try Self.id(subject), before: try Self.before(query ?? ""))
         case .refunds: self = .refunds(id: try Self.id(subject))
         case .refund: self = .refund(id: try Self.id(subject, parameter: Self.notificationUUID))
         }
@@ -109,6 +128,25 @@ enum Question: Equatable {
     }
 
     // MARK: The query
+
+    /// Which environment is asked for; nil: all that there are.
+    ///
+    /// - Parameter served: those that there are.
+    static func environment(_ query: String?, served: [Environment]) throws(Flaw) -> Environment? {
+        guard let query else { return nil }
+        var asked: Environment?
+        for (name, value) in parameters(query) where name.elementsEqual(environmentName.utf8) {
+            guard asked == nil else { throw .tooMany(parameter: environmentName, limit: 1) }
+            guard let value, let environment = Environment(rawValue: String(decoding: value, as: UTF8.self)),
+                served.contains(environment)
+            else {
+                let words = served.map(\.rawValue).joined(separator: " or ")
+                throw .invalid(parameter: environmentName, reason: "it takes \(words) here")
+            }
+            asked = environment
+        }
+        return asked
+    }
 
     /// A name with an escape that is none is as it was written, and no known one. Such a value is nil.
     static func parameters(_ query: String) -> [(name: [UInt8], value: [UInt8]?)] {
@@ -140,6 +178,20 @@ enum Question: Equatable {
         // Who asks for nothing has misspelt it.
         if dates.isEmpty { throw .missing(parameter: published) }
         return (dates, scope ?? .archive)
+    }
+
+    /// Other parameters mean nothing here.
+    private static func before(_ query: String) throws(Flaw) -> Int64? {
+        var found: Int64?
+        for (name, value) in parameters(query) where name.elementsEqual(before.utf8) {
+            guard found == nil else { throw .tooMany(parameter: before, limit: 1) }
+            guard let sequence = value.flatMap({ milliseconds($0[...]) }), sequence >= 0 else {
+                throw .invalid(
+                    parameter: before, reason: "it takes a sequence, as the member before of the page before")
+            }
+            found = sequence
+        }
+        return found
     }
 
     private static func contentScope(_ word: [UInt8]) -> ContentScope? {

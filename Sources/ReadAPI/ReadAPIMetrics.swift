@@ -5,18 +5,11 @@ internal import Follow
 internal import Telemetry
 
 struct ReadAPIMetrics: Sendable {
-    static let statuses = [200, 400, 401, 404, 405, 422, 503]
+    static let statuses = [200, 304, 400, 401, 404, 405, 422, 503]
 
     /// By route, the last for what leads nowhere; then by status.
     private let requests: [[Counter]]
     let seconds: Histogram
-    /// By the number of the topic.
-    let records: [Counter]
-    let skipped: [Counter]
-    private let keptOut: [[RecordJudge.Flaw: Counter]]
-    let following: FollowCounts
-    let storeBytes: Gauge
-    let cells: Gauge
 
     init(_ registry: Metrics) {
         requests = (Question.Route.allCases.map(\.name) + ["none"]).map { route in
@@ -29,8 +22,30 @@ struct ReadAPIMetrics: Sendable {
         seconds = registry.histogram(
             "perennial_api_request_seconds", help: "From the whole request to the answer.",
             bounds: [0.000_05, 0.000_1] + [0.000_25, 0.000_5] + Histogram.latencySeconds)
+    }
+
+    func count(_ route: Question.Route?, status: Int) {
+        guard let place = Self.statuses.firstIndex(of: status) else { return }
+        requests[route?.rawValue ?? Question.Route.allCases.count][place].add()
+    }
+}
+
+/// Of the copies of one environment.
+struct ShelfMetrics: Sendable {
+    /// By the number of the topic.
+    let records: [Counter]
+    let skipped: [Counter]
+    private let keptOut: [[RecordJudge.Flaw: Counter]]
+    let following: FollowCounts
+    let storeBytes: Gauge
+    let cells: Gauge
+
+    init(_ registry: Metrics, _ shelf: Shelf, now: @escaping @Sendable () -> Int64) {
+        let environment = shelf.names.environment.rawValue
         func byTopic(_ name: String, _ help: String) -> [Counter] {
-            FollowedTopic.allCases.map { registry.counter(name, help: help, labels: ["topic": $0.id.name]) }
+            FollowedTopic.allCases.map {
+                registry.counter(name, help: help, labels: ["environment": environment, "topic": $0.id.name])
+            }
         }
         records = byTopic("perennial_api_records_total", "Records read from the topics.")
         skipped = byTopic("perennial_api_records_skipped_total", "Records of types that this build does not know.")
@@ -39,25 +54,32 @@ struct ReadAPIMetrics: Sendable {
                 uniqueKeysWithValues: RecordJudge.Flaw.allCases.map { flaw in
                     let counter = registry.counter(
                         "perennial_api_records_kept_out_total", help: "Records that no answer can be given from.",
-                        labels: ["topic": topic.id.name, "cause": flaw.rawValue])
+                        labels: ["environment": environment, "topic": topic.id.name, "cause": flaw.rawValue])
                     return (flaw, counter)
                 })
         }
+        func made(_ name: String, _ help: String) -> Gauge {
+            registry.gauge(name, help: help, labels: ["environment": environment])
+        }
         following = FollowCounts(
-            remaining: registry.gauge(
-                "perennial_api_remaining_records", help: "Offsets between what was read and the ends seen last."),
-            paused: registry.gauge(
-                "perennial_api_paused_partitions", help: "Partitions that wait for a later build of Perennial."),
+            remaining: made(
+                "perennial_api_remaining_records", "Offsets between what was read and the ends seen last."),
+            paused: made("perennial_api_paused_partitions", "Partitions that wait for a later build of Perennial."),
             wipes: registry.counter(
-                "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew."))
-        storeBytes = registry.gauge("perennial_api_store_bytes", help: "Local copies on disk, about.")
-        cells = registry.gauge(
-            "perennial_api_cells", help: "Days and kinds of rows that churn is added up for in memory.")
-    }
-
-    func count(_ route: Question.Route?, status: Int) {
-        guard let place = Self.statuses.firstIndex(of: status) else { return }
-        requests[route?.rawValue ?? Question.Route.allCases.count][place].add()
+                "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew.",
+                labels: ["environment": environment]))
+        storeBytes = made("perennial_api_store_bytes", "Local copies on disk, about.")
+        cells = made("perennial_api_cells", "Days and kinds of rows that churn is added up for in memory.")
+        for worker in Worker.allCases {
+            registry.gauge(
+                "perennial_api_source_behind_seconds",
+                help:
+                    "Age of the notifications that are not in the answers yet, of the partition where it is greatest.",
+                labels: ["environment": environment, "worker": worker.rawValue]
+            ) { [pace = shelf.pace] in
+                pace.farthestBehind(worker, at: now()).map { Double($0) / 1000 } ?? .nan
+            }
+        }
     }
 
     func keptOut(_ topic: FollowedTopic, _ flaw: RecordJudge.Flaw) { keptOut[topic.rawValue][flaw]?.add() }

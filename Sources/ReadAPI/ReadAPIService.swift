@@ -2,7 +2,6 @@
 
 public import Churn
 public import Contract
-internal import Follow
 internal import HTTP
 public import Log
 public import Platform
@@ -14,28 +13,43 @@ public import Telemetry
 /// Everything of `perennial api` but its admin server, its signals and its exit code.
 public struct ReadAPIService: Sendable {
     public struct Configuration: Sendable {
-        /// Whose topics are followed.
-        public var names: Names
+        /// Whose topics are followed, each with a place for its copies, which is nobody else's. The first is the one that counts where
+        /// several know the same.
+        public var sources: [Source]
         /// Of each topic.
         public var partitions: Int
         public var listen: ListenAddress
-        /// Bearer token; nil: everybody who reaches the address may ask.
-        public var token: String?
+        /// Bearer tokens; none: everybody who reaches the address may ask.
+        public var tokens: [String]
+        /// So old a notification may be that its worker has not dealt with; nil: there is no limit.
+        public var maxBehind: Duration?
         /// The day of an instant, where those of `churn-cells` begin.
         public var dayOf: @Sendable (Int64) -> CivilDay
         /// Where `dayOf` is from, to warn when those of `churn-cells` are others; nil: nobody is warned.
         public var rules: CellRules?
 
         public init(
-            _ names: Names, partitions: Int, listen: ListenAddress, token: String?,
-            dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) }, rules: CellRules? = nil
+            _ sources: [Source], partitions: Int, listen: ListenAddress, tokens: [String],
+            maxBehind: Duration? = nil, dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) },
+            rules: CellRules? = nil
         ) {
-            self.dayOf = dayOf
-            self.rules = rules
-            self.names = names
+            self.sources = sources
             self.partitions = partitions
             self.listen = listen
-            self.token = token
+            self.tokens = tokens
+            self.maxBehind = maxBehind
+            self.dayOf = dayOf
+            self.rules = rules
+        }
+    }
+
+    public struct Source: Sendable {
+        public var names: Names
+        public var stores: any PartitionStores
+
+        public init(_ names: Names, _ stores: any PartitionStores) {
+            self.names = names
+            self.stores = stores
         }
     }
 
@@ -44,27 +58,42 @@ public struct ReadAPIService: Sendable {
     /// Where it listens, once it has started.
     public var address: ListenAddress? { frontDoor.address }
     private let frontDoor: FrontDoor
+    private let tokens: TokenRing
 
     /// Adds the condition `api` to `health`.
-    /// - Parameter stores: nobody else's.
     public init(
-        _ configuration: Configuration, log: any RecordLog, stores: any PartitionStores, time: ReadAPITime = .real(),
-        health: Health, metrics: Metrics, logger: Logger
+        _ configuration: Configuration, log: any RecordLog, time: ReadAPITime = .real(), health: Health,
+        metrics: Metrics, logger: Logger
     ) {
-        let totals = CellTotals(partitions: configuration.partitions)
-        let copies = (0..<Int32(configuration.partitions)).map { PartitionCopy($0, totals) }
-        let readiness = Readiness()
-        let counts = ReadAPIMetrics(metrics)
-        health.condition("api") { readiness.trouble(at: time.elapsed()) }
-        let follower = Follower(
-            Follower.Configuration(names: configuration.names, rules: configuration.rules), log: log, stores: stores,
-            copies: copies, totals: totals, time: time, readiness: readiness, metrics: counts, logger: logger)
+        let shelves = configuration.sources.enumerated().map { index, source in
+            Shelf(
+                source.names, partitions: configuration.partitions, maxBehind: configuration.maxBehind,
+                isWorked: index == 0)
+        }
+        health.condition("api") {
+            let troubles = shelves.compactMap { $0.trouble(at: time.elapsed(), now: time.now()) }
+            return troubles.isEmpty ? nil : troubles.joined(separator: "; ")
+        }
+        var parts: [any ServicePart] = []
+        for (shelf, source) in zip(shelves, configuration.sources) {
+            parts.append(
+                Follower(
+                    Follower.Configuration(rules: configuration.rules), shelf, log: log, stores: source.stores,
+                    time: time, metrics: ShelfMetrics(metrics, shelf, now: time.now), logger: logger))
+            parts.append(
+                WorkerWatchPart(
+                    shelf.names, partitions: Int32(configuration.partitions), log: log, time: time, pace: shelf.pace,
+                    logger: logger))
+        }
+        tokens = TokenRing(configuration.tokens)
         let endpoint = Endpoint(
-            configuration.names, copies: copies, totals: totals, token: configuration.token, time: time,
-            readiness: readiness, metrics: counts, dayOf: configuration.dayOf)
+            shelves, tokens: tokens, time: time, metrics: ReadAPIMetrics(metrics), dayOf: configuration.dayOf)
         frontDoor = FrontDoor(configuration.listen, endpoint: endpoint, metrics: metrics, logger: logger)
-        parts = [follower, frontDoor]
+        self.parts = parts + [frontDoor]
     }
+
+    /// From now on these are valid, and no others.
+    public func replace(tokens: [String]) { self.tokens.replace(by: tokens) }
 }
 
 /// The HTTP server.
@@ -92,7 +121,7 @@ final class FrontDoor: ServicePart {
         // None of its requests has a body.
         configuration.maxBodyBytes = 0
         configuration.retryAfterSeconds = Endpoint.retryAfterSeconds
-        configuration.refusal = HTTPResponse.refusalInJSON
+        configuration.refusal = { HTTPResponse.refusalInJSON($0, $1).notStored }
         let made = try HTTPServer(configuration, handler: endpoint, metrics: metrics, logger: logger)
         server.withLock { $0 = made }
         logger.info("the read API listens", ["address": .string(made.address.description)])

@@ -13,6 +13,7 @@ final class RecordJudge {
         case put(KeySpace)
         case cell(KeptCell)
         case refund(ArrivingRefund)
+        case event(sequence: Int64)
         case delete
         /// Of a type that this build does not know.
         case skip
@@ -47,11 +48,12 @@ final class RecordJudge {
         do throws(JSONFault) { try json.read(value) } catch { return .keepOut(.json) }
         if topic == .cells { return cell(record) }
         if topic == .consumption { return refund(key) }
+        if topic == .events { return event(key) }
         guard PublishedRecord.isOne(json.root, in: json) else { return .keepOut(.shape) }
         switch topic {
         case .entitlements: return .put(.entitlements)
         case .accounts: return .put(PublishedRecord.isGranting(json.root, in: json) ? .granting : .others)
-        case .cells, .consumption: return .keepOut(.shape)
+        case .cells, .consumption, .events: return .keepOut(.shape)
         }
     }
 
@@ -60,6 +62,15 @@ final class RecordJudge {
         guard let record = ConsumptionRecord(json) else { return .keepOut(.shape) }
         let isOfKey = key.withUnsafeBufferPointer { $0.elementsEqual(record.originalTransactionId.bytes) }
         return isOfKey ? .refund(ArrivingRefund(record)) : .keepOut(.key)
+    }
+
+    /// Of what was read.
+    private func event(_ key: Span<UInt8>) -> Verdict {
+        guard let sequence = HistoryEntry.sequence(json),
+            let id = json.member("originalTransactionId", of: json.root).flatMap({ json.text($0.value) })
+        else { return .keepOut(.shape) }
+        let isOfKey = key.withUnsafeBufferPointer { $0.elementsEqual(id.utf8) }
+        return isOfKey ? .event(sequence: sequence) : .keepOut(.key)
     }
 
     /// Of what was read. A cell without anything would be a deletion: its worker writes none.
@@ -72,7 +83,7 @@ final class RecordJudge {
 
     private static func isKey(_ key: Span<UInt8>, of topic: FollowedTopic, in partition: Int32) -> Bool {
         switch topic {
-        case .entitlements, .consumption: return key.count > 0
+        case .entitlements, .consumption, .events: return key.count > 0
         // <appAccountToken>|<originalTransactionId>
         case .accounts:
             for index in key.indices where key[index] == UInt8(ascii: "|") { return index > 0 }

@@ -63,6 +63,11 @@ public struct ProcessFailure: Error, Equatable, CustomStringConvertible {
     }
 
     public var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
+
+    /// Those that the engine itself gives.
+    static let reasonsOfEngine = [
+        "crash", "no_key", "no_such_timer", "no_type", "schema", "store", "too_large", "type",
+    ]
 }
 
 /// A timer of a key. A key has at most one of each kind; setting it again moves it.
@@ -114,6 +119,8 @@ public struct WorkerDefinition: Sendable {
     public var settledPrefix: UInt8?
     /// `perennial/<version>`, the header `app` of what is written.
     public var app: String
+    /// Why its processor gives up records, timers or keys: the first one of each has to be seen as one more than none.
+    public var failureReasons: [String] = []
     /// Hash of the settings that decide the content, the header `rules`.
     public var rules: String?
     /// A replay: a live worker of the same inputs does what has to be done to them. A row in the wrong partition is skipped: the

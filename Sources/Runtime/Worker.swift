@@ -486,7 +486,7 @@ package final class Worker {
     }
 
     private func assigned(_ given: [TopicPartition], _ session: any LogSession) throws {
-        metrics.rebalance("assigned")
+        metrics.rebalance(.assigned)
         let committed: [TopicPartition: NextOffset]
         var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
@@ -522,7 +522,7 @@ package final class Worker {
 
     private func revoked(_ session: any LogSession) throws {
         ownNothing()
-        metrics.rebalance("revoked")
+        metrics.rebalance(.revoked)
         let begin = environment.elapsed()
         do {
             try commit(session)
@@ -539,7 +539,7 @@ package final class Worker {
 
     private func lost(_ count: Int, _ session: any LogSession) throws {
         ownNothing()
-        metrics.rebalance("lost")
+        metrics.rebalance(.lost)
         metrics.abort(.lost)
         say(.warning, "partitions lost: the group took this member for dead", "\(count)")
         try abort(session)

@@ -31,7 +31,19 @@ public final class WorkerMetrics: Sendable {
     /// Why a cycle was taken back.
     enum AbortCause: String, CaseIterable { case generation, delivery, fenced, silence, lost, other }
 
-    public init(_ metrics: Metrics, worker: String) {
+    /// Times that partitions came or went.
+    enum Rebalance: String, CaseIterable { case assigned, revoked, lost }
+
+    public convenience init(_ metrics: Metrics, _ definition: WorkerDefinition) {
+        self.init(
+            metrics, worker: definition.name, reasons: definition.failureReasons,
+            hasTables: !definition.tables.isEmpty)
+    }
+
+    /// Every counter is there from the start: of one that is born with its first count nobody sees it rise.
+    ///
+    /// - Parameter reasons: for which the worker's processor gives up records.
+    public init(_ metrics: Metrics, worker: String, reasons: [String] = [], hasTables: Bool = false) {
         self.metrics = metrics
         self.worker = worker
         func counter(_ name: String, _ help: String) -> Counter {
@@ -75,27 +87,33 @@ public final class WorkerMetrics: Sendable {
         replacedWriters = counter(
             "producers_replaced", "Transactional producers replaced because a request may have been sent twice.")
         pollGap = seconds("poll_gap", "Between two looks for records.")
+        for cause in AbortCause.allCases { _ = aborts(cause) }
+        for kind in Rebalance.allCases { _ = rebalances(kind) }
+        for reason in ProcessFailure.reasonsOfEngine + reasons {
+            for isTable in hasTables ? [false, true] : [false] { _ = letters(reason, isTable: isTable) }
+        }
     }
 
-    func abort(_ cause: AbortCause) {
+    func abort(_ cause: AbortCause) { aborts(cause).add() }
+    func letter(_ reason: String, isTable: Bool) { letters(reason, isTable: isTable).add() }
+    func rebalance(_ kind: Rebalance) { rebalances(kind).add() }
+
+    private func aborts(_ cause: AbortCause) -> Counter {
         metrics.counter(
             "perennial_aborts_total", help: "Cycles that were taken back, and read again.",
-            labels: ["worker": worker, "cause": cause.rawValue]
-        ).add()
+            labels: ["worker": worker, "cause": cause.rawValue])
     }
 
-    func letter(_ reason: String, isTable: Bool) {
+    private func letters(_ reason: String, isTable: Bool) -> Counter {
         metrics.counter(
             "perennial_dead_letters_total", help: "Records that could not be processed and went to the dead letters.",
-            labels: ["worker": worker, "code": reason, "input": isTable ? "table" : "events"]
-        ).add()
+            labels: ["worker": worker, "code": reason, "input": isTable ? "table" : "events"])
     }
 
-    func rebalance(_ kind: String) {
+    private func rebalances(_ kind: Rebalance) -> Counter {
         metrics.counter(
             "perennial_rebalances_total", help: "Times that partitions came or went.",
-            labels: ["worker": worker, "kind": kind]
-        ).add()
+            labels: ["worker": worker, "kind": kind.rawValue])
     }
 
     /// Seldom enough to look at every store.

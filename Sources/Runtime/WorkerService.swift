@@ -110,7 +110,7 @@ public final class WorkerService: ServicePart {
         self.configuration = configuration
         self.metrics = metrics
         self.logger = logger
-        let instruments = WorkerMetrics(metrics, worker: definition.name)
+        let instruments = WorkerMetrics(metrics, definition)
         workerMetrics = instruments
         environment = .real { event in
             switch event {

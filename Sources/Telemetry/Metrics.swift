@@ -11,12 +11,13 @@ public final class Metrics: Sendable {
         case counter(Counter)
         case gauge(Gauge)
         case histogram(Histogram)
-        case reading(@Sendable () -> Double)
+        case reading(type: String, @Sendable () -> Double)
 
         var type: String {
             switch self {
             case .counter: "counter"
-            case .gauge, .reading: "gauge"
+            case .gauge: "gauge"
+            case .reading(let type, _): type
             case .histogram: "histogram"
             }
         }
@@ -33,8 +34,12 @@ public final class Metrics: Sendable {
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     private let families = Mutex<[String: Family]>([:])
+    private let common: [(key: String, value: String)]
 
-    public init() {}
+    /// - Parameter common: labels that every series has which does not have them itself.
+    public init(common: KeyValuePairs<String, String> = [:]) {
+        self.common = common.map { ($0.key, $0.value) }
+    }
 
     /// `name` ends in `_total`. Label values come from closed sets: each pair of values is a time series for ever.
     public func counter(
@@ -57,10 +62,25 @@ public final class Metrics: Sendable {
         _ name: String, help: String, labels: KeyValuePairs<String, String> = [:],
         read: @escaping @Sendable () -> Double
     ) {
+        add(name, help, labels, type: "gauge", read)
+    }
+
+    /// A counter that somebody else keeps; the same of it. It never falls.
+    public func counter(
+        _ name: String, help: String, labels: KeyValuePairs<String, String> = [:],
+        read: @escaping @Sendable () -> Double
+    ) {
+        add(name, help, labels, type: "counter", read)
+    }
+
+    private func add(
+        _ name: String, _ help: String, _ labels: KeyValuePairs<String, String>, type: String,
+        _ read: @escaping @Sendable () -> Double
+    ) {
         var isNew = false
-        register(name, help, labels, type: "gauge") {
+        register(name, help, labels, type: type) {
             isNew = true
-            return .reading(read)
+            return .reading(type: type, read)
         }
         precondition(isNew, "\(name) exists; who would be asked?")
     }
@@ -86,6 +106,8 @@ public final class Metrics: Sendable {
         _ name: String, _ help: String, _ labels: KeyValuePairs<String, String>, type: String, make: () -> Sample
     ) -> Sample {
         checkMetricName(name)
+        let own = labels.map { (key: $0.key, value: $0.value) }
+        let labels = common.filter { common in !own.contains { $0.key == common.key } } + own
         let rendered = renderLabels(labels, of: name)
         return families.withLock { families in
             let labelNames = labels.map(\.key)
@@ -111,7 +133,7 @@ public final class Metrics: Sendable {
                 switch sample {
                 case .counter(let counter): text += "\(name)\(braces(labels)) \(counter.value)\n"
                 case .gauge(let gauge): text += "\(name)\(braces(labels)) \(render(gauge.value))\n"
-                case .reading(let read): text += "\(name)\(braces(labels)) \(render(read()))\n"
+                case .reading(_, let read): text += "\(name)\(braces(labels)) \(render(read()))\n"
                 case .histogram(let histogram): text += self.text(of: histogram, name, labels)
                 }
             }
@@ -138,14 +160,17 @@ public final class Metrics: Sendable {
 private func braces(_ labels: String) -> String { labels.isEmpty ? "" : "{\(labels)}" }
 
 private func checkMetricName(_ name: String) {
-    precondition(name.hasPrefix("perennial_"), "the name of a metric begins with perennial_: \(name)")
+    // Those of the process are called so everywhere.
+    precondition(
+        name.hasPrefix("perennial_") || name.hasPrefix("process_"),
+        "the name of a metric begins with perennial_: \(name)")
     precondition(isIdentifier(name), "not a name of a metric: \(name)")
     for ending in ["_bucket", "_sum", "_count"] {
         precondition(!name.hasSuffix(ending), "\(ending) belongs to histograms: \(name)")
     }
 }
 
-private func renderLabels(_ labels: KeyValuePairs<String, String>, of metric: String) -> String {
+private func renderLabels(_ labels: [(key: String, value: String)], of metric: String) -> String {
     var seen: Set<String> = []
     return labels.map { name, value in
         precondition(isIdentifier(name) && !name.hasPrefix("__") && name != "le", "not a label of \(metric): \(name)")

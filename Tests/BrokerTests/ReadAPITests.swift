@@ -111,9 +111,9 @@ extension RealBroker {
 struct APIProcess: Sendable {
     let service: ServiceProcess
 
-    init(_ installation: Installation, _ folder: ScratchDirectory) throws {
+    init(_ installation: Installation, _ folder: ScratchDirectory, _ settings: [String] = []) throws {
         service = try ServiceProcess(
-            ["api", "--api.listen", "127.0.0.1:0", "--state.directory", folder.path] + installation.settings)
+            ["api", "--api.listen", "127.0.0.1:0", "--state.directory", folder.path] + installation.settings + settings)
         keptFolder = folder
     }
     private let keptFolder: ScratchDirectory
@@ -128,15 +128,21 @@ struct APIProcess: Sendable {
     }
 
     private func ask(_ path: String) async throws -> JSONValue? {
+        let (status, body) = try await answer(to: path)
+        if status == 404 { return nil }
+        try #require(status == 200, "\(path): \(status)")
+        return body
+    }
+
+    func answer(to path: String) async throws -> (status: Int, body: JSONValue) {
         let port = try await service.port("the read API listens")
         // By curl: somebody else's idea of HTTP.
         let answer = try await run(
             "curl",
             ["--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = answer.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
-        if lines.last == "404" { return nil }
-        try #require(lines.last == "200", "\(answer.words)")
-        return try JSONValue.read(Array(lines.dropLast().joined(separator: "\n").utf8))
+        let status = try #require(lines.last.flatMap { Int($0) }, "\(answer.words)")
+        return (status, try JSONValue.read(Array(lines.dropLast().joined(separator: "\n").utf8)))
     }
 }
 

@@ -47,11 +47,19 @@ final class ServiceProcess: Sendable {
         return answer.status == 503 ? answer.body : ""
     }
 
-    /// In the text that Prometheus reads; nil: there is no such series.
+    /// In the text that Prometheus reads; nil: there is no such series. Of a series that does not name its environment the first that
+    /// there is.
     func metric(_ series: String) async throws -> Double? {
         let text = try await answer(try await port("admin server listens"), "/metrics").body
-        return text.split(separator: "\n").first { $0.hasPrefix(series + " ") }
-            .flatMap { Double($0.dropFirst(series.utf8.count + 1)) }
+        let lines = text.split(separator: "\n").lazy.map {
+            series.contains("environment=") ? $0 : Self.withoutEnvironment($0)
+        }
+        return lines.first { $0.hasPrefix(series + " ") }.flatMap { Double($0.dropFirst(series.utf8.count + 1)) }
+    }
+
+    private static func withoutEnvironment(_ line: Substring) -> Substring {
+        line.replacing(#/\{environment="[a-z]+"\}/#, with: "")
+            .replacing(#/environment="[a-z]+",/#, with: "").replacing(#/,environment="[a-z]+"/#, with: "")
     }
 
     /// Of all series with this name.

@@ -38,7 +38,8 @@ private func faults(
             ("admin.listen", "127.0.0.1:9464"), ("state.directory", "./state"), ("state.cache.bytes", "268435456"),
             ("worker.threads", "1"), ("worker.slot", "auto"), ("worker.leave", "false"), ("commit.interval.ms", "20"),
             ("tick.interval.ms", "60000"), ("entitlements.leeway.ms", "3600000"), ("churn.zone", "UTC"),
-            ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("usage.token", nil), ("consumption.policy", nil),
+            ("api.listen", "127.0.0.1:8080"), ("api.token", nil), ("api.max.behind.ms", "600000"),
+            ("usage.token", nil), ("consumption.policy", nil),
             ("consumption.wait.ms", "3600000"), ("consumption.send", "true"), ("consumption.rate", "50"),
             ("apple.issuer.id", nil),
             ("apple.key.id", nil), ("apple.key", nil), ("apple.api.production", "https://api.storekit.apple.com"),
@@ -51,6 +52,13 @@ private func faults(
     @Test func `hides what is secret`() {
         let secrets = SettingTable.definitions.filter(\.isSecret).map(\.key)
         #expect(secrets == ["api.token", "usage.token", "apple.key"])
+    }
+
+    @Test func `takes several tokens, and hides them all`() throws {
+        let configuration = try load(.api, ["--api.token=sixteen-letters-1, sixteen-letters-2"])
+        #expect(configuration.api.tokens == ["sixteen-letters-1", "sixteen-letters-2"])
+        #expect(configuration.rows.first { $0.key == "api.token" }?.value == "(not shown)")
+        #expect(try load(.api).api.tokens == [])
     }
 
     @Test func `loads without any setting`() throws {
@@ -140,6 +148,8 @@ private func faults(
         "--worker.slot=+1", "--partitions=+1", "--churn.zone=Europe/Nowhere",
         "--apps=file:a", "--verify.roots=file:a",
         "--worker.slot=first", "--churn.zone=../etc/passwd", "--churn.zone=/etc", "--api.token=two words",
+        "--api.token=fifteen-letters", "--api.token=sixteen-letters-1,short", "--api.token=sixteen-letters-1,",
+        "--api.max.behind.ms=999", "--environment=all",
         "--consumption.wait.ms=43200000", "--apple.api.production=api.storekit.apple.com",
         "--apple.api.sandbox=https://user@host", "--apple.api.sandbox=https://",
         "--commit.interval.ms=0",
@@ -212,9 +222,19 @@ private func faults(
 
     @Test func `are a read API open to others and no token`() {
         #expect(faults(.api, ["--api.listen=0.0.0.0:8080"]).count == 1)
-        #expect(faults(.api, ["--api.listen=0.0.0.0:8080", "--api.token=x"]) == [])
+        #expect(faults(.api, ["--api.listen=0.0.0.0:8080", "--api.token=sixteen-letters-1"]) == [])
         #expect(faults(.api, ["--api.listen=[::1]:8080"]) == [])
         #expect(faults(.topics, ["--api.listen=0.0.0.0:8080"]) == [], "not read by this command")
+    }
+
+    @Test func `are both environments and a worker of one`() throws {
+        let told = faults(.entitlements, ["--environment=both"])
+        #expect(told.count == 1 && told.first?.contains("takes one: production or sandbox") == true, "\(told)")
+        #expect(faults(.api, ["--environment=both"]) == [] && faults(.topics, ["--environment=both"]) == [])
+        #expect(try load(.api).namedEnvironments == [.production, .sandbox])
+        #expect(try load(.api, ["--environment=both"]).namedEnvironments == [.production, .sandbox])
+        #expect(try load(.api, ["--environment=sandbox"]).namedEnvironments == [.sandbox])
+        #expect(try load(.api, ["--environment=sandbox"]).environment == .sandbox)
     }
 
     @Test func `are half a pair of TLS files, half an API key`() {

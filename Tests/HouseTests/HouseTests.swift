@@ -154,6 +154,50 @@ import Testing
         for name in names.sorted() { #expect(text.contains("`\(name)`"), "\(page) does not name \(name)") }
     }
 
+    /// Whoever alerts on a metric finds it in the reference, and whoever finds it there can alert on it.
+    @Test func `has in its reference every metric, and none that is not exposed`() throws {
+        let page = try String(
+            contentsOf: repository.appendingPathComponent("docs/reference/metrics.md"), encoding: .utf8)
+        let listed = page.matches(of: #/\n\| `([a-z_]+)` \| (?:counter|gauge|histogram) \|/#).map { String($0.1) }
+        var exposed: Set<String> = []
+        for module in [
+            "ChurnWorker", "Clock", "ConsumptionSender", "ConsumptionWorker", "EntitlementsWorker", "HTTP", "Ingest",
+            "ReadAPI", "Revocation", "Roles", "Runtime", "Service", "Telemetry",
+        ] {
+            for file in try SourceFile.all(below: "Sources/\(module)") {
+                let source = file.lines.joined(separator: "\n")
+                exposed.formUnion(source.matches(of: #/"((?:perennial|process)_[a-z_]*[a-z])"/#).map { String($0.1) })
+                // The short forms of WorkerMetrics: kind, name.
+                guard module == "Runtime" else { continue }
+                for match in source.matches(of: #/(?:= (counter|gauge|seconds)|\b(set))\(\s*"([a-z_]+)"/#) {
+                    let ending = ["counter": "_total", "seconds": "_seconds"][String(match.1 ?? ""), default: ""]
+                    exposed.insert("perennial_\(match.3)\(ending)")
+                }
+            }
+        }
+        #expect(exposed.count > 90 && Set(listed).count == listed.count)
+        for name in exposed.subtracting(listed).sorted() { Issue.record("docs/reference/metrics.md lacks \(name)") }
+        for name in Set(listed).subtracting(exposed).sorted() {
+            Issue.record("docs/reference/metrics.md has \(name), which nothing exposes")
+        }
+    }
+
+    /// A counter that is born with its first count does not rise.
+    @Test func `has a counter for every reason of a dead letter before the first one`() throws {
+        for (module, list) in [
+            ("Runtime", #/reasonsOfEngine = \[([^\]]*)\]/#),
+            ("EntitlementsWorker", #/failureReasons =\s*\[([^\]]*)\]/#),
+            ("ChurnWorker", #/failureReasons =\s*\[([^\]]*)\]/#),
+            ("ConsumptionWorker", #/failureReasons =\s*\[([^\]]*)\]/#),
+        ] {
+            let source = try SourceFile.all(below: "Sources/\(module)").flatMap(\.lines).joined(separator: "\n")
+            let known = try #require(source.firstMatch(of: list), "\(module)").1
+            let given = source.matches(of: #/ProcessFailure\(\s*"([a-z_]+)"/#).map { String($0.1) }
+            #expect(given.count > 2)
+            for reason in Set(given) { #expect(known.contains("\"\(reason)\""), "\(module) lacks \(reason)") }
+        }
+    }
+
     /// What has to be done in a few seconds is done late where hundreds of tests run beside it.
     @Test func `has every test that promises time in the quiet part of make test`() throws {
         let script = try String(contentsOf: repository.appendingPathComponent("Tests/run.sh"), encoding: .utf8)

@@ -37,10 +37,10 @@ import Testing
         let asOf = 1_771_000_000_000
         #expect(
             String(decoding: body, as: UTF8.self) == """
-                {"appAccountToken":"\(token)","entitlements":{"premium":{"access":true,"accessUntil":\(now + 3 * day),\
-                "originalTransactionId":"1","bundleId":"com.example.app"}},"subscriptions":[\(record.json)],"advice":[],\
+                {"appAccountToken":"\(token)","asOf":\(rig.time.now),"entitlements":{"premium":{"access":true,"accessUntil":\(now + 3 * day),\
+                "originalTransactionId":"1","bundleId":"com.example.app","environment":"Production"}},"subscriptions":[\(record.json)],"advice":[],\
                 "position":[{"topic":"appstore.production.accounts","partition":\(partition),"offset":1,\
-                "asOf":\(asOf)}]}
+                "asOf":\(asOf),"behind":1000}]}
                 """)
     }
 

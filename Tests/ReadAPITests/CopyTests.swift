@@ -74,6 +74,7 @@ import Testing
     @Test func `has everything at the moment at which it may be asked`() throws {
         let rig = try Rig(partitions: 1)
         try rig.write((0..<4000).map { .subscription(Record(id: "\($0)")) })
+        rig.watch.look()
         for _ in 0..<20 where rig.trouble != nil { _ = rig.following.step() }
         #expect(rig.trouble == nil)
         #expect(rig.status(.subscription, "3999") == 200)

@@ -15,8 +15,8 @@ private final class Door {
     private let server: HTTPServer
     private let client: HTTPClient
 
-    init(token: String? = nil, fill: (Rig) throws -> Void = { _ in }) throws {
-        rig = try Rig(token: token)
+    init(tokens: [String] = [], fill: (Rig) throws -> Void = { _ in }) throws {
+        rig = try Rig(tokens: tokens)
         try fill(rig)
         var options = HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!)
         options.drainGrace = .milliseconds(50)
@@ -61,7 +61,11 @@ extension HTTPClient.Response {
         #expect(place["partition"]?.integer == 0 || (place["partition"]?.integer ?? 9) < 3)
         // The partition's clock: the greatest timestamp, of whatever record.
         #expect(place["asOf"]?.integer == 1_771_000_000_000)
-        #expect(answer.text.hasPrefix(#"{"subscription":\#(record),"position":[{"topic":"#))
+        let now = door.rig.time.now
+        #expect(
+            answer.text.hasPrefix(
+                #"{"access":true,"accessUntil":null,"asOf":\#(now),"subscription":\#(record),"position":[{"topic":"#))
+        #expect(place["behind"]?.integer == 1000, "the last look of this test was a second ago")
         #expect(try door.ask("/v1/subscriptions/%31").body == answer.body)
         let head = try door.ask("/v1/subscriptions/1", "HEAD")
         #expect(head.status == 200 && head.body.isEmpty)
@@ -132,7 +136,7 @@ extension HTTPClient.Response {
 
     /// The first that holds answers: token, path, method, parameters, readiness, subject.
     @Test func `refuses with these answers`() throws {
-        let door = try Door(token: "secret") { rig in
+        let door = try Door(tokens: ["secret"]) { rig in
             try rig.write(.subscription(Record(id: "1")))
             rig.settle()
         }
@@ -142,8 +146,8 @@ extension HTTPClient.Response {
             ("GET", "/v1/subscriptions/1", [:], 401, #"{"error":"unauthorized"}"#),
             ("GET", "/v1/subscriptions/1", ["Authorization": "Bearer secre"], 401, #"{"error":"unauthorized"}"#),
             ("POST", "/nowhere", [:], 401, #"{"error":"unauthorized"}"#),
-            ("POST", "/nowhere", token, 404, #"{"error":"not_found"}"#),
-            ("GET", "/v1/metrics/", token, 404, #"{"error":"not_found"}"#),
+            ("POST", "/nowhere", token, 404, #"{"error":"unknown_path"}"#),
+            ("GET", "/v1/metrics/", token, 404, #"{"error":"unknown_path"}"#),
             ("POST", "/v1/metrics", token, 405, #"{"error":"method_not_allowed"}"#),
             ("GET", "/v1/metrics", token, 400, #"{"error":"missing_parameter","parameter":"from"}"#),
             (
@@ -168,8 +172,15 @@ extension HTTPClient.Response {
                 "GET", "/v1/subscriptions/1/content?published=now", token, 400,
                 #"{"error":"invalid_parameter","parameter":"published"}"#
             ),
-            ("GET", "/v1/subscriptions/9", token, 404, #"{"error":"not_found"}"#),
-            ("GET", "/v1/subscriptions/1\u{2f}content%2f", token, 404, #"{"error":"not_found"}"#),
+            (
+                "GET", "/v1/subscriptions/1?environment=Production", token, 400,
+                #"{"error":"invalid_parameter","parameter":"environment","reason":"it takes production here"}"#
+            ),
+            (
+                "GET", "/v1/subscriptions/1?environment=production&environment=production", token, 400,
+                #"{"error":"too_many_values","parameter":"environment","limit":1}"#
+            ),
+            ("GET", "/v1/subscriptions/1\u{2f}content%2f", token, 404, #"{"error":"unknown_path"}"#),
         ]
         for row in rows {
             let answer = try door.ask(row.path, row.method, row.headers)
@@ -177,7 +188,12 @@ extension HTTPClient.Response {
             #expect(answer.text == row.body, "\(row)")
             #expect(answer.header("Allow") == (row.status == 405 ? "GET, HEAD" : nil))
             #expect(answer.header("WWW-Authenticate") == (row.status == 401 ? "Bearer" : nil))
+            #expect(answer.header("Cache-Control") == "no-store", "\(row)")
         }
+        let missing = try door.ask("/v1/subscriptions/9", "GET", token)
+        #expect(missing.status == 404 && missing.header("Cache-Control") == "no-store")
+        #expect(
+            missing.text.hasPrefix(#"{"error":"not_found","position":[{"topic":"appstore.production.entitlements""#))
         #expect(try door.ask("/v1/subscriptions/1", "GET", token).status == 200)
         #expect(door.rig.metric(#"perennial_api_requests_total{route="none",code="401"}"#) == 3)
         #expect(door.rig.metric(#"perennial_api_requests_total{route="content",code="400"}"#) == 2)

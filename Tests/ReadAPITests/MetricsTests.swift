@@ -114,7 +114,7 @@ import Zone
     private static let day = "it takes a day, as 2026-11-01"
     private static let dimensions = "it takes one or more of product, plan, storefront, currency, separated by commas"
     private static let order = "it must be after from, and is not in it: of one day it is the next"
-    private static let names = "there are from, to and by, and no other"
+    private static let names = "there are from, to, by and environment, and no other"
     private static let escape = "it has an escape that is none"
 
     @Test(arguments: [

@@ -116,18 +116,28 @@ final class Rig {
     let disk: MemoryDisk
     let time: TestTime
     let metrics = Metrics()
-    let readiness = Readiness()
     let partitions: Int32
-    let copies: [PartitionCopy]
-    let totals: CellTotals
+    let shelf: Shelf
     let following: Following
+    let watch: WorkerWatch
+    let tokens: TokenRing
     let endpoint: Endpoint
+    /// Of whom `write` and `following` are: the first of those that are served.
+    let names: Names
+    /// The other environment, where it is served too.
+    let other: Rig?
+
+    var readiness: Readiness { shelf.readiness }
+    var copies: [PartitionCopy] { shelf.copies }
+    var totals: CellTotals { shelf.totals }
 
     init(
         memory: MemoryLog = MemoryLog(clock: .manual()), log: (any RecordLog)? = nil, disk: MemoryDisk = MemoryDisk(),
-        time: TestTime = TestTime(), partitions: Int32 = 3, token: String? = nil, makesTopics: Bool = true,
-        rules: CellRules? = nil
+        time: TestTime = TestTime(), partitions: Int32 = 3, tokens: [String] = [], makesTopics: Bool = true,
+        rules: CellRules? = nil, maxBehind: Duration? = nil, names: Names = Rig.names, beside other: Rig? = nil
     ) throws {
+        self.names = names
+        self.other = other
         self.memory = memory
         self.log = log ?? memory
         self.disk = disk
@@ -135,23 +145,24 @@ final class Rig {
         self.partitions = partitions
         if makesTopics {
             let topics = FollowedTopic.allCases.map {
-                NewTopic(Self.names.topic($0.id), partitions: partitions, isCompacted: $0.isCompacted)
+                NewTopic(names.topic($0.id), partitions: partitions, isCompacted: $0.isCompacted)
             }
             try memory.create(topics, by: soon)
+            try memory.create([NewTopic(names.topic(.notifications), partitions: partitions)], by: soon)
         }
-        let totals = CellTotals(partitions: Int(partitions))
-        self.totals = totals
-        copies = (0..<partitions).map { PartitionCopy($0, totals) }
-        let counts = ReadAPIMetrics(metrics)
+        shelf = Shelf(names, partitions: Int(partitions), maxBehind: maxBehind, isWorked: names == Self.names)
         let lines = Lines()
         self.loggedLines = lines
+        let logger = Logger { lines.append($0) }
         following = Following(
-            .init(names: Self.names, rules: rules), log: self.log, stores: MemoryStores(disk: disk), copies: copies,
-            totals: totals, time: time.asItIs, readiness: readiness, metrics: counts,
-            logger: Logger { lines.append($0) })
+            .init(rules: rules), shelf, log: self.log, stores: MemoryStores(disk: disk), time: time.asItIs,
+            metrics: ShelfMetrics(metrics, shelf, now: time.asItIs.now), logger: logger)
+        watch = WorkerWatch(
+            names, partitions: partitions, log: self.log, time: time.asItIs, pace: shelf.pace, logger: logger)
+        self.tokens = TokenRing(tokens)
         endpoint = Endpoint(
-            Self.names, copies: copies, totals: totals, token: token, time: time.asItIs, readiness: readiness,
-            metrics: counts, dayOf: dayInUTC)
+            [shelf] + (other.map { [$0.shelf] } ?? []), tokens: self.tokens, time: time.asItIs,
+            metrics: ReadAPIMetrics(metrics), dayOf: dayInUTC)
     }
 
     final class Lines: Sendable {
@@ -169,13 +180,21 @@ final class Rig {
     /// Steps until everything that is there is read, or `steps` are over. A second passes in each.
     func settle(steps: Int = 20) {
         for _ in 0..<steps {
+            watch.look()
             _ = following.step()
+            other?.watch.look()
+            _ = other?.following.step()
             time.advance(by: .seconds(1))
         }
     }
 
+    /// - Parameter line: name and labels, without the environment.
     func metric(_ line: String) -> Double? {
-        String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+        let environment = #"environment="\#(names.environment.rawValue)""#
+        return String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n").lazy
+            .map {
+                $0.replacing("{\(environment)}", with: "").replacing("{\(environment),", with: "{")
+            }
             .first { $0.hasPrefix(line + " ") }.flatMap { Double($0.dropFirst(line.count + 1)) }
     }
 
@@ -187,6 +206,7 @@ final class Rig {
         var value: String?
         var headers: [RecordHeader]?
         var partition: Int32?
+        var timestamp: Int64?
 
         static func subscription(_ record: Record) -> Write {
             Write(topic: .entitlements, key: record.id, value: record.json)
@@ -209,11 +229,11 @@ final class Rig {
         let batch = OutputBatch()
         for write in writes {
             let key = write.key.map { Array($0.utf8) }
-            let subject = Array((write.key ?? "").prefix { write.topic == .entitlements || $0 != "|" }.utf8)
+            let subject = Array((write.key ?? "").prefix { write.topic != .accounts || $0 != "|" }.utf8)
             batch.append(
                 topic: write.topic.rawValue,
                 partition: write.partition ?? Partitioner.partition(of: subject, count: partitions),
-                timestamp: 1_771_000_000_000, key: key, value: write.value.map { Array($0.utf8) },
+                timestamp: write.timestamp ?? 1_771_000_000_000, key: key, value: write.value.map { Array($0.utf8) },
                 headers: write.headers ?? Self.headers(write.topic))
         }
         return batch
@@ -222,7 +242,7 @@ final class Rig {
     func write(_ writes: Write...) throws { try write(writes) }
     func write(_ writes: [Write]) throws {
         let writer = try memory.openWriter(
-            WriterOptions(name: "test", topics: FollowedTopic.allCases.map { Self.names.topic($0.id) }))
+            WriterOptions(name: "test", topics: FollowedTopic.allCases.map { names.topic($0.id) }))
         _ = try writer.append(batch(writes), by: soon)
     }
 

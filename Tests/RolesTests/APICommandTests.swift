@@ -1,3 +1,4 @@
+import Glibc
 import HTTPClient
 import KafkaTestKit
 import Platform
@@ -36,7 +37,7 @@ import Testing
         let folder = try ScratchDirectory("api-command")
         let arguments = [
             "api", "--kafka.bootstrap.servers", "127.0.0.1:1", "--state.directory", "\(folder.path)/state",
-            "--api.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--api.token", "secret-word",
+            "--api.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--api.token", "secret-word-of-20",
         ]
         let child = try ChildProcess(
             try productPath("perennial"), arguments, environment: .only([:]), workingDirectory: folder.path,
@@ -51,7 +52,7 @@ import Testing
             return try await blocking { try client.answer(to: .init("GET", url, headers: headers)) }
         }
         #expect(try await ask([]).status == 401)
-        let answer = try await ask([.init("Authorization", "Bearer secret-word")])
+        let answer = try await ask([.init("Authorization", "Bearer secret-word-of-20")])
         #expect(answer.status == 503 && answer.header("Retry-After") == "5")
 
         let second = try await perennial(arguments)
@@ -61,6 +62,45 @@ import Testing
 
         // Kafka that does not answer does not keep it.
         #expect(try await child.terminate() == .exited(code: 0), "\(child.lastLines(20))")
-        #expect(!child.standardOutput.contains("secret-word"))
+        #expect(!child.standardOutput.contains("secret-word-of-20"))
+    }
+
+    @Test func `takes its tokens from a file again at SIGHUP, and keeps those it has when the new ones are none`()
+        async throws
+    {
+        let folder = try ScratchDirectory("api-command")
+        let file = try folder.write("the-first-token-1,the-other-token-1\n", to: "tokens")
+        let child = try ChildProcess(
+            try productPath("perennial"),
+            [
+                "api", "--kafka.bootstrap.servers", "127.0.0.1:1", "--state.directory", "\(folder.path)/state",
+                "--api.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--api.token", "file:\(file)",
+            ], environment: .only([:]), workingDirectory: folder.path, mergesErrors: true)
+        try await child.waitUntilPrinted("the read API listens")
+        let line = child.standardOutput.split(separator: "\n").first { $0.contains("the read API listens") }
+        let port = try #require(line?.firstMatch(of: #/127\.0\.0\.1:(\d+)/#)).1
+        let client = try HTTPClient()
+        defer { client.close() }
+        func status(_ token: String) async throws -> Int {
+            let url = "http://127.0.0.1:\(port)/v1/subscriptions/1"
+            let bearer = HTTPClient.Header("Authorization", "Bearer \(token)")
+            return try await blocking { try client.answer(to: .init("GET", url, headers: [bearer])) }.status
+        }
+        #expect(try await status("the-first-token-1") == 503)
+        #expect(try await status("the-other-token-1") == 503)
+
+        _ = try folder.write("the-other-token-1,the-third-token-1", to: "tokens")
+        child.kill(SIGHUP)
+        try await child.waitUntilPrinted("\"tokens\":2")
+        #expect(try await status("the-first-token-1") == 401)
+        #expect(try await status("the-other-token-1") == 503)
+        #expect(try await status("the-third-token-1") == 503)
+
+        _ = try folder.write("short", to: "tokens")
+        child.kill(SIGHUP)
+        try await child.waitUntilPrinted("reload failed")
+        #expect(try await status("the-third-token-1") == 503)
+        #expect(try await child.terminate() == .exited(code: 0), "\(child.lastLines(20))")
+        #expect(!child.standardOutput.contains("token-1") && !child.standardOutput.contains("\"short\""))
     }
 }

@@ -145,7 +145,7 @@ final class InspectDesk {
                 query: try InspectQuery(invocation, now: at(now)), names: names,
                 partitions: partitions ?? Self.partitions, rules: rules ?? self.rules, log: simulation.log,
                 output: recorder.output, now: at(now))
-            for id in [TopicID.notifications, .entitlements, .accounts] where id != missing {
+            for id in [TopicID.notifications, .entitlements, .entitlementEvents, .accounts] where id != missing {
                 run.partitionCounts[names.topic(id)] = Self.partitions
             }
             change(&run)

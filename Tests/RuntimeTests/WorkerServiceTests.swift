@@ -173,3 +173,28 @@ extension Health {
         #expect(try bench.wrong() == [])
     }
 }
+
+@Suite struct `The counters of a worker` {
+    /// `increase()` of a series that is born with 1 is nothing: the first dead letter would wake nobody.
+    @Test func `are there before they count, with every label that is known`() {
+        let metrics = Metrics()
+        let worker = WorkerMetrics(metrics, worker: "script", reasons: ["json"], hasTables: true)
+        let lines = Set(String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n").map(String.init))
+        for code in ["json", "crash", "no_key", "no_such_timer", "no_type", "schema", "store", "too_large", "type"] {
+            for input in ["events", "table"] {
+                let labels = #"worker="script",code="\#(code)",input="\#(input)""#
+                #expect(lines.contains("perennial_dead_letters_total{\(labels)} 0"))
+            }
+        }
+        for cause in ["generation", "delivery", "fenced", "silence", "lost", "other"] {
+            #expect(lines.contains(#"perennial_aborts_total{worker="script",cause="\#(cause)"} 0"#))
+        }
+        for kind in ["assigned", "revoked", "lost"] {
+            #expect(lines.contains(#"perennial_rebalances_total{worker="script",kind="\#(kind)"} 0"#))
+        }
+        worker.letter("json", isTable: false)
+        #expect(
+            String(decoding: metrics.exposition(), as: UTF8.self)
+                .contains(#"perennial_dead_letters_total{worker="script",code="json",input="events"} 1"#))
+    }
+}

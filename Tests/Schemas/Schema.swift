@@ -4,12 +4,24 @@ import Platform
 /// As much of JSON Schema as the files in deploy/schemas use; an unknown keyword is a problem, so that none is passed over.
 public struct Schema {
     private let root: JSONValue
+    /// By name.
+    private let definitions: JSONValue
 
     public init(_ name: String) throws {
         let folder = "\(#filePath)".split(separator: "/").dropLast(3).joined(separator: "/")
         let path = "/\(folder)/deploy/schemas/\(name).schema.json"
         root = try JSONValue.read(readFile(path, limitBytes: 1 << 20))
+        definitions = root["$defs"] ?? .null
     }
+
+    /// A schema within a larger document, which refers to parts of that.
+    public init(_ schema: JSONValue, of parts: JSONValue) {
+        root = schema
+        definitions = parts
+    }
+
+    /// One of the parts.
+    public init(_ name: String, of parts: JSONValue) { self.init(parts[name] ?? .null, of: parts) }
 
     public var required: Set<String> { Set(root["required"]?.array?.compactMap(\.string) ?? []) }
     public var properties: Set<String> { Set(root["properties"]?.object?.members.map(\.name) ?? []) }
@@ -29,7 +41,7 @@ public struct Schema {
 
     private func names(_ rule: JSONValue) -> [String] {
         let name = rule["$ref"]?.string?.split(separator: "/").last.map(String.init)
-        let object = name.flatMap { root["$defs"]?[$0] } ?? rule
+        let object = name.flatMap { definitions[$0] } ?? rule
         return object["properties"]?.object?.members.map(\.name) ?? []
     }
 
@@ -55,7 +67,7 @@ public struct Schema {
         case "maxItems": return (value.array?.count ?? 0) <= rule.integer ?? 0 ? [] : ["\(place) is too long"]
         case "$ref":
             let name = rule.string?.split(separator: "/").last.map(String.init) ?? ""
-            return problems(of: value, by: root["$defs"]?[name] ?? .null, at: place)
+            return problems(of: value, by: definitions[name] ?? .null, at: place)
         case "type":
             let types = rule.array?.compactMap(\.string) ?? [rule.string ?? ""]
             return types.contains { isOf($0, value) } ? [] : ["\(place) is none of \(types)"]

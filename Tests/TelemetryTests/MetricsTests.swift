@@ -1,10 +1,63 @@
 import KafkaTestKit
-import Telemetry
+import Platform
 import Testing
+
+@testable import Telemetry
 
 @Suite struct `The metrics registry` {
     let metrics = Metrics()
     var text: String { String(decoding: metrics.exposition(), as: UTF8.self) }
+
+    @Test func `gives every series the common labels that it does not have itself`() {
+        let metrics = Metrics(common: ["environment": "both"])
+        metrics.counter("perennial_requests_total", help: "Requests.", labels: ["code": "2xx"]).add(3)
+        metrics.gauge("perennial_depth", help: "Depth.", labels: ["environment": "sandbox"]).set(1)
+        metrics.gauge("perennial_age", help: "Age.") { 7 }
+        let lines = String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+        #expect(
+            lines.filter { !$0.hasPrefix("#") } == [
+                #"perennial_age{environment="both"} 7"#, #"perennial_depth{environment="sandbox"} 1"#,
+                #"perennial_requests_total{environment="both",code="2xx"} 3"#,
+            ])
+        // The same labels are the same series.
+        metrics.counter("perennial_requests_total", help: "Requests.", labels: ["code": "2xx"]).add()
+        #expect(String(decoding: metrics.exposition(), as: UTF8.self).contains(#"code="2xx"} 4"#))
+    }
+
+    @Test func `knows what the system says of the process`() throws {
+        metrics.processInfo()
+        var found: [Substring: Double] = [:]
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            let sides = line.split(separator: " ")
+            found[sides[0]] = Double(sides[1])
+        }
+        #expect(text.contains("# TYPE process_cpu_seconds_total counter\n"))
+        func value(_ name: Substring) throws -> Double { try #require(found[name], "\(name)") }
+        let resident = try value("process_resident_memory_bytes")
+        #expect(resident > 1_000_000)
+        #expect(try value("process_virtual_memory_bytes") > resident)
+        #expect(try value("process_cpu_seconds_total") > 0)
+        #expect(try value("process_threads") >= 1)
+        let open = try value("process_open_fds")
+        #expect(try open >= 3 && open < value("process_max_fds"))
+        let start = try value("process_start_time_seconds")
+        let now = Double(WallClock.milliseconds()) / 1000
+        #expect(start < now + 1 && start > now - 86_400, "a test has run for less than a day")
+    }
+
+    /// As the manual page has them, of a program with a hostile name.
+    @Test func `reads the files of the system`() throws {
+        let fields = (4...52).map { "\($0)" }.joined(separator: " ")
+        let stat = "7 (a) b (c) S \(fields)"
+        let system = "cpu 1 2\nbtime 1700000000\nprocesses 9\n"
+        let status = try #require(
+            ProcessStatus(stat: stat, system: system, ticksPerSecond: 100, pageBytes: 4096))
+        #expect(status.cpuSeconds == 0.29 && status.threads == 20 && status.virtualBytes == 23)
+        #expect(status.residentBytes == 24 * 4096 && status.startSeconds == 1_700_000_000.22)
+        for (stat, system) in [("", system), ("7 (a) S 1 2", system), (stat, "cpu 1")] {
+            #expect(ProcessStatus(stat: stat, system: system, ticksPerSecond: 100, pageBytes: 4096) == nil)
+        }
+    }
 
     @Test func `renders every kind in the text format of Prometheus, in a stable order`() {
         let histogram = metrics.histogram("perennial_wait_seconds", help: "Waits.", bounds: [0.5, 1])

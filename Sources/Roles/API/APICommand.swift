@@ -17,10 +17,12 @@ extension Command {
         "Answers who may use what, what became of refunds, and how many stay, over HTTP, from a local copy of the topics.",
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
-            /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
-            /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear it. Follows
-            entitlements, accounts, churn-cells and consumption of one environment, and answers 503 until it has caught up. churn.zone should be that of perennial churn. What is in state.directory is a copy: lost, it is built
-            anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
+            /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
+            /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear one, read
+            again on SIGHUP. Follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is set;
+            ?environment= asks one, and production goes first. Answers 503 until it has caught up, and when the workers are farther
+            behind than api.max.behind.ms; position tells how far. churn.zone should be that of perennial churn. What is in
+            state.directory is a copy: lost, it is built anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
             SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
@@ -30,7 +32,7 @@ extension Command {
                         + "commas")
                 return .wrongUsage
             }
-            return run(configuration, invocation.output)
+            return run(configuration, invocation)
         })
 
     /// Of one partition's store, for its files beside those of connections.
@@ -38,10 +40,12 @@ extension Command {
     /// For connections, Kafka's brokers, the admin server and the system's own.
     private static let spareDescriptors = 1_500
 
-    private static func run(_ configuration: Configuration, _ output: Output) -> ExitCode {
+    private static func run(_ configuration: Configuration, _ invocation: Invocation) -> ExitCode {
+        let output = invocation.output
         let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
         let partitions = configuration.topicPlan.partitions
-        let wanted = partitions * descriptorsPerPartition + spareDescriptors
+        let environments = configuration.namedEnvironments
+        let wanted = environments.count * partitions * descriptorsPerPartition + spareDescriptors
         let possible = DescriptorLimit.raise(to: wanted)
         if possible < wanted {
             logger.info(
@@ -55,30 +59,56 @@ extension Command {
             output.message("perennial api: churn.zone: \(error)")
             return .wrongUsage
         }
-        // Two processes in one directory would each find the other's stores locked, one at a time.
-        let lock: FileLock
-        let stores: RocksStores
-        let path = "\(configuration.worker.stateDirectory)/\(configuration.names.apiGroup)"
+        var sources: [ReadAPIService.Source] = []
+        var directories: [String] = []
         do {
-            stores = try RocksStores(
-                directory: path, cache: StoreCache(bytes: configuration.worker.stateCacheBytes))
-            lock = try FileLock.take("\(path)/lock")
+            // One for all: its size is that of the process.
+            let cache = StoreCache(bytes: configuration.worker.stateCacheBytes)
+            for environment in environments {
+                let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
+                let path = "\(configuration.worker.stateDirectory)/\(names.apiGroup)"
+                sources.append(ReadAPIService.Source(names, try RocksStores(directory: path, cache: cache)))
+                directories.append(path)
+            }
+            return try locking(directories[...]) {
+                serve(sources, zone, configuration, logger, reload: invocation.reload)
+            }
         } catch {
             output.message("perennial api: state.directory cannot be used: \(error)")
             return .gaveUp
         }
-        let metrics = Metrics()
+    }
+
+    /// Two processes in one directory would each find the other's stores locked, one at a time.
+    private static func locking(_ directories: ArraySlice<String>, _ body: () -> ExitCode) throws -> ExitCode {
+        guard let directory = directories.first else { return body() }
+        let lock = try FileLock.take("\(directory)/lock")
+        let code = try locking(directories.dropFirst(), body)
+        lock.release()
+        return code
+    }
+
+    private static func serve(
+        _ sources: [ReadAPIService.Source], _ zone: Zone, _ configuration: Configuration, _ logger: Logger,
+        reload: @escaping @Sendable () throws -> Configuration
+    ) -> ExitCode {
+        let environments = configuration.namedEnvironments
+        let metrics = Metrics(common: ["environment": environments.count == 1 ? environments[0].rawValue : "both"])
         metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
         let health = Health()
         let admin = AdminServer(
             listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
         let api = ReadAPIService(
             ReadAPIService.Configuration(
-                configuration.names, partitions: partitions, listen: configuration.api.listen,
-                token: configuration.api.token, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
-            log: KafkaLog(configuration.kafka), stores: stores, health: health, metrics: metrics, logger: logger)
-        let code = Service([admin] + api.parts, health: health, logger: logger).run()
-        lock.release()
-        return code
+                sources, partitions: configuration.topicPlan.partitions, listen: configuration.api.listen,
+                tokens: configuration.api.tokens,
+                maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
+            log: KafkaLog(configuration.watched(by: metrics).kafka), health: health, metrics: metrics, logger: logger)
+        return Service([admin] + api.parts, health: health, logger: logger) {
+            let tokens = try reload().api.tokens
+            api.replace(tokens: tokens)
+            logger.info("api.token was read again", ["tokens": .integer(tokens.count)])
+        }.run()
     }
 }

@@ -24,12 +24,15 @@ extension Command {
             }
             let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
             let health = Health()
-            let metrics = Metrics()
+            // A series that belongs to one of them says so itself.
+            let metrics = Metrics(common: ["environment": "both"])
             metrics.buildInfo(version: PerennialVersion.text)
+            metrics.processInfo()
             let admin = AdminServer(
                 listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
             let ticker = Ticker(
-                Ticker.Configuration(configuration), readiness: .ticking, health: health, metrics: metrics,
+                Ticker.Configuration(configuration.watched(by: metrics)), readiness: .ticking, health: health,
+                metrics: metrics,
                 logger: logger)
             return Service([admin, ticker], health: health, logger: logger).run()
         })

@@ -32,7 +32,10 @@ struct RoleRights {
         switch role {
         case .ingest: for names in both { addIngest(names) }
         case .clock: for names in both { addClock(names) }
-        case .api: for names in both { addAPI(names) }
+        case .api:
+            for environment in configuration.namedEnvironments {
+                addAPI(Names(prefix: configuration.topicPlan.prefix, environment: environment))
+            }
         default:
             guard let worker = Worker(rawValue: role.rawValue) else { return nil }
             add(worker, configuration.names)
@@ -60,7 +63,12 @@ struct RoleRights {
     }
 
     private mutating func addAPI(_ names: Names) {
-        add(names, [.entitlements, .accounts, .churnCells, .consumption], .describe, .describeConfigs, .read)
+        add(
+            names, [.entitlements, .entitlementEvents, .accounts, .churnCells, .consumption], .describe,
+            .describeConfigs, .read)
+        // How far its workers are: positions of their groups, ends and next records of their input.
+        add(names, [.notifications], .describe, .read)
+        for worker in Worker.allCases { add(Right(.describe, .group(names.group(worker)))) }
         add(Right(.describe, .group(names.apiGroup)))
     }
 

@@ -69,11 +69,17 @@ public struct Invocation: Sendable {
     public let output: Output
     /// The table the command was found in.
     public let program: Program
+    /// Reads every source of settings once more; files may have changed since.
+    let reload: @Sendable () throws -> Configuration
     private let command: CommandName
     private let options: [String: String]
 
-    init(_ arguments: ParsedArguments, of command: CommandName, output: Output, program: Program) {
+    init(
+        _ arguments: ParsedArguments, of command: CommandName, output: Output, program: Program,
+        reload: @escaping @Sendable () throws -> Configuration = { throw ConfigurationFaults(faults: []) }
+    ) {
         self.command = command
+        self.reload = reload
         operands = arguments.operands
         options = arguments.options
         self.output = output

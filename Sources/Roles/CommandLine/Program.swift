@@ -53,16 +53,19 @@ public struct Program: Sendable {
         var faults: [SettingFault] = []
         // Behind an argument that is none, words are out of place: `-topic.prefix x` is one mistake, not two.
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
-        let invocation = Invocation(parsed, of: command.name, output: output, program: self)
+        let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
+        let load: @Sendable () throws(ConfigurationFaults) -> Configuration = { () throws(ConfigurationFaults) in
+            try Configuration.load(
+                command.name, of: role, arguments: parsed, options: command.options, environment: environment)
+        }
+        let invocation = Invocation(parsed, of: command.name, output: output, program: self, reload: load)
         switch command.action {
         case .plain(let run), .plainService(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
             if faults.isEmpty { return run(invocation) }
         case .configured(let run), .service(let run):
             do throws(ConfigurationFaults) {
-                let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
-                let configuration = try Configuration.load(
-                    command.name, of: role, arguments: parsed, options: command.options, environment: environment)
+                let configuration = try load()
                 if faults.isEmpty {
                     warn(command, configuration, output)
                     return run(invocation, configuration)

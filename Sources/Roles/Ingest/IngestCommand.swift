@@ -39,8 +39,11 @@ extension Command {
     {
         let settings = configuration.service
         let logger = Logger(level: settings.logLevel, format: settings.logFormat)
-        let metrics = Metrics()
+        // A series that belongs to one of them says so itself.
+        let metrics = Metrics(common: ["environment": "both"])
         metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
+        let configuration = configuration.watched(by: metrics)
         let health = Health()
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
         let revocations: Revocations?

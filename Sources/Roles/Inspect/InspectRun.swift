@@ -3,8 +3,10 @@
 import Churn
 import Contract
 import Entitlements
+import JSON
 import Log
 import Platform
+import ReadAPI
 
 struct InspectRun {
     let query: InspectQuery
@@ -76,8 +78,7 @@ struct InspectRun {
         }
         let report = SubscriptionReport(
             id: id, topic: notifications, partition: partition, position: position.value, fold: fold,
-            published: published,
-            self)
+            published: published, history: try history(of: key, partition), self)
         if query.isJSON {
             output.data(report.json)
         } else {
@@ -111,6 +112,26 @@ struct InspectRun {
     private static let clockDifference: Int64 = 86_400_000
 
     private static func before(_ date: Int64) -> Int64 { date > clockDifference ? date - clockDifference : 0 }
+
+    /// What the worker has told of it, for programs; nil where there is no such topic.
+    private func history(of key: [UInt8], _ partition: Int32) throws(ToolFault) -> [HistoryEntry]? {
+        let topic = names.topic(.entitlementEvents)
+        guard query.isJSON, partitionCounts[topic] != nil else { return nil }
+        try check(topic)
+        let reader = try open([topic])
+        defer { reader.close(by: Deadline(after: .seconds(5))) }
+        var document = JSONDocument()
+        var entries: [HistoryEntry] = []
+        let events = PartitionScan(reader: reader, partition: TopicPartition(topic, partition))
+        var progress = ProgressBar.standardError()
+        try events.run(progress: { progress.update($0) { "\(events.partition)" } }) { record in
+            guard let found = record.key, equal(found, key), let value = record.value else { return }
+            do throws(JSONFault) { try document.read(value) } catch { return }
+            if let entry = HistoryEntry(record, document) { entries.append(entry) }
+        }
+        progress.end()
+        return entries.sorted(by: HistoryEntry.isNewer)
+    }
 
     // MARK: Topics
 

@@ -4,6 +4,7 @@ import Contract
 import Entitlements
 import JSON
 import Notices
+import ReadAPI
 
 extension SubscriptionReport {
     var json: String {
@@ -29,6 +30,12 @@ extension SubscriptionReport {
             report.array { list in for told in told { list.object { Self.write(told, to: &$0) } } }
             report.member("olderNotifications", olderCount)
             report.member("unreadableNotifications", unreadable)
+            report.name("history")
+            if let history {
+                report.array { list in for entry in history { entry.write(to: &list) } }
+            } else {
+                report.null()
+            }
             report.name("published")
             report.object { writePublished(&$0) }
         }

@@ -2,6 +2,7 @@
 
 import Contract
 import Entitlements
+import ReadAPI
 
 struct SubscriptionReport: Sendable {
     /// What follows from the facts at one instant.
@@ -78,6 +79,8 @@ struct SubscriptionReport: Sendable {
     let unreadable: Int
     let published: PublishedValue?
     let agreement: Agreement
+    /// The newest first; nil: it was not asked for, or there is none to ask.
+    let history: [HistoryEntry]?
     /// What this host's clock says.
     let now: Int64
 
@@ -125,7 +128,7 @@ struct SubscriptionReport: Sendable {
 extension SubscriptionReport {
     init(
         id: String, topic: String, partition: Int32, position: Int64, fold: SubscriptionFold,
-        published: PublishedValue?,
+        published: PublishedValue?, history: [HistoryEntry]?,
         _ run: InspectRun
     ) {
         let timeline = Timeline(fold.facts(), run.rules)
@@ -146,6 +149,7 @@ extension SubscriptionReport {
         olderCount = fold.olderCount
         unreadable = fold.unreadable
         self.published = published
+        self.history = history
         agreement = Agreement(published, fold, run.rules, id: id, run.names.environment)
         now = run.now
     }

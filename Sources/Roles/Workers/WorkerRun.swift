@@ -77,8 +77,9 @@ struct WorkerRun {
             return .wrongUsage
         }
         let logger = makeLogger()
-        let metrics = Metrics()
+        let metrics = Metrics(common: ["environment": configuration.environment.rawValue])
         metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
         let health = Health()
         if replay == nil { tellWhichReplica(logger) }
         let memory = MemoryPlan(
@@ -96,7 +97,7 @@ struct WorkerRun {
         }
         var options = options(directory, memory)
         options.showsOwnership = beside != nil && replay == nil
-        let log = KafkaLog(configuration.kafka)
+        let log = KafkaLog(configuration.watched(by: metrics).kafka)
         let service = WorkerService(
             { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
             health: health, metrics: metrics, logger: logger)

@@ -44,7 +44,7 @@ private func token(of id: String) -> String { "7d6f1d1e-0000-4000-8000-\(id.suff
 /// Serves until it is killed: the process whose CPU time is measured.
 func serveAPI() throws -> Never {
     let log = MemoryLog()
-    let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption]
+    let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption, .entitlementEvents, .notifications]
     let deadline = Deadline(after: .seconds(60))
     try log.create(
         topics.map {
@@ -71,9 +71,10 @@ func serveAPI() throws -> Never {
     let scratch = try ScratchDirectory("bench-api")
     let health = Health()
     let service = ReadAPIService(
-        .init(names, partitions: Int(partitions), listen: ListenAddress("127.0.0.1:0")!, token: "secret"), log: log,
-        stores: try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 256 << 20)), health: health,
-        metrics: Metrics(), logger: Logger(level: .warning))
+        .init(
+            [.init(names, try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 256 << 20)))],
+            partitions: Int(partitions), listen: ListenAddress("127.0.0.1:0")!, tokens: ["secret"]), log: log,
+        health: health, metrics: Metrics(), logger: Logger(level: .warning))
     for part in service.parts { try part.start { _ in } }
     while !health.readiness.isHealthy { pause(for: .milliseconds(50)) }
     printData("port \(service.address?.port ?? 0)")

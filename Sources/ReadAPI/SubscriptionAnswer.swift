@@ -1,0 +1,55 @@
+// GET /v1/subscriptions/{originalTransactionId}: one subscription, and whether it gives access now.
+
+internal import Contract
+internal import HTTP
+internal import JSON
+
+struct SubscriptionAnswer {
+    private let record: [UInt8]
+    private let access: Bool
+    private let accessUntil: Int64?
+    private let now: Int64
+    /// Another one whenever the record or its access is another; nil: the record has no `sequence`. Weak: the position moves on under it.
+    let tag: String?
+
+    /// nil: it cannot be read, which the follower would not have let in.
+    init?(_ record: [UInt8], of environment: Environment, at now: Int64, _ parser: Parsers.Parser) {
+        do throws(JSONFault) { try parser.json.read(record.span) } catch { return nil }
+        let root = parser.json.root
+        self.record = record
+        self.now = now
+        access = PublishedRecord.hasAccess(root, in: parser.json, at: now)
+        accessUntil = parser.json.member("accessUntil", of: root).flatMap { parser.json.integer($0.value) }
+        let ending = access ? "" : "-ended"
+        let world = environment == .production ? "" : "-\(environment.rawValue)"
+        tag = parser.json.member("sequence", of: root).flatMap { parser.json.integer($0.value) }
+            .map { "W/\"\($0)\(world)\(ending)\"" }
+    }
+
+    func body(position: [UInt8]) -> [UInt8] {
+        var writer = JSONWriter(capacity: record.count + position.count + 128)
+        writer.object { writer in
+            writer.member("access", access)
+            writer.member("accessUntil", orNull: accessUntil)
+            writer.member("asOf", now)
+            // As it was written, members that are not known here included.
+            writer.member("subscription", json: record)
+            writer.member("position", json: position)
+        }
+        return writer.bytes
+    }
+}
+
+extension HTTPHeaders {
+    /// Whether who asks has it already (If-None-Match).
+    func match(_ tag: String) -> Bool {
+        func opaque(_ tag: some StringProtocol) -> String {
+            let text = withoutBlanks(tag)
+            return text.hasPrefix("W/") ? String(text.dropFirst(2)) : text
+        }
+        let wanted = opaque(tag)
+        return all("If-None-Match").contains { list in
+            list.split(separator: ",").contains { opaque($0) == wanted || withoutBlanks($0) == "*" }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import Contract
+import HTTP
+import JSON
+import Log
+import LogTestKit
+import MemoryLog
+import Platform
+import Testing
+
+@testable import ReadAPI
+
+/// Plays a worker of `notifications`, and who takes them.
+private final class Crew {
+    let rig: Rig
+    private let topic: String
+    private var session: (any LogSession)?
+    private let writer: any LogWriter
+    private let worker: Worker
+
+    init(_ rig: Rig, _ worker: Worker = .entitlements) throws {
+        self.rig = rig
+        self.worker = worker
+        topic = rig.names.topic(.notifications)
+        writer = try rig.memory.openWriter(WriterOptions(name: "ingest", topics: [topic]))
+    }
+
+    /// A notification is taken now.
+    func take(partition: Int32 = 0) throws {
+        let batch = OutputBatch()
+        batch.append(
+            topic: 0, partition: partition, timestamp: rig.time.now, key: Array("1".utf8), value: Array("{}".utf8),
+            headers: [])
+        _ = try writer.append(batch, by: soon)
+    }
+
+    /// The worker commits that it has dealt with so many.
+    func deal(upTo count: Int64, partition: Int32 = 0) throws {
+        let name = TopicPartition(topic, partition)
+        let session = try self.session ?? join()
+        try session.commit([name: NextOffset(count)])
+    }
+
+    private func join() throws -> any LogSession {
+        let options = SessionOptions(
+            group: rig.names.group(worker), identity: "\(worker)-0", inputs: [topic],
+            outputs: [rig.names.topic(.entitlements)])
+        let session = try rig.memory.openSession(options, by: soon)
+        let batch = RecordBatch()
+        while true {
+            guard case .assigned(let given) = try session.poll(into: batch, limit: 1, wait: .zero) else { continue }
+            try session.take(Dictionary(uniqueKeysWithValues: given.map { ($0, NextOffset(0)) }), paused: [])
+            self.session = session
+            return session
+        }
+    }
+}
+
+extension Rig {
+    fileprivate func behind(_ answer: JSONValue?) -> Int64? { answer?["position"]?.array?.first?["behind"]?.integer }
+
+    /// The answer to a question about nobody, whose partition is the first.
+    fileprivate func miss() throws -> (status: Int, behind: Int64?) {
+        let response = endpoint.answer(.subscription, nobody[...].utf8, query: nil)
+        return (response.status, behind(try JSONValue.read(response.body)))
+    }
+
+    fileprivate var nobody: String {
+        (1...).lazy.map { "\($0)" }.first { Partitioner.partition(of: Array($0.utf8), count: self.partitions) == 0 }!
+    }
+
+    fileprivate var worst: Double? {
+        metric(#"perennial_api_source_behind_seconds{worker="entitlements"}"#)
+    }
+}
+
+@Suite struct `How far the worker is behind` {
+    @Test func `stands in every answer, and grows while a notification waits`() throws {
+        let rig = try Rig()
+        let crew = try Crew(rig)
+        try crew.take()
+        try crew.deal(upTo: 1)
+        rig.settle(steps: 3)
+        #expect(try rig.miss() == (404, 1000), "so old is the last look")
+        // From here on the worker is dead.
+        try crew.take()
+        rig.settle(steps: 300)
+        #expect(try rig.miss() == (404, 300_000))
+        #expect(rig.worst == 300)
+        #expect(rig.behind(rig.account(token)) != nil)
+        let other = Array(token.utf8)
+        if Partitioner.partition(of: other, count: rig.partitions) != 0 {
+            #expect(rig.behind(rig.account(token)) == 1000, "of another partition nothing waits")
+        }
+        // It is back.
+        try crew.deal(upTo: 2)
+        rig.settle(steps: 3)
+        #expect(try rig.miss() == (404, 1000))
+    }
+
+    /// What came since the last look has no other sign than the age of that look.
+    @Test func `is never said to be less than it is`() throws {
+        let rig = try Rig()
+        let crew = try Crew(rig)
+        rig.settle(steps: 3)
+        for _ in 0..<30 {
+            try crew.take()
+            let taken = rig.time.now
+            rig.time.advance(by: .milliseconds(700))
+            let behind = try #require(try rig.miss().behind)
+            #expect(rig.time.now - behind <= taken, "the answer claims to know of what it cannot know")
+            rig.settle(steps: 1)
+        }
+    }
+
+    @Test func `counts only when the copy has what the worker has written since`() throws {
+        let rig = try Rig()
+        let crew = try Crew(rig)
+        rig.settle(steps: 3)
+        try crew.take()
+        let taken = rig.time.now
+        rig.time.advance(by: .seconds(1))
+        try crew.deal(upTo: 1)
+        // Whoever watches has seen it; whoever follows has not read on since.
+        rig.watch.look()
+        rig.time.advance(by: .seconds(1))
+        #expect(rig.time.now - (try #require(try rig.miss().behind)) <= taken)
+        rig.settle(steps: 2)
+        #expect(try rig.miss().behind == 1000)
+    }
+
+    @Test func `makes every answer 503 above its limit, and the api unready`() throws {
+        let rig = try Rig(maxBehind: .seconds(600))
+        let crew = try Crew(rig)
+        try crew.take()
+        try rig.write(.subscription(Record(id: rig.nobody)))
+        func ready() -> String? { rig.shelf.trouble(at: rig.time.asItIs.elapsed(), now: rig.time.now) }
+        rig.settle(steps: 600)
+        #expect(rig.status(.subscription, rig.nobody) == 200 && ready() == nil)
+        rig.settle(steps: 2)
+        let response = rig.endpoint.answer(.subscription, rig.nobody[...].utf8, query: nil)
+        #expect(response.status == 503 && response.headers["Retry-After"] == "5")
+        let body = try JSONValue.read(response.body)
+        #expect(body["error"]?.string == "behind" && rig.behind(body) == 602_000)
+        #expect(ready()?.contains("perennial entitlements is 602 s behind the notifications of production") == true)
+        #expect(rig.status(.content, rig.nobody, "published=1") == 503)
+        try crew.deal(upTo: 1)
+        rig.settle(steps: 3)
+        #expect(rig.status(.subscription, rig.nobody) == 200 && ready() == nil)
+    }
+
+    /// Of churn and of refunds nobody need have a worker.
+    @Test func `has no limit for a worker that has never begun, and is told all the same`() throws {
+        let rig = try Rig(maxBehind: .seconds(5))
+        let entitlements = try Crew(rig)
+        let churn = try Crew(rig, .churn)
+        for partition in 0..<rig.partitions { try entitlements.take(partition: partition) }
+        for partition in 0..<rig.partitions { try entitlements.deal(upTo: 1, partition: partition) }
+        rig.settle(steps: 20)
+        #expect(rig.behind(rig.metrics()) == 20_000)
+        #expect(rig.behind(rig.account(token)) == 1000)
+        try churn.deal(upTo: 1)
+        rig.settle(steps: 3)
+        #expect(rig.status(.metrics, "", "from=2026-02-01&to=2026-03-01") == 503)
+        #expect(rig.status(.account, token) == 200)
+    }
+
+    @Test func `is known from the first answer on, and grows when the groups cannot be asked any more`() throws {
+        let memory = MemoryLog(clock: .manual())
+        let broken = BrokenLog(memory)
+        let rig = try Rig(memory: memory, log: broken, maxBehind: .seconds(30))
+        for _ in 0..<3 {
+            _ = rig.following.step()
+            rig.time.advance(by: .seconds(1))
+        }
+        #expect(rig.status(.subscription, rig.nobody) == 503, "nobody has looked at the worker yet")
+        rig.settle(steps: 3)
+        #expect(try rig.miss() == (404, 1000))
+        broken.fault = LogFault(.retrySameCall, .timedOut, "the coordinator does not answer")
+        for _ in 0..<20 {
+            rig.watch.look()
+            rig.time.advance(by: .seconds(1))
+        }
+        #expect(try rig.miss() == (404, 21_000))
+        rig.time.advance(by: .seconds(10))
+        #expect(try rig.miss().status == 503)
+        #expect(rig.shelf.pace.fault == "the coordinator does not answer")
+        #expect(rig.logged.components(of: "how far the workers are cannot be seen") == 1)
+    }
+
+    /// After a week without a worker Kafka has forgotten where it was.
+    @Test func `is the age of the first record there is where the group has no position`() throws {
+        let rig = try Rig()
+        let crew = try Crew(rig)
+        try crew.take()
+        try crew.deal(upTo: 1)
+        rig.settle(steps: 10)
+        #expect(try rig.miss().behind == 1000)
+        rig.memory.delete(group: rig.names.group(.entitlements))
+        rig.settle(steps: 3)
+        #expect(try rig.miss().behind == 13_000)
+        try rig.memory.deleteRecords(of: TopicPartition(rig.names.topic(.notifications), 0), before: NextOffset(1))
+        rig.settle(steps: 3)
+        #expect(try rig.miss().behind == 1000)
+    }
+}
+
+extension String {
+    fileprivate func components(of part: String) -> Int {
+        split(separator: part, omittingEmptySubsequences: false).count - 1
+    }
+}
