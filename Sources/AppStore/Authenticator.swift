@@ -19,7 +19,7 @@ final class Authenticator {
     /// How far clocks may disagree; what is dated later is judged as of now, and an outer payload is `in_future`.
     static let limitAhead: Int64 = 5 * 60 * 1000
 
-    private let check: ChainCheck
+    private var check: ChainCheck
     private var cache = ChainCache()
     private var header: JSONDocument
     var revocation: ((TrustedChain) -> RevocationStatus)?
@@ -32,6 +32,7 @@ final class Authenticator {
     }
 
     var cachedHeaders: Int { cache.count }
+    var judgedChains: Int { check.judgedChains }
 
     /// The steps from `malformed` to `bad_signature`; their order is part of the contract. On success `document` holds the
     /// payload.

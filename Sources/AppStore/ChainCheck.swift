@@ -13,15 +13,47 @@ struct ChainCheck {
     private static let certificatesInChain = 3
 
     let anchors: TrustAnchors
+    private var verdicts = ChainVerdicts()
+    /// How many chains have cost the verification of their signatures.
+    private(set) var judgedChains = 0
+
+    init(anchors: TrustAnchors) {
+        self.anchors = anchors
+    }
 
     /// The order of the steps is part of the contract: the first that fails gives the code.
-    func check(
+    mutating func check(
         _ header: borrowing JSONDocument, text: Span<UInt8>, now: Int64
     ) throws(Rejection) -> CheckedHeader {
         try checkAlgorithm(header)
         try checkForm(header)
-        let texts = header.value("x5c", of: header.root)
-        let certificates = try certificates(of: header, texts)
+        let texts = try certificateTexts(of: header)
+        let path = try path(of: texts, now: now)
+        return CheckedHeader(
+            text: text.withUnsafeBufferPointer { Array($0) }, chain: path.chain, roots: path.roots, key: path.key,
+            checkedAt: now)
+    }
+
+    /// Apple's chain is public, and what stands beside it in a header is anybody's: so a chain is known by its certificates
+    /// alone.
+    private mutating func path(of texts: [[UInt8]], now: Int64) throws(Rejection) -> TrustedPath {
+        if let known = verdicts.verdict(on: texts, now: now) {
+            if known.texts[2] != texts[2] { _ = try certificate(texts[2], at: 2) }
+            return try known.result.get()
+        }
+        let certificates = try certificates(of: texts)
+        judgedChains += 1
+        do throws(Rejection) {
+            let path = try judge(certificates)
+            verdicts.keep(ChainVerdict(texts: texts, result: .success(path), judgedAt: now))
+            return path
+        } catch {
+            verdicts.keep(ChainVerdict(texts: texts, result: .failure(error), judgedAt: now))
+            throw error
+        }
+    }
+
+    private func judge(_ certificates: [Certificate]) throws(Rejection) -> TrustedPath {
         let (leaf, intermediate) = (certificates[0], certificates[1])
         guard let key = leaf.p256Key else {
             throw Rejection(.badCertificate, "x5c[0]: its key is not on P-256, as a named curve with both coordinates")
@@ -40,10 +72,8 @@ struct ChainCheck {
         guard intermediate.hasExtension(Marker.intermediate) else {
             throw Rejection(.missingMarker, "x5c[1] has no extension \(Marker.intermediate)")
         }
-        return CheckedHeader(
-            text: text.withUnsafeBufferPointer { Array($0) },
-            chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), roots: roots, key: key,
-            checkedAt: now)
+        return TrustedPath(
+            chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), roots: roots, key: key)
     }
 
     /// The text never chooses the algorithm: there is one.
@@ -73,30 +103,36 @@ struct ChainCheck {
         }
     }
 
-    /// All three are read, the unused third one too: there is one form of a header, not two of which one is looser.
-    private func certificates(
-        of header: borrowing JSONDocument, _ chain: JSONDocument.Value?
-    ) throws(Rejection) -> [Certificate] {
-        var values: [JSONDocument.Value] = []
-        var element = chain.flatMap { header.firstElement(of: $0) }
-        while let text = element, values.count <= Self.certificatesInChain {
-            values.append(text)
-            element = header.element(after: text)
+    private func certificateTexts(of header: borrowing JSONDocument) throws(Rejection) -> [[UInt8]] {
+        var texts: [[UInt8]] = []
+        var element = header.value("x5c", of: header.root).flatMap { header.firstElement(of: $0) }
+        while let value = element, texts.count <= Self.certificatesInChain {
+            texts.append(header.bytes(of: value) ?? [])
+            element = header.element(after: value)
         }
-        guard values.count == Self.certificatesInChain else {
+        guard texts.count == Self.certificatesInChain else {
             throw Rejection(.badChainLength, "x5c does not hold 3 certificates")
         }
+        return texts
+    }
+
+    /// All three are read, the unused third one too: there is one form of a header, not two of which one is looser.
+    private func certificates(of texts: [[UInt8]]) throws(Rejection) -> [Certificate] {
         var certificates: [Certificate] = []
-        for (index, value) in values.enumerated() {
-            guard let text = header.string(value), let der = Base64.decodeStandard(text) else {
-                throw Rejection(.badCertificate, "x5c[\(index)]: no canonical base64")
-            }
-            do throws(CertificateFault) {
-                certificates.append(try Certificate(der: der))
-            } catch {
-                throw Rejection(.badCertificate, "x5c[\(index)]: \(error)")
-            }
+        for (index, text) in texts.enumerated() {
+            certificates.append(try certificate(text, at: index))
         }
         return certificates
+    }
+
+    private func certificate(_ text: [UInt8], at index: Int) throws(Rejection) -> Certificate {
+        guard let der = Base64.decodeStandard(text.span) else {
+            throw Rejection(.badCertificate, "x5c[\(index)]: no canonical base64")
+        }
+        do throws(CertificateFault) {
+            return try Certificate(der: der)
+        } catch {
+            throw Rejection(.badCertificate, "x5c[\(index)]: \(error)")
+        }
     }
 }

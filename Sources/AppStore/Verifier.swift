@@ -65,6 +65,9 @@ public final class Verifier {
     /// How many headers are known whose chain need not be checked again.
     public var cachedHeaders: Int { authenticator.cachedHeaders }
 
+    /// How many chains were judged by their signatures, which is the dearest part of all.
+    var judgedChains: Int { authenticator.judgedChains }
+
     /// `NotificationBody.signedPayload` with buffers that are used again.
     public func signedPayload(of body: [UInt8]) throws(Rejection) -> [UInt8] {
         try NotificationBody.signedPayload(of: body, with: &self.body)

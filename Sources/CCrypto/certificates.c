@@ -91,6 +91,14 @@ bool perennial_certificate_is_self_signed(const perennial_certificate *certifica
     return is_self_signed;
 }
 
+bool perennial_certificate_is_signed_by(
+    const perennial_certificate *certificate, const perennial_certificate *issuer) {
+    EVP_PKEY *key = X509_get0_pubkey(x509_of(issuer));
+    bool is_signed = key && X509_verify(x509_of(certificate), key) == 1;
+    ERR_clear_error();
+    return is_signed;
+}
+
 bool perennial_certificate_has_extension(const perennial_certificate *certificate, const char *identifier) {
     ASN1_OBJECT *object = OBJ_txt2obj(identifier, 1);
     bool is_there = object && X509_get_ext_by_OBJ(x509_of(certificate), object, -1) >= 0;

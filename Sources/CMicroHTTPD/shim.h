@@ -22,6 +22,7 @@ struct perennial_httpd_callbacks {
     void *(*request_line)(void *context, const char *target, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
     MHD_NotifyConnectionCallback connection;
+    MHD_AcceptPolicyCallback accept;
 };
 
 /// `MHD_start_daemon`. NULL when the library refuses.
@@ -54,7 +55,7 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     PERENNIAL_OPTION(MHD_OPTION_END, 0, NULL);
 #undef PERENNIAL_OPTION
     return MHD_start_daemon(
-        flags, 0, NULL, NULL, callbacks->request, callbacks->context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+        flags, 0, callbacks->accept, callbacks->context, callbacks->request, callbacks->context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 
 static inline int perennial_httpd_socket(struct MHD_Connection *connection) {

@@ -56,6 +56,8 @@ public struct Configuration: Sendable {
         public let maxBodyBytes: Int
         public let timeout: Duration
         public let maxInFlight: Int
+        /// At least twice `greatestBodyBytes`: large bodies have half of it.
+        public let maxBufferedBytes: Int
         public let rejectedMaxBytesPerHour: Int
         public let usageToken: String?
     }

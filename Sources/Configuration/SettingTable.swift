@@ -69,6 +69,9 @@ public enum SettingTable {
     static let ingestMaxInFlight = setting(
         "ingest.max.in.flight", default: "2048", .integer(1...65_536), for: [.ingest],
         "Requests held at a time; beyond it 503.")
+    static let ingestMaxBufferedBytes = setting(
+        "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
+        "Of the bodies of all requests together; beyond it 503.")
     static let rejectedMaxBytesPerHour = setting(
         "rejected.max.bytes.per.hour", default: "67108864", .integer(0...1 << 40), for: [.ingest],
         "Kept of refused bodies, per process; what is beyond it is only counted.")
@@ -169,7 +172,8 @@ public enum SettingTable {
         minimumInSyncReplicas.definition, apps.definition, ingestListen.definition, ingestCertificate.definition,
         ingestKey.definition, ingestPlaintext.definition, ingestAllow.definition, ingestTrustedProxies.definition,
         ingestMaxBodyBytes.definition, ingestTimeout.definition, ingestMaxInFlight.definition,
-        rejectedMaxBytesPerHour.definition, verifyRoots.definition, verifyOCSP.definition,
+        ingestMaxBufferedBytes.definition, rejectedMaxBytesPerHour.definition, verifyRoots.definition,
+        verifyOCSP.definition,
         archiveSignedPayloads.definition, logFormat.definition, logLevel.definition, adminListen.definition,
         stateDirectory.definition, stateCacheBytes.definition, workerThreads.definition, workerSlot.definition,
         workerLeave.definition,

@@ -26,11 +26,3 @@ func isEqualInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     return zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
 }
-
-/// Without the blanks around it, which mean nothing in a header.
-package func withoutBlanks(_ text: some StringProtocol) -> String {
-    var rest = text[...]
-    while let first = rest.first, first == " " || first == "\t" { rest = rest.dropFirst() }
-    while let last = rest.last, last == " " || last == "\t" { rest = rest.dropLast() }
-    return String(rest)
-}

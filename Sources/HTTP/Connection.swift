@@ -37,9 +37,13 @@ final class Connection: Sendable {
         var socket: Int32?
         var phase: Phase
         var target = ""
+        /// Where it ends for C, in the buffer of the connection.
+        var targetEnd: UInt = 0
         /// nil until the head is there.
         var request: HTTPRequest?
         var body: [UInt8] = []
+        /// Of the server's budget, for the body until the request has ended; whoever was given the body has it until then.
+        var reservedBytes = 0
         /// What the head announced; 0 when it announced nothing.
         var declaredBytes = 0
         /// An answer that waits until the body, of no use any more, has come in.
@@ -65,6 +69,9 @@ final class Connection: Sendable {
     /// The largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of padding and hash.
     private static let farewellOfTLS: Int64 = 69
 
+    /// For a head, or a handshake before it, when places are scarce: ten times what a client far away needs.
+    private static let patienceWithHeads: Duration = .seconds(1)
+
     let core: ServerCore
     let handle: ConnectionHandle
     let peer: IPAddress?
@@ -81,16 +88,19 @@ final class Connection: Sendable {
 
     // MARK: On the thread of the connection
 
-    func requestLine(target: String) {
+    /// `target` lies in the buffer of the connection.
+    func requestLine(target: UnsafePointer<CChar>) {
         state.withLock { state in
-            state.target = target
+            state.target = String(cString: target)
+            state.targetEnd = UInt(bitPattern: target + strlen(target))
             if case .idle(_, let received) = state.phase { state.phase = .reading(since: .now, received: received) }
         }
     }
 
-    /// `line` is the method, where the head begins in the buffer of the connection.
-    func head(line: UnsafePointer<CChar>, version: String) -> MHD_Result {
-        let (method, target) = (String(cString: line), state.withLock { $0.target })
+    /// `line` is the method, where the head begins in the buffer of the connection; the version lies there, too.
+    func head(line: UnsafePointer<CChar>, version: UnsafePointer<CChar>) -> MHD_Result {
+        let method = String(cString: line)
+        let (target, targetEnd) = state.withLock { ($0.target, $0.targetEnd) }
         let received = ReceivedHeaders(of: handle, head: line)
         let headers = received.headers
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
@@ -103,9 +113,14 @@ final class Connection: Sendable {
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             guard !received.hasHiddenBytes else { throw Framing.Fault.value }
-            framing = try Framing(version: version, headers: headers)
+            // Between target and version stood one blank. Where there is more, the target goes on behind a zero byte.
+            guard version.pointee == 0 || UInt(bitPattern: version) == targetEnd + 1 else { throw Framing.Fault.target }
+            framing = try Framing(version: String(cString: version), target: target, headers: headers)
         } catch {
             return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
+        }
+        guard !framing.isChunked || core.configuration.takesChunks else {
+            return refuse(.malformed, refusal(411, "Content-Length is needed here"))
         }
         guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
             state.withLock { $0.declaredBytes = framing.declaredBytes ?? 0 }
@@ -128,6 +143,34 @@ final class Connection: Sendable {
         return send(response, thenClose: true)
     }
 
+    /// Why a body is not taken any further; nil: there is room for `bytes` of it in all.
+    private func objection(_ state: inout State, to bytes: Int) -> HTTPResponse? {
+        guard bytes <= core.configuration.maxBodyBytes else { return tooLarge() }
+        guard reserve(bytes, &state) else {
+            core.metrics.count(.buffersFull)
+            return unavailable("too much is being received")
+        }
+        return nil
+    }
+
+    private func reserve(_ bytes: Int, _ state: inout State) -> Bool {
+        guard bytes > state.reservedBytes else { return true }
+        let first = min(state.declaredBytes, Self.firstBodyBytes)
+        let wanted = min(max(bytes, 2 * state.reservedBytes, first), core.configuration.maxBodyBytes)
+        guard core.bodies.take(wanted - state.reservedBytes, isLarge: wanted > Self.firstBodyBytes) else {
+            return false
+        }
+        state.body.reserveCapacity(wanted)
+        state.reservedBytes = wanted
+        return true
+    }
+
+    private func dropBody(_ state: inout State) {
+        state.body = []
+        core.bodies.giveBack(state.reservedBytes)
+        state.reservedBytes = 0
+    }
+
     private func tooLarge(_ framing: Framing) -> HTTPResponse? {
         guard let bytes = framing.declaredBytes, bytes > core.configuration.maxBodyBytes else { return nil }
         return tooLarge()
@@ -142,13 +185,12 @@ final class Connection: Sendable {
         let configuration = core.configuration
         return state.withLock { state in
             if case .cut = state.phase { return .NO }
-            if state.refusal == nil, state.body.count + bytes.count > configuration.maxBodyBytes {
-                state.refusal = tooLarge()
+            if state.refusal == nil, let refusal = objection(&state, to: state.body.count + bytes.count) {
+                state.refusal = refusal
                 state.discardedBytes = state.body.count
-                state.body = []
+                dropBody(&state)
             }
             guard let refusal = state.refusal else {
-                if state.body.isEmpty { state.body.reserveCapacity(min(state.declaredBytes, Self.firstBodyBytes)) }
                 state.body.append(contentsOf: bytes)
                 return .YES
             }
@@ -241,9 +283,11 @@ final class Connection: Sendable {
         let closes = thenClose || response.endsConnection || core.isDraining
         if queue(response, closes: closes) { return .YES }
         core.metrics.count(.unanswered)
-        core.logger.error(
-            "an answer cannot be sent: a header of it is not allowed",
-            ["server": .string(core.configuration.name), "status": .integer(response.status)])
+        if core.isFirstUnsent {
+            core.logger.error(
+                "an answer cannot be sent; this is told once and counted from now on",
+                ["server": .string(core.configuration.name), "status": .integer(response.status)])
+        }
         return queue(refusal(500, "internal error"), closes: closes) ? .YES : .NO
     }
 
@@ -273,7 +317,7 @@ final class Connection: Sendable {
             state.target = ""
             state.request = nil
             state.refusal = nil
-            state.body = []
+            dropBody(&state)
             state.declaredBytes = 0
             state.discardedBytes = 0
             if case .cut = state.phase { return }
@@ -290,6 +334,7 @@ final class Connection: Sendable {
             let farewell = core.identities == nil ? 0 : Self.farewellOfTLS
             if state.diedUnread(received: state.received, farewell: farewell) { core.metrics.count(.unreadable) }
             state.socket = nil
+            dropBody(&state)
         }
     }
 
@@ -351,8 +396,8 @@ final class Connection: Sendable {
                 {
                     cut(&state, saying: nil)
                 }
-            case .reading(let since, _):
-                if since.duration(to: now) > configuration.requestDeadline {
+            case .reading(let since, let before):
+                if since.duration(to: now) > limit(of: state, receivedBefore: before) {
                     core.metrics.count(.timedOut)
                     cut(&state, saying: refusal(408, "the request was not complete in time"))
                 } else if drained && received == 0 {
@@ -366,20 +411,35 @@ final class Connection: Sendable {
         }
     }
 
-    /// Since when nothing has come; nil while a request is on the connection, or the first bytes of one.
-    var idleSince: ContinuousClock.Instant? { state.withLock { idleSince($0) } }
-
-    private func idleSince(_ state: State) -> ContinuousClock.Instant? {
-        guard case .idle(let since, let before) = state.phase, let socket = state.socket,
-            perennial_received_bytes(socket) <= before
-        else { return nil }
-        return since
+    /// How long a request may take to come, as far as it is.
+    private func limit(of state: State, receivedBefore: Int64) -> Duration {
+        let configuration = core.configuration
+        if state.request != nil { return configuration.requestDeadline }
+        let isNew = receivedBefore == 0 && state.target.isEmpty
+        return min(
+            configuration.requestDeadline, configuration.headDeadline,
+            isNew ? configuration.greetingDeadline : configuration.headDeadline)
     }
 
-    /// Makes room for others. Nothing happens when a request has begun meanwhile.
-    func cutIfIdle() {
+    /// Since when the connection takes a place that others need more: nothing has come, or no whole head for a while. nil: a
+    /// request is on it.
+    var spareSince: ContinuousClock.Instant? { state.withLock { spareSince($0) } }
+
+    private func spareSince(_ state: State) -> ContinuousClock.Instant? {
+        guard let socket = state.socket else { return nil }
+        switch state.phase {
+        case .idle(let since, let before): return perennial_received_bytes(socket) <= before ? since : nil
+        case .reading(let since, let before) where state.request == nil:
+            if perennial_received_bytes(socket) <= before { return since }
+            return since.duration(to: .now) > Self.patienceWithHeads ? since : nil
+        default: return nil
+        }
+    }
+
+    /// Makes room for others. Nothing happens when a request has come meanwhile.
+    func cutIfSpare() {
         state.withLock { state in
-            if idleSince(state) != nil { cut(&state, saying: nil) }
+            if spareSince(state) != nil { cut(&state, saying: nil) }
         }
     }
 

@@ -21,6 +21,7 @@ extension HTTPResponse {
     private static func code(ofRefusal status: Int) -> String {
         switch status {
         case 408: "timed_out"
+        case 411: "length_required"
         case 413: "too_large"
         case 431: "head_too_large"
         case 500: "internal"

@@ -9,6 +9,7 @@ struct Framing: Equatable {
     var hasBody: Bool { isChunked || (declaredBytes ?? 0) > 0 }
 
     enum Fault: String, Error {
+        case target = "the target of the request holds a blank or a control character"
         case name = "a header name is not a token"
         case value = "a header value holds a control character"
         case folded = "a header line goes on in the next one"
@@ -16,11 +17,13 @@ struct Framing: Equatable {
         case host = "exactly one Host header is needed"
         case lengths = "more than one Content-Length header"
         case length = "Content-Length is not a number"
+        case expectation = "Expect without a body"
         case both = "Content-Length and Transfer-Encoding exclude each other"
         case encoding = "the only transfer encoding understood here is chunked, once, in HTTP/1.1"
     }
 
-    init(version: String, headers: HTTPHeaders) throws(Fault) {
+    init(version: String, target: String = "/", headers: HTTPHeaders) throws(Fault) {
+        guard target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .target }
         guard headers.fields.allSatisfy({ isToken($0.name) }) else { throw .name }
         guard headers.fields.allSatisfy({ $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } }) else {
             throw .value
@@ -42,6 +45,8 @@ struct Framing: Equatable {
             }
             isChunked = true
         }
+        // Forbidden to clients. The library would ask for a body and answer once more for what follows.
+        guard hasBody || headers["Expect"] == nil else { throw .expectation }
     }
 }
 

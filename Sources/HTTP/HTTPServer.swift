@@ -34,13 +34,25 @@ public final class HTTPServer: Sendable {
         public var backlog: Int32 = 512
         /// Request line and headers; browsers and proxies stay below 8 KB.
         public var maxHeadBytes = 16 << 10
-        /// Declared or chunked. Memory for bodies is bounded by this times `maxConnections`.
+        /// Declared or chunked.
         public var maxBodyBytes = 256 << 10
+        /// Of all bodies together, until their requests are answered; beyond it 503.
+        public var maxBufferedBytes = 64 << 20
+        /// false: a chunked request is answered 411. For servers behind a proxy, which may read chunks otherwise.
+        public var takesChunks = true
+        /// Asked before the handshake of TLS, with the number of connections that the address has (an IPv6 address: its /64)
+        /// already. false: the connection is closed.
+        public var accepts: @Sendable (_ peer: IPAddress, _ open: Int) -> Bool = { _, _ in true }
         /// A refused body is still read up to this size, because a client that is cut off while it sends often never sees
         /// the answer.
         public var maxDiscardedBytes = 1 << 20
         /// From the first byte of a request to the last. A sender of one byte a second would hold a connection for ever.
         public var requestDeadline: Duration = .seconds(10)
+        /// To the end of the head.
+        public var headDeadline: Duration = .seconds(10)
+        /// Of a new connection, to the end of its first request line: the handshake of TLS is part of it. Whoever connects
+        /// and says nothing takes the place of somebody else.
+        public var greetingDeadline: Duration = .seconds(3)
         /// From the first byte of an answer to the last.
         public var sendDeadline: Duration = .seconds(30)
         /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both
@@ -70,7 +82,10 @@ public final class HTTPServer: Sendable {
     private let sweeperEnd = Latch()
 
     /// TLS 1.2 and 1.3 and nothing else, as GnuTLS writes it.
-    private static let tlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+    ///
+    /// Without what TLS 1.2 has left of weak parts: keys that are not made anew for each connection, CBC, and SHA-1.
+    private static let tlsPriorities =
+        "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-AES-128-CBC:-AES-256-CBC:-SHA1:-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1"
     /// A connection's buffer: a notification of 19.5 KB in one piece beside a usual head. It is cleared
     /// for every request, so more of it costs time.
     private static let connectionMemoryBytes = 32 << 10
@@ -79,6 +94,8 @@ public final class HTTPServer: Sendable {
         _ configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
     ) throws(HTTPServerFault) {
         precondition(configuration.threads >= 1 && configuration.maxConnections >= configuration.threads)
+        // Large bodies have half of it.
+        precondition(configuration.maxBufferedBytes >= 2 * configuration.maxBodyBytes)
         precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
         core = try ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
         let (socket, bound) = try configuration.address.listen(backlog: configuration.backlog)
@@ -106,7 +123,7 @@ public final class HTTPServer: Sendable {
             certificate: core.identities == nil ? nil : onCertificateWanted, priorities: priorities)
         var callbacks = perennial_httpd_callbacks(
             context: context.toOpaque(), request: onRequest, request_line: onRequestLine, completed: onCompleted,
-            connection: onConnection)
+            connection: onConnection, accept: onAccept)
         guard let daemon = perennial_httpd_start(&settings, &callbacks) else {
             context.release()
             priorities.deallocate()
@@ -127,13 +144,19 @@ public final class HTTPServer: Sendable {
     private func startSweeper() -> WorkerThread {
         let (core, stop, end) = (core, sweeperStop, sweeperEnd)
         // Often enough that a deadline is kept to a few percent, rarely enough to cost nothing.
-        let shortest = min(core.configuration.requestDeadline, core.configuration.drainGrace)
+        let configuration = core.configuration
+        let shortest = min(
+            configuration.requestDeadline, configuration.headDeadline, configuration.greetingDeadline,
+            configuration.drainGrace)
         let interval = max(.milliseconds(20), min(.milliseconds(250), shortest / 4))
         return WorkerThread.start("http-sweeper") {
             while !stop.wait(for: interval) { core.sweep() }
             end.open()
         }
     }
+
+    /// Of all bodies together.
+    var bufferedBytes: Int { core.bodies.usedBytes }
 
     /// Shows new connections another certificate; those that are open go on. false: it is the one that is shown already.
     ///

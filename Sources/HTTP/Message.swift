@@ -49,18 +49,21 @@ public struct HTTPRequest: Sendable {
 extension HTTPRequest {
     init(method: String, target: String, headers: HTTPHeaders, peer: IPAddress?) {
         let relative = HTTPRequest.withoutAuthority(target)
-        let mark = relative.firstIndex(of: "?")
+        // Bytes: finding characters in a long target would cost more than all else of its request.
+        let mark = relative.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.init(
             method: method, path: String(relative[..<(mark ?? relative.endIndex)]),
-            query: mark.map { String(relative[relative.index(after: $0)...]) }, headers: headers, peer: peer)
+            query: mark.map { String(relative[relative.utf8.index(after: $0)...]) }, headers: headers, peer: peer)
     }
 
     /// A server must understand `GET http://host/path` too, though only proxies are sent it.
     private static func withoutAuthority(_ target: String) -> Substring {
         for scheme in ["http://", "https://"] where target.hasPrefix(scheme) {
             let rest = target.dropFirst(scheme.count)
-            guard let slash = rest.firstIndex(where: { $0 == "/" || $0 == "?" }) else { return "/" }
-            return rest[slash] == "?" ? "/" + rest[slash...] : rest[slash...]
+            guard let slash = rest.utf8.firstIndex(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }) else {
+                return "/"
+            }
+            return rest.utf8[slash] == UInt8(ascii: "?") ? "/" + rest[slash...] : rest[slash...]
         }
         return target[...]
     }

@@ -1,6 +1,8 @@
 // What all connections of a server share, and the functions that libmicrohttpd calls.
 
 import CMicroHTTPD
+import Glibc
+import Platform
 import Synchronization
 import Telemetry
 
@@ -11,7 +13,11 @@ final class ServerCore: Sendable {
     let logger: Logger
     /// nil: plaintext.
     let identities: TLSIdentities?
+    let bodies: BodyBudget
     private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
+    /// How many each client has open.
+    private let clients = Mutex<[ClientKey: Int]>([:])
+    private let hasToldOfUnsent = Atomic(false)
     private let inFlight = Atomic(0)
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
@@ -28,6 +34,7 @@ final class ServerCore: Sendable {
         } else {
             identities = nil
         }
+        bodies = BodyBudget(bytes: configuration.maxBufferedBytes)
         self.handler = handler
         self.metrics = ServerMetrics(metrics, server: configuration.name)
         self.logger = logger
@@ -62,15 +69,16 @@ final class ServerCore: Sendable {
         let open = connections.withLock { Array($0.values) }
         for connection in open { connection.sweep(at: .now, drainingSince: drainStart) }
         makeRoom(among: open)
+        bodies.trimAfterBurst()
     }
 
-    /// Idle connections are a courtesy to their clients: when few places are left, those that have been idle longest go. So
-    /// nobody can keep others out by opening connections and leaving them.
+    /// Connections without a request are a courtesy to their clients: when few places are left, those that have been so
+    /// longest go. So nobody can keep others out by opening connections and leaving them.
     private func makeRoom(among open: [Connection]) {
         let excess = open.count - configuration.maxConnections * Self.fullPercent / 100
         guard excess > 0 else { return }
-        let idle = open.compactMap { connection in connection.idleSince.map { (since: $0, connection) } }
-        for (_, connection) in idle.sorted(by: { $0.since < $1.since }).prefix(excess) { connection.cutIfIdle() }
+        let spare = open.compactMap { connection in connection.spareSince.map { (since: $0, connection) } }
+        for (_, connection) in spare.sorted(by: { $0.since < $1.since }).prefix(excess) { connection.cutIfSpare() }
     }
 
     /// Nothing is given to a handler any more.
@@ -83,14 +91,43 @@ final class ServerCore: Sendable {
         for connection in connections.withLock({ Array($0.values) }) { connection.giveUp() }
     }
 
+    /// true for the first answer that could not be sent: whoever finds out how to bring that about is not to fill the log.
+    var isFirstUnsent: Bool { !hasToldOfUnsent.exchange(true, ordering: .relaxed) }
+
+    fileprivate func accepts(_ peer: IPAddress) -> Bool {
+        let open = clients.withLock { $0[ClientKey(peer)] ?? 0 }
+        if configuration.accepts(peer, open) { return true }
+        metrics.count(.notAdmitted)
+        return false
+    }
+
+    private func count(_ peer: IPAddress?, _ change: Int) {
+        guard let peer else { return }
+        clients.withLock { clients in
+            let count = (clients[ClientKey(peer)] ?? 0) + change
+            clients[ClientKey(peer)] = count > 0 ? count : nil
+        }
+    }
+
     fileprivate func opened(_ connection: Connection) {
         connections.withLock { $0[ObjectIdentifier(connection)] = connection }
+        count(connection.peer, 1)
         metrics.connections.add(1)
     }
 
     fileprivate func closed(_ connection: Connection) {
         connections.withLock { $0[ObjectIdentifier(connection)] = nil }
+        count(connection.peer, -1)
         metrics.connections.add(-1)
+    }
+}
+
+/// Who counts as one: of IPv6 everybody has a /64 at the least.
+private struct ClientKey: Hashable {
+    private let bytes: [UInt8]
+
+    init(_ address: IPAddress) {
+        bytes = address.isIPv4 ? address.bytes : Array(address.bytes.prefix(8))
     }
 }
 
@@ -117,12 +154,20 @@ func onConnection(
     }
 }
 
+/// Somebody has connected; nothing has been said yet. `NO` closes the socket.
+func onAccept(
+    context: UnsafeMutableRawPointer?, address: UnsafePointer<sockaddr>?, length: socklen_t
+) -> MHD_Result {
+    guard let context, let address, let peer = IPAddress(address) else { return .YES }
+    return Unmanaged<ServerCore>.fromOpaque(context).takeUnretainedValue().accepts(peer) ? .YES : .NO
+}
+
 /// The request line is there, its target untouched. What is returned becomes the context of the request.
 func onRequestLine(
     context: UnsafeMutableRawPointer?, target: UnsafePointer<CChar>?, handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let target, let connection = lentConnection(handle) else { return nil }
-    connection.requestLine(target: String(cString: target))
+    connection.requestLine(target: target)
     return nil
 }
 
@@ -133,7 +178,7 @@ func onRequest(
 ) -> MHD_Result {
     guard let method, let version, let uploadBytes, let connection = lentConnection(handle) else { return .NO }
     if !connection.hasHead {
-        return connection.head(line: method, version: String(cString: version))
+        return connection.head(line: method, version: version)
     }
     guard uploadBytes.pointee > 0, let upload else { return connection.complete() }
     let bytes = UnsafeRawBufferPointer(start: upload, count: uploadBytes.pointee)

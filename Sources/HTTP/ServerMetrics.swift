@@ -14,6 +14,10 @@ struct ServerMetrics: Sendable {
         /// Head or body was not complete, or the answer not taken, in time.
         case timedOut = "timed_out"
         case overloaded
+        /// Bodies take as much memory as they may together.
+        case buffersFull = "buffers_full"
+        /// Closed when it was accepted: the address may not connect, or has too many connections already.
+        case notAdmitted = "not_admitted"
         /// The handler dropped its responder, or gave an answer that HTTP cannot carry: a defect of ours.
         case unanswered
         /// Still held when the deadline of the stop passed, or complete only then.

@@ -2,22 +2,27 @@
 
 import HTTP
 
+/// Bytes of a header whose value is taken apart. Whoever sends something longer means no good: nobody else pays for reading
+/// it.
+private let limitHeaderBytes = 256
+
 /// Whether a media type is JSON in UTF-8. Other parameters mean nothing here.
 func isJSON(_ contentType: String) -> Bool {
     // What Apple sends, without taking it apart.
     if contentType == "application/json" { return true }
-    let parts = contentType.split(separator: ";", omittingEmptySubsequences: false).map { withoutBlanks($0) }
-    guard parts[0].lowercased() == "application/json" else { return false }
+    guard contentType.utf8.count <= limitHeaderBytes else { return false }
+    let parts = Array(contentType.utf8).split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+    guard isWord(withoutBlanks(parts[0]), "application/json") else { return false }
     for parameter in parts.dropFirst() {
-        let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map {
-            withoutBlanks($0)
+        guard let sign = parameter.firstIndex(of: UInt8(ascii: "=")),
+            isWord(withoutBlanks(parameter[..<sign]), "charset")
+        else { continue }
+        var charset = withoutBlanks(parameter[(sign + 1)...])
+        let quote = UInt8(ascii: "\"")
+        if charset.count >= 2, charset.first == quote, charset.last == quote {
+            charset = charset.dropFirst().dropLast()
         }
-        guard pair.count == 2, pair[0].lowercased() == "charset" else { continue }
-        var charset = pair[1].lowercased()
-        if charset.count >= 2, charset.hasPrefix("\""), charset.hasSuffix("\"") {
-            charset = String(charset.dropFirst().dropLast())
-        }
-        guard charset == "utf-8" else { return false }
+        guard isWord(charset, "utf-8") else { return false }
     }
     return true
 }
@@ -27,8 +32,23 @@ func hasJSONBody(_ headers: HTTPHeaders) -> Bool {
     guard types.count == 1, isJSON(types[0]) else { return false }
     // A compressed body is small until it is opened.
     return headers.all("Content-Encoding").allSatisfy { encodings in
-        encodings.split(separator: ",").allSatisfy {
-            withoutBlanks($0).lowercased() == "identity"
-        }
+        encodings.utf8.count <= limitHeaderBytes
+            && Array(encodings.utf8).split(separator: UInt8(ascii: ",")).allSatisfy {
+                isWord(withoutBlanks($0), "identity")
+            }
     }
+}
+
+private func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+    var rest = text.drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest.removeLast() }
+    return rest
+}
+
+/// Without regard to case; `word` is written in small letters.
+private func isWord(_ text: ArraySlice<UInt8>, _ word: StaticString) -> Bool {
+    func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    return text.count == word.utf8CodeUnitCount
+        && word.withUTF8Buffer { word in zip(text, word).allSatisfy { lower($0) == $1 } }
 }

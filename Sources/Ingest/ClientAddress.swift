@@ -5,6 +5,9 @@ public import HTTP
 public import Platform
 
 public struct ClientAddresses: Sendable {
+    /// An address of IPv6 in brackets with its port has 53 bytes; some blanks may stand around it.
+    private static let limitHopBytes = 128
+
     private let trustedProxies: [AddressRange]
 
     public init(trustedProxies: [AddressRange]) {
@@ -19,16 +22,22 @@ public struct ClientAddresses: Sendable {
 
     func client(peer: IPAddress?, _ headers: HTTPHeaders) -> IPAddress? {
         guard let peer, isTrusted(peer) else { return peer }
-        let hops = headers.all("X-Forwarded-For")
-            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
-        for hop in hops.reversed() {
-            guard let address = Self.address(hop) else { return nil }
-            if !isTrusted(address) { return address }
+        // From the end, and no further than needed: all but the last words may be the client's own.
+        for value in headers.all("X-Forwarded-For").reversed() {
+            var rest = value.utf8[...]
+            while true {
+                let comma = rest.lastIndex(of: UInt8(ascii: ","))
+                let hop = comma.map { rest[rest.index(after: $0)...] } ?? rest
+                guard hop.count <= Self.limitHopBytes, let address = Self.address(Substring(hop)) else { return nil }
+                if !isTrusted(address) { return address }
+                guard let comma else { break }
+                rest = rest[..<comma]
+            }
         }
         return peer
     }
 
-    private func isTrusted(_ address: IPAddress) -> Bool { trustedProxies.contains { $0.contains(address) } }
+    func isTrusted(_ address: IPAddress) -> Bool { trustedProxies.contains { $0.contains(address) } }
 
     /// `1.2.3.4`, `1.2.3.4:5678`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:5678`, blanks around it; IPv4 mapped into
     /// IPv6 is IPv4.

@@ -83,6 +83,15 @@ public final class Endpoint: HTTPHandler {
         return nil
     }
 
+    /// Whether anything could come of a connection from `peer`. What a trusted proxy sends is judged by whom it sends it for.
+    func admits(_ peer: IPAddress) -> Bool {
+        configuration.clients.isTrusted(peer) || configuration.allowed.contains(peer)
+    }
+
+    /// Whether `peer` may have any number of connections: proxies, and Apple, whose addresses nobody can take for a
+    /// connection.
+    func isTrusted(_ peer: IPAddress) -> Bool { configuration.clients.isTrusted(peer) || peer.isApple }
+
     public func handle(_ request: HTTPRequest, _ responder: Responder) {
         let metrics = metrics
         let arrival = Arrival(

@@ -27,6 +27,10 @@ final class FrontDoor: ServicePart {
     private static let spareConnections = 512
     /// Reading and answering is a sixth of what verifying costs; fewer threads find more to do each time they wake.
     private static let processorsForEachThread = 2
+    /// Of them: one that has to work through a costly head or handshake is not to stop all others.
+    private static let fewestThreads = 2
+    /// Of all connections, one address may have this part.
+    private static let clientsForAllPlaces = 8
     /// For Kafka's brokers, the admin server, files and the system's own.
     private static let spareDescriptors = 256
 
@@ -91,7 +95,10 @@ final class FrontDoor: ServicePart {
             configuration.identity = try certificate?.first()
         }
         configuration.maxBodyBytes = door.maxBodyBytes
-        configuration.threads = max(1, availableProcessors() / Self.processorsForEachThread)
+        configuration.maxBufferedBytes = door.maxBufferedBytes
+        // A proxy may have another opinion on where a chunk ends, and then on where the next request begins.
+        configuration.takesChunks = configuration.identity != nil
+        configuration.threads = max(Self.fewestThreads, availableProcessors() / Self.processorsForEachThread)
         configuration.maxInFlight = door.maxInFlight
         let wanted = door.maxInFlight + Self.spareConnections
         let possible = DescriptorLimit.raise(to: wanted + Self.spareDescriptors) - Self.spareDescriptors
@@ -101,6 +108,8 @@ final class FrontDoor: ServicePart {
                 ["connections": .integer(max(possible, 64)), "wanted": .integer(wanted)])
         }
         configuration.maxConnections = max(64, min(wanted, possible))
+        let (endpoint, most) = (endpoint, max(16, configuration.maxConnections / Self.clientsForAllPlaces))
+        configuration.accepts = { peer, open in endpoint.admits(peer) && (open < most || endpoint.isTrusted(peer)) }
         configuration.refusal = HTTPResponse.refusalInJSON
         return configuration
     }

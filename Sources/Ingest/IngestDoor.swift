@@ -18,6 +18,7 @@ public struct IngestDoor: Sendable {
     public var identity: Identity
     public var maxBodyBytes = 262_144
     public var maxInFlight = 2048
+    public var maxBufferedBytes = 64 << 20
 
     public init(listen: ListenAddress, identity: Identity) {
         self.listen = listen
@@ -33,5 +34,6 @@ public struct IngestDoor: Sendable {
         }
         maxBodyBytes = settings.maxBodyBytes
         maxInFlight = settings.maxInFlight
+        maxBufferedBytes = settings.maxBufferedBytes
     }
 }

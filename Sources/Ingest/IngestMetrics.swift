@@ -9,6 +9,8 @@ final class IngestMetrics: Sendable {
     /// Ways of a request to end that are neither a reason code nor a failure of Kafka.
     enum Ending: String, CaseIterable {
         case accepted
+        /// Acknowledged by Kafka some hours ago at the most: answered 200 and not written again.
+        case repeated
         case forbidden
         case notFound = "not_found"
         case methodNotAllowed = "method_not_allowed"
@@ -43,12 +45,13 @@ final class IngestMetrics: Sendable {
     private let bundles: Set<String>
     private let rejectedKept: [RejectionReason: Counter]
     private let rejectedCounted: [RejectionReason: Counter]
-    private let alarms: [RejectionReason: Counter]
+    private let alarms: [Bool: [RejectionReason: Counter]]
     private let registry: Metrics
     let seconds: Histogram
     let bodyBytes: Counter
     let age: Histogram
     let usageRecords: Counter
+    let usageIgnored: Counter
 
     /// - Parameter bundles: of the apps in the settings.
     init(_ registry: Metrics, bundles: [String]) {
@@ -61,25 +64,25 @@ final class IngestMetrics: Sendable {
             uniqueKeysWithValues: outcomes.map { outcome in
                 (outcome, Self.requests(registry, outcome, environment: "", bundle: ""))
             })
-        func byReason(_ name: String, _ help: String, _ kept: Bool?) -> [RejectionReason: Counter] {
+        func byReason(
+            _ name: String, _ help: String, _ label: String, _ value: Bool
+        ) -> [RejectionReason: Counter] {
             Dictionary(
                 uniqueKeysWithValues: RejectionReason.allCases.map { reason in
-                    let counter =
-                        if let kept {
-                            registry.counter(name, help: help, labels: ["reason": reason.rawValue, "kept": "\(kept)"])
-                        } else {
-                            registry.counter(name, help: help, labels: ["reason": reason.rawValue])
-                        }
-                    return (reason, counter)
+                    let labels = ["reason": reason.rawValue, label: "\(value)"]
+                    return (reason, registry.counter(name, help: help, labels: labels))
                 })
         }
         let help = "Bodies that were refused, by whether Kafka acknowledged them in the topic rejected in time."
-        rejectedKept = byReason("perennial_ingest_rejected_total", help, true)
-        rejectedCounted = byReason("perennial_ingest_rejected_total", help, false)
-        alarms = byReason(
-            "perennial_ingest_alarms_total",
-            "What somebody should look at: signed by Apple and not taken, or sent from Apple's network and not trusted.",
-            nil)
+        rejectedKept = byReason("perennial_ingest_rejected_total", help, "kept", true)
+        rejectedCounted = byReason("perennial_ingest_rejected_total", help, "kept", false)
+        let alarmHelp =
+            "What somebody should look at: signed by Apple and not taken, or sent from Apple's network (from_apple) and "
+            + "not trusted."
+        alarms = Dictionary(
+            uniqueKeysWithValues: [true, false].map { fromApple in
+                (fromApple, byReason("perennial_ingest_alarms_total", alarmHelp, "from_apple", fromApple))
+            })
         seconds = registry.histogram(
             "perennial_ingest_request_seconds", help: "From the whole body to the answer.",
             bounds: Histogram.latencySeconds)
@@ -88,6 +91,9 @@ final class IngestMetrics: Sendable {
             "perennial_ingest_notification_age_seconds", help: "Age of verified notifications on arrival.",
             // A second, to the last repetition after 157 hours, to the 180 days of a backfill.
             bounds: [1, 5, 15, 60, 300, 1800, 3600, 4 * 3600, 14 * 3600, 86_400, 4 * 86_400, 7 * 86_400, 180 * 86_400])
+        usageIgnored = registry.counter(
+            "perennial_ingest_usage_ignored_total",
+            help: "Members of records of usage that mean nothing here; the answer has named them.")
         usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
         for environment in Contract.Environment.allCases {
             for bundle in bundles { _ = counter(Ending.accepted.rawValue, environment, bundle) }
@@ -138,7 +144,7 @@ final class IngestMetrics: Sendable {
     func countRejected(_ reason: RejectionReason, kept: Bool) {
         (kept ? rejectedKept : rejectedCounted)[reason]?.add()
     }
-    func alarm(_ reason: RejectionReason) { alarms[reason]?.add() }
+    func alarm(_ reason: RejectionReason, fromApple: Bool) { alarms[fromApple]?[reason]?.add() }
 
     /// Few notifications have flags, and the verifier knows a handful of them.
     func count(flags: [String]) {

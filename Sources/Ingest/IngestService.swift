@@ -90,7 +90,9 @@ public struct IngestService: Sendable {
         behind: [any ServicePart], refusals: RefusalLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
         logger: Logger
     ) {
-        let verifiers = VerifierThreads(judge, capacity: door.maxInFlight, patience: endpoint.timeout / 2)
+        // The rest of what the server holds at a time is for what comes from Apple's network.
+        let verifiers = VerifierThreads(
+            judge, capacity: max(1, door.maxInFlight * 3 / 4), patience: endpoint.timeout / 2)
         let handler = Endpoint(
             endpoint, judge: verifiers, sink: sink, metrics: metrics, refusals: refusals, now: now)
         let frontDoor = FrontDoor(

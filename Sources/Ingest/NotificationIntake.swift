@@ -12,6 +12,7 @@ final class NotificationIntake: Sendable {
     private let refusals: RefusalLog
     private let records: RecordFactory
     private let rejected: RejectedKeeper
+    private let acknowledged = Acknowledged()
 
     init(
         judge: any NotificationJudge, sink: any RecordSink, metrics: IngestMetrics, refusals: RefusalLog,
@@ -26,7 +27,9 @@ final class NotificationIntake: Sendable {
     }
 
     func take(_ arrival: Arrival, _ answer: @escaping Answer) {
-        judge.judge(arrival.body, now: arrival.receivedDate, by: arrival.deadline) { verdict in
+        judge.judge(
+            arrival.body, isFromApple: arrival.isFromApple, now: arrival.receivedDate, by: arrival.deadline
+        ) { verdict in
             switch verdict {
             case .verified(let notification, let jws): self.publish(notification, jws, arrival, answer)
             case .rejected(let rejection): self.refuse(arrival, rejection, answer)
@@ -48,11 +51,17 @@ final class NotificationIntake: Sendable {
         metrics.age.observe(Double(arrival.receivedDate - notification.signedDate) / 1000)
         metrics.count(flags: notification.flags)
         let (environment, bundleId) = (notification.environment, notification.bundleId)
+        let hash = notification.sha256
+        guard !acknowledged.contains(hash, now: arrival.receivedDate) else {
+            metrics.count(.repeated)
+            return answer(HTTPResponse(status: 200))
+        }
         let records = records.records(of: notification, jws: jws, receivedDate: arrival.receivedDate)
         sink.publish(
             Publication(records, by: arrival.deadline) { outcome in
                 switch outcome {
                 case .written:
+                    self.acknowledged.add(hash, now: arrival.receivedDate)
                     self.metrics.countAccepted(environment, bundleId)
                     self.metrics.received(
                         bundle: bundleId, environment, at: arrival.receivedDate)
@@ -71,18 +80,17 @@ final class NotificationIntake: Sendable {
             answer(.error(413, reason.rawValue))
         case .refuse:
             metrics.count(reason)
-            rejected.keepIfThereIsRoom(
-                arrival.body, rejection, now: arrival.receivedDate, by: arrival.deadline)
+            rejected.keepIfThereIsRoom(arrival, rejection)
             answer(.error(400, reason.rawValue))
         case .keepAndAskAgain:
             metrics.count(rejection)
-            metrics.alarm(reason)
+            metrics.alarm(reason, fromApple: arrival.isFromApple)
             // Whether it is kept or not: what counts is that Apple comes again.
-            keep(arrival, rejection) { _ in answer(.error(503, reason.rawValue)) }
+            rejected.keep(arrival, rejection) { _ in answer(.error(503, reason.rawValue)) }
         case .quarantine:
-            metrics.alarm(reason)
+            metrics.alarm(reason, fromApple: arrival.isFromApple)
             refusals.noteAside(rejection)
-            keep(arrival, rejection) { outcome in
+            rejected.keep(arrival, rejection) { outcome in
                 switch outcome {
                 case .written?:
                     self.metrics.count(rejection)
@@ -94,13 +102,6 @@ final class NotificationIntake: Sendable {
                 }
             }
         }
-    }
-
-    private func keep(
-        _ arrival: Arrival, _ rejection: Rejection, completion: @escaping @Sendable (PublishOutcome?) -> Void
-    ) {
-        rejected.keep(
-            arrival.body, rejection, now: arrival.receivedDate, by: arrival.deadline, completion: completion)
     }
 
     private func comeAgain(_ failure: PublishFailure) -> HTTPResponse {

@@ -1,6 +1,7 @@
 // The topic `rejected`: what was refused is kept up to a bound, and counted beyond it.
 
 import AppStore
+import JSON
 import Platform
 import Synchronization
 
@@ -12,62 +13,88 @@ final class RejectedKeeper: Sendable {
     private let sink: any RecordSink
     private let metrics: IngestMetrics
     private let records: RecordFactory
-    private let anonymous: RejectedRoom
-    /// For what only Apple can have sent: more room, and not shared with anybody else.
-    private let genuine: RejectedRoom
+    private let room: RejectedRoom
     private let unawaitedBytes = Atomic(0)
 
     init(sink: any RecordSink, metrics: IngestMetrics, records: RecordFactory, bytesPerHour: Int) {
         self.sink = sink
         self.metrics = metrics
         self.records = records
-        anonymous = RejectedRoom(bytesPerHour: bytesPerHour)
-        genuine = RejectedRoom(bytesPerHour: 10 * bytesPerHour)
+        room = RejectedRoom(bytesPerHour: bytesPerHour)
     }
 
     /// Nobody waits for it.
-    func keepIfThereIsRoom(_ body: [UInt8], _ rejection: Rejection, now: Int64, by deadline: Deadline) {
-        let bytes = body.count
-        guard anonymous.take(bytes, now: now) else { return metrics.countRejected(rejection.reason, kept: false) }
+    func keepIfThereIsRoom(_ arrival: Arrival, _ rejection: Rejection) {
+        let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .anybody
+        guard let record = takeRoom(for: arrival, rejection, sender, otherwise: { _ in }) else { return }
+        let bytes = record.value.count
         guard unawaitedBytes.add(bytes, ordering: .relaxed).newValue <= Self.limitUnawaitedBytes else {
             unawaitedBytes.subtract(bytes, ordering: .relaxed)
-            anonymous.giveBack(bytes)
+            room.forget(record.key)
+            room.giveBack(bytes)
             return metrics.countRejected(rejection.reason, kept: false)
         }
-        write(body, rejection, now: now, by: deadline, completion: { _ in }) { wasSent in
+        write(record, rejection, by: arrival.deadline, completion: { _ in }) {
             self.unawaitedBytes.subtract(bytes, ordering: .relaxed)
-            if !wasSent { self.anonymous.giveBack(bytes) }
         }
     }
 
-    /// `completion` hears whether it is kept; nil: there is no room.
+    /// `completion` hears whether it is kept; nil: there is no room, or the same is on its way.
     func keep(
-        _ body: [UInt8], _ rejection: Rejection, now: Int64, by deadline: Deadline,
-        completion: @escaping @Sendable (PublishOutcome?) -> Void
+        _ arrival: Arrival, _ rejection: Rejection, completion: @escaping @Sendable (PublishOutcome?) -> Void
     ) {
-        guard genuine.take(body.count, now: now) else {
-            metrics.countRejected(rejection.reason, kept: false)
-            return completion(nil)
-        }
-        write(body, rejection, now: now, by: deadline, completion: completion) { wasSent in
-            if !wasSent { self.genuine.giveBack(body.count) }
-        }
+        let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .signed
+        guard let record = takeRoom(for: arrival, rejection, sender, otherwise: completion) else { return }
+        write(record, rejection, by: arrival.deadline, completion: completion, ending: {})
     }
 
-    /// Room is given back in `ending`, and only for what was never sent: what Kafka has not acknowledged in time it usually
+    /// nil: it is not to be written, and `otherwise` has heard why.
+    private func takeRoom(
+        for arrival: Arrival, _ rejection: Rejection, _ sender: RejectedRoom.Sender,
+        otherwise: (PublishOutcome?) -> Void
+    ) -> OutgoingRecord? {
+        var place = RejectedRoom.Place.none
+        defer { if place != .taken { metrics.countRejected(rejection.reason, kept: place == .kept) } }
+        guard room.hasRoom(for: sender, now: arrival.receivedDate) else {
+            otherwise(nil)
+            return nil
+        }
+        let record = records.record(
+            ofRejected: Self.essence(of: arrival.body), rejection, receivedDate: arrival.receivedDate)
+        place = room.take(record.value.count, hash: record.key, for: sender, now: arrival.receivedDate)
+        guard place == .taken else {
+            otherwise(place == .kept ? .written : nil)
+            return nil
+        }
+        return record
+    }
+
+    /// What was signed; other members are whatever the sender liked, and as much of it. All of a body that has none.
+    private static func essence(of body: [UInt8]) -> [UInt8] {
+        guard let signed = try? NotificationBody.signedPayload(of: body) else { return body }
+        var writer = JSONWriter()
+        writer.object { $0.member("signedPayload", utf8: signed) }
+        return writer.bytes.count < body.count ? writer.bytes : body
+    }
+
+    /// Room is given back in the ending, and only for what was never sent: what Kafka has not acknowledged in time it usually
     /// writes later.
     private func write(
-        _ body: [UInt8], _ rejection: Rejection, now: Int64, by deadline: Deadline,
-        completion: @escaping Publication.Completion, ending: @escaping Publication.Ending
+        _ record: OutgoingRecord, _ rejection: Rejection, by deadline: Deadline,
+        completion: @escaping Publication.Completion, ending: @escaping @Sendable () -> Void
     ) {
-        let record = records.record(ofRejected: body, rejection, receivedDate: now)
-        let metrics = metrics
+        let (metrics, room) = (metrics, room)
         sink.publish(
             Publication(
                 [record], by: deadline,
                 completion: { outcome in
+                    if outcome == .written { room.remember(record.key) } else { room.forget(record.key) }
                     metrics.countRejected(rejection.reason, kept: outcome == .written)
                     completion(outcome)
-                }, ending: ending))
+                },
+                ending: { wasSent in
+                    if !wasSent { room.giveBack(record.value.count) }
+                    ending()
+                }))
     }
 }

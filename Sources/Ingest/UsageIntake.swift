@@ -7,6 +7,9 @@ import Records
 import Telemetry
 
 final class UsageIntake: Sendable {
+    private static let limitNames = 20
+    private static let limitNameBytes = 100
+
     private let sink: any RecordSink
     private let metrics: IngestMetrics
     private let refusals: RefusalLog
@@ -34,10 +37,12 @@ final class UsageIntake: Sendable {
         }
         let rows = if case .array(let elements) = document { elements } else { [document] }
         var taken: [OutgoingRecord] = []
+        var ignored: [String] = []
         var faults: [(index: Int, reason: String)] = []
         for (index, row) in rows.enumerated() {
             do throws(UsageRecord.Fault) {
                 let usage = try UsageRecord(row)
+                ignored += usage.ignored
                 taken.append(records.record(of: usage, orIn: environment, receivedDate: arrival.receivedDate))
             } catch {
                 faults.append((index, error.reason))
@@ -45,11 +50,12 @@ final class UsageIntake: Sendable {
         }
         guard faults.isEmpty else { return answer(refuse(.json(422, Self.list(faults)))) }
         let count = taken.count
-        guard count > 0 else { return answer(accept(0)) }
+        guard count > 0 else { return answer(accept(0, ignored: [])) }
+        let unread = ignored
         sink.publish(
             Publication(taken, by: arrival.deadline) { outcome in
                 switch outcome {
-                case .written: answer(self.accept(count))
+                case .written: answer(self.accept(count, ignored: unread))
                 case .failed(let failure):
                     self.metrics.count(failure)
                     self.refusals.note(failure.rawValue)
@@ -58,10 +64,26 @@ final class UsageIntake: Sendable {
             })
     }
 
-    private func accept(_ records: Int) -> HTTPResponse {
+    private func accept(_ records: Int, ignored: [String]) -> HTTPResponse {
         metrics.count(.accepted)
         metrics.usageRecords.add(UInt64(records))
-        return HTTPResponse(status: 202)
+        guard !ignored.isEmpty else { return HTTPResponse(status: 202) }
+        metrics.usageIgnored.add(UInt64(ignored.count))
+        return .json(202, Self.list(ignored: ignored))
+    }
+
+    /// Each name once, and not more of them than somebody reads.
+    private static func list(ignored names: [String]) -> [UInt8] {
+        var told: [[UInt8]] = []
+        for name in names.map({ Array($0.utf8.prefix(limitNameBytes)) }) where told.count < limitNames {
+            if !told.contains(name) { told.append(name) }
+        }
+        var writer = JSONWriter()
+        writer.object {
+            $0.name("ignored")
+            $0.array { for name in told { $0.string(String(decoding: name, as: UTF8.self)) } }
+        }
+        return writer.bytes
     }
 
     private func refuse(_ response: HTTPResponse) -> HTTPResponse {

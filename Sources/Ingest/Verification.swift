@@ -20,8 +20,10 @@ public enum Verdict: Sendable {
 public protocol NotificationJudge: Sendable {
     /// `verdict` is called once, on this thread before the call returns or later on another one, at the latest by
     /// `deadline`.
+    /// - Parameter isFromApple: it came from Apple's network, so it goes before what anybody may have sent.
     func judge(
-        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void)
+        _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        verdict: @escaping @Sendable (Verdict) -> Void)
 }
 
 /// Verifies on the thread that asks. Verifiers are lent out, so that there are as many as there are threads in use at a
@@ -49,7 +51,8 @@ public final class VerifierPool: NotificationJudge {
     }
 
     public func judge(
-        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+        _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         let (found, unknown) = judge(body, now: now)
         guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }

@@ -10,6 +10,7 @@ import Telemetry
 final class VerifierThreads: NotificationJudge, ServicePart {
     private struct Waiting: Sendable {
         let body: [UInt8]
+        let isFromApple: Bool
         let now: Int64
         let deadline: Deadline
         /// Verified after this, a notification would leave Kafka too little time: the answer would be 503 all the same, and
@@ -31,7 +32,7 @@ final class VerifierThreads: NotificationJudge, ServicePart {
     private static let idleInterval: Duration = .milliseconds(250)
 
     /// - Parameters:
-    ///   - capacity: as many as the server holds.
+    ///   - capacity: of those that anybody may have sent; what comes from Apple's network has as much room of its own.
     ///   - patience: how long one may wait for its turn.
     init(_ judge: any NotificationJudge, capacity: Int, patience: Duration, count: Int = availableProcessors()) {
         self.judge = judge
@@ -41,11 +42,13 @@ final class VerifierThreads: NotificationJudge, ServicePart {
     }
 
     func judge(
-        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+        _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         let one = Waiting(
-            body: body, now: now, deadline: deadline, latestStart: Deadline(after: patience), verdict: verdict)
-        if !waiting.post(one) { verdict(.tooBusy) }
+            body: body, isFromApple: isFromApple, now: now, deadline: deadline,
+            latestStart: Deadline(after: patience), verdict: verdict)
+        if !waiting.post(one, isUrgent: isFromApple) { verdict(.tooBusy) }
     }
 
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
@@ -73,7 +76,9 @@ final class VerifierThreads: NotificationJudge, ServicePart {
                 if next.latestStart.hasPassed {
                     next.verdict(.tooBusy)
                 } else {
-                    judge.judge(next.body, now: next.now, by: next.deadline, verdict: next.verdict)
+                    judge.judge(
+                        next.body, isFromApple: next.isFromApple, now: next.now, by: next.deadline,
+                        verdict: next.verdict)
                 }
             } else if stopRequested.isOpen {
                 return

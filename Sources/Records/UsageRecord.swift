@@ -9,6 +9,9 @@ public struct UsageRecord: Sendable {
     public let environment: Environment?
     /// JSON as it came, members that are not known here included.
     public let value: [UInt8]
+    /// Names of members that are not known here, in their order. One letter wrong in `consented`, and no refund is ever
+    /// answered.
+    public let ignored: [String]
 
     /// Why one is refused: a reason for `POST /usage`, naming the member and never its value.
     public struct Fault: Error, Equatable {
@@ -46,6 +49,7 @@ public struct UsageRecord: Sendable {
         environment = object["environment"]?.string.flatMap { name in
             Environment.allCases.first { $0.nameOfApple == name }
         }
+        ignored = object.members.map(\.name).filter { !Self.isKnown($0) }
         var writer = JSONWriter()
         writer.value(json)
         value = writer.bytes
@@ -74,6 +78,11 @@ public struct UsageRecord: Sendable {
                     ? nil : "a whole number from \(range.lowerBound) to \(range.upperBound), or null"
             }
         }
+    }
+
+    /// By bytes: == would also take other spellings that Unicode calls equal.
+    private static func isKnown(_ name: String) -> Bool {
+        (["v", "originalTransactionId"] + kinds.map(\.name)).contains { $0.utf8.elementsEqual(name.utf8) }
     }
 
     private static let kinds: [(name: String, kind: Kind)] = [

@@ -33,6 +33,9 @@ public final class AdminServer: ServicePart {
         configuration.maxConnections = 64
         // None of its requests has a body.
         configuration.maxBodyBytes = 0
+        // Nor does a slow head take the room of a probe.
+        configuration.headDeadline = .seconds(2)
+        configuration.greetingDeadline = .seconds(2)
         // Idle connections may not take the room of a probe.
         configuration.idleTimeout = .seconds(10)
         // Probes open a connection each time; a scraper copes with a closed one.

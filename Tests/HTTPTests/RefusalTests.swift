@@ -27,6 +27,14 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nX: a\0b\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\0, Content-Length: 2\r\nX: y\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\nX\0y: z\r\n", 400),
+        ("GET /\0a HTTP/1.1\r\nHost: t\r\n", 400),
+        ("GET /\0 HTTP/1.1\r\nHost: t\r\n", 400),
+        ("GET /a\tb HTTP/1.1\r\nHost: t\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2, 2\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2,3\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2 2\r\n", 400),
+        ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: +2\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n", 400),
     ]
 
     @Test(arguments: doubtful)
@@ -104,6 +112,30 @@ import Testing
         let answer = try client.answer()
         #expect(answer.status == 413 && answer.has("Connection: close"))
         #expect(server.refused("body_too_large") == 1)
+    }
+
+    @Test func `answers once and says nothing when a body is announced that nobody asked for`() async throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        for path in ["/", "/nothing"] {
+            let client = try server.client()
+            client.send("GET \(path) HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n\r\nX")
+            let said = try client.readToEnd()
+            #expect(said.hasPrefix("HTTP/1.1 400 ") && said.ranges(of: "HTTP/1.1").count == 1, "\(said)")
+        }
+        try await server.waitUntilRefused("malformed", times: 2)
+        #expect(server.log.text == "")
+    }
+
+    @Test func `asks for a length where chunks are not taken`() async throws {
+        let server = try TestServer { $0.takesChunks = false }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 411 ") && said.ranges(of: "HTTP/1.1").count == 1, "\(said)")
+        #expect(HTTPResponse.refusalInJSON(411, "").body == Array(#"{"error":"length_required"}"#.utf8))
+        try await server.waitUntilRefused("malformed")
     }
 
     @Test func `does not invite a body that is too large`() throws {

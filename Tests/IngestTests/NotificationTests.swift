@@ -63,12 +63,17 @@ import Testing
         #expect(door.log.records.map(\.topic) == [.notifications])
     }
 
-    @Test func `that comes again is published and answered 200 again`() throws {
-        let door = try Door()
+    @Test func `that Kafka has acknowledged is answered 200 again, and not written once more`() throws {
+        let door = try Door(FakeLog(.outcome(.failed(.timedOut))))
         defer { door.stop() }
-        for _ in 0..<2 { #expect(try door.notify(Apple.body()).status == 200) }
-        let records = door.log.records(of: .notifications)
-        #expect(records.count == 2 && records[0] == records[1])
+        // What is not acknowledged is tried again.
+        #expect(try door.notify(Apple.body()).status == 503)
+        door.log.answer(.outcome(.written))
+        for _ in 0..<3 { #expect(try door.notify(Apple.body()).status == 200) }
+        #expect(door.log.records(of: .notifications).count == 2)
+        #expect(door.outcome("accepted") == 1 && door.outcome("repeated") == 2)
+        #expect(try door.notify(Apple.body(uuid: "u-2")).status == 200)
+        #expect(door.outcome("accepted") == 2)
     }
 
     @Test(arguments: PublishFailure.allCases)
@@ -106,6 +111,38 @@ import Testing
             judge: VerifierPool(Apple.policy, watch: FakeResponder(.unknown), isRevocationRequired: false))
         defer { door.stop() }
         #expect(try door.notify(Apple.body()).status == 200)
+    }
+}
+
+@Suite struct `What Kafka has acknowledged` {
+    private static let generation = Acknowledged.generationMilliseconds
+
+    @Test func `is known for some hours`() {
+        let known = Acknowledged()
+        known.add([1], now: Apple.now)
+        #expect(known.contains([1], now: Apple.now) && !known.contains([2], now: Apple.now))
+        #expect(known.contains([1], now: Apple.now + Self.generation - 1))
+        // The one before is kept as long as another generation grows.
+        #expect(known.contains([1], now: Apple.now + Self.generation))
+        #expect(known.contains([1], now: Apple.now + 2 * Self.generation - 1))
+        #expect(!known.contains([1], now: Apple.now + 2 * Self.generation))
+    }
+
+    @Test func `is not known by a clock that was set back, or after a long silence`() {
+        let known = Acknowledged()
+        known.add([1], now: Apple.now)
+        #expect(!known.contains([1], now: Apple.now - 1))
+        known.add([2], now: Apple.now)
+        #expect(!known.contains([2], now: Apple.now + 2 * Self.generation))
+    }
+
+    @Test func `takes no more memory than two generations`() {
+        let known = Acknowledged()
+        func hash(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
+        for number in 0..<2 * Acknowledged.limitEach + 1 { known.add(hash(number), now: 1000) }
+        #expect(!known.contains(hash(0), now: 1000))
+        #expect(known.contains(hash(Acknowledged.limitEach), now: 1000))
+        #expect(known.contains(hash(2 * Acknowledged.limitEach), now: 1000))
     }
 }
 

@@ -12,6 +12,14 @@ import Testing
 @testable import Ingest
 
 @Suite(.ownThreads) struct `A refused body` {
+    private static func garbage(_ bytes: Int, _ number: Int) -> [UInt8] {
+        [UInt8](repeating: 0x78, count: bytes - 1) + [UInt8(number)]
+    }
+
+    private static func genuine(_ number: Int) -> [UInt8] {
+        Apple.body(bundleId: "com.example.other", uuid: "u-\(number)")
+    }
+
     @Test func `is answered with its reason and kept`() throws {
         let door = try Door()
         defer { door.stop() }
@@ -36,19 +44,20 @@ import Testing
     }
 
     @Test func `beyond the room of the hour is only counted`() throws {
-        let door = try Door { $0.rejectedBytesPerHour = 25 }
+        // Half of it is for what anybody can send.
+        let door = try Door { $0.rejectedBytesPerHour = 50 }
         defer { door.stop() }
-        for _ in 0..<3 { #expect(try door.notify([UInt8](repeating: 0x78, count: 10)).status == 400) }
+        for number in 0..<3 { #expect(try door.notify(Self.garbage(10, number)).status == 400) }
         #expect(door.log.records.count == 2)
         #expect(door.kept("malformed", true) == 2 && door.kept("malformed", false) == 1)
     }
 
     /// What is not acknowledged in time is usually written later.
     @Test func `takes its room when it may be written, and only then`() throws {
-        let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 25 }
+        let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 50 }
         defer { door.stop() }
-        let body = [UInt8](repeating: 0x78, count: 10)
-        for _ in 0..<2 { #expect(try door.notify(body).status == 400) }
+        let body = Self.garbage(10, 2)
+        for number in 0..<2 { #expect(try door.notify(Self.garbage(10, number)).status == 400) }
         door.log.publications[0].finish(.failed(.timedOut))
         door.log.publications[0].end(wasSent: true)
         #expect(try door.notify(body).status == 400)
@@ -61,8 +70,8 @@ import Testing
     @Test func `cannot fill the queue to Kafka`() throws {
         let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 1 << 30 }
         defer { door.stop() }
-        let body = [UInt8](repeating: 0x78, count: 256 << 10)
-        for _ in 0..<20 { #expect(try door.notify(body).status == 400) }
+        for number in 0..<20 { #expect(try door.notify(Self.garbage(256 << 10, number)).status == 400) }
+        let body = Self.garbage(256 << 10, 20)
         // 4 MiB without an acknowledgement, and not one byte more.
         #expect(door.log.records.count == 16)
         door.log.answer(.outcome(.written))
@@ -85,7 +94,8 @@ import Testing
         #expect(answer.status == 503 && answer.header("Retry-After") == "60")
         #expect(answer.text == #"{"error":"untrusted_chain"}"#)
         #expect(door.log.records.map(\.topic) == [.rejected] && door.log.records[0].value == body)
-        #expect(door.alarms("untrusted_chain") == 1)
+        #expect(door.alarms("untrusted_chain", fromApple: true) == 1)
+        #expect(door.alarms("untrusted_chain", fromApple: false) == 0)
     }
 
     @Test func `of an untrusted chain from elsewhere is a 400 without alarm`() throws {
@@ -94,7 +104,7 @@ import Testing
         for address in ["198.51.100.7", "18.0.0.1", "2001:db8::11", "nonsense", "17.0.0.1.evil"] {
             #expect(try door.notify(Apple.body(Apple.stranger), from: address).status == 400)
         }
-        #expect(door.alarms("untrusted_chain") == 0)
+        #expect(door.alarms("untrusted_chain", fromApple: false) == 0)
     }
 
     @Test func `that Apple signed is kept, alarmed and answered 200`() throws {
@@ -104,7 +114,9 @@ import Testing
         #expect(try door.notify(body, from: "198.51.100.7").status == 200)
         let record = try #require(door.log.records.first)
         #expect(record.topic == .rejected && record.header("reason") == "wrong_app" && record.value == body)
-        #expect(door.alarms("wrong_app") == 1 && door.kept("wrong_app", true) == 1)
+        #expect(door.alarms("wrong_app", fromApple: false) == 1)
+        #expect(door.alarms("wrong_app", fromApple: true) == 0)
+        #expect(door.kept("wrong_app", true) == 1)
         #expect(door.outcome("accepted") == 0)
     }
 
@@ -154,20 +166,67 @@ import Testing
         #expect(door.kept("wrong_app", false) == 1)
     }
 
-    @Test func `that Apple signed is answered 503 beyond ten times the room`() throws {
-        let body = Apple.body(bundleId: "com.example.other")
-        // Room for one and a half of them; anonymous garbage uses another.
-        let door = try Door { $0.rejectedBytesPerHour = body.count * 3 / 20 }
+    @Test func `that Apple signed is answered 503 beyond the room, of which a quarter is for Apple's network`() throws {
+        let bytes = Self.genuine(0).count
+        let door = try Door { $0.rejectedBytesPerHour = 4 * bytes }
         defer { door.stop() }
-        #expect(try door.notify(Array("nonsense".utf8)).status == 400)
         // What was never sent takes no room.
         door.log.answer(.outcome(.failed(.queueFull)))
-        #expect(try door.notify(body).status == 503)
+        #expect(try door.notify(Self.genuine(0)).status == 503)
         door.log.answer(.outcome(.written))
-        #expect(try door.notify(body).status == 200)
-        let answer = try door.notify(body)
+        for number in 0..<3 { #expect(try door.notify(Self.genuine(number)).status == 200) }
+        let answer = try door.notify(Self.genuine(3))
         #expect(answer.status == 503 && answer.text == #"{"error":"wrong_app"}"#)
-        #expect(door.kept("wrong_app", false) == 2)
+        #expect(try door.notify(Self.genuine(3), from: "17.1.1.1").status == 200)
+        #expect(try door.notify(Self.genuine(4), from: "17.1.1.1").status == 503)
+        #expect(door.log.records.count == 5)
+        #expect(door.kept("wrong_app", true) == 4 && door.kept("wrong_app", false) == 3)
+    }
+
+    @Test func `is kept once within the hour`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        for _ in 0..<3 {
+            #expect(try door.notify(Array("nonsense".utf8)).status == 400)
+            #expect(try door.notify(Self.genuine(0)).status == 200)
+        }
+        #expect(door.log.records.count == 2)
+        #expect(door.kept("malformed", true) == 3 && door.kept("wrong_app", true) == 3)
+    }
+
+    @Test func `that Apple signed is answered 503 while the same is on its way, and tried again when it failed`() throws
+    {
+        let door = try Door(FakeLog(.silence)) { $0.timeout = .seconds(60) }
+        defer { door.stop() }
+        let client = try HTTPClient()
+        defer { client.close() }
+        door.log.answer(.outcome(.failed(.timedOut)))
+        #expect(try door.notify(Self.genuine(0)).status == 503)
+        door.log.answer(.silence)
+        #expect(try door.notify(Array("nonsense".utf8)).status == 400)
+        // It is on its way, and nobody knows whether it will arrive.
+        #expect(try door.notify(Array("nonsense".utf8)).status == 400)
+        #expect(door.log.records.count == 2)
+        door.log.publications[1].finish(.failed(.timedOut))
+        door.log.answer(.outcome(.written))
+        #expect(try door.notify(Array("nonsense".utf8)).status == 400)
+        #expect(try door.notify(Self.genuine(0)).status == 200)
+        #expect(door.log.records.count == 4)
+    }
+
+    /// A purchase of any customer's device is signed by Apple, and can be padded by whoever sends it.
+    @Test func `is kept without what stands beside the signed text`() throws {
+        let door = try Door()
+        defer { door.stop() }
+        let body = Self.genuine(0)
+        let padded =
+            Array(#"{"padding":""#.utf8) + [UInt8](repeating: 0x78, count: 200_000) + Array(#"","#.utf8)
+            + body.dropFirst()
+        #expect(try door.notify(padded).status == 200)
+        #expect(door.log.records.map(\.value) == [body])
+        // The same text with other padding is the same.
+        #expect(try door.notify(Array(#"{"a":1,"#.utf8) + body.dropFirst()).status == 200)
+        #expect(door.log.records.count == 1)
     }
 
     @Test func `whose date lies ahead is kept and answered 200`() throws {
@@ -179,20 +238,44 @@ import Testing
 }
 
 @Suite struct `The room of rejected` {
-    @Test func `is there again in the next hour`() {
+    private func take(
+        _ room: RejectedRoom, _ bytes: Int, _ hash: UInt8, _ sender: RejectedRoom.Sender = .apple, now: Int64 = 0
+    ) -> RejectedRoom.Place { room.take(bytes, hash: [hash], for: sender, now: now) }
+
+    @Test func `is there again in the next hour, and nothing is known then`() {
         let room = RejectedRoom(bytesPerHour: 10)
-        #expect(room.take(10, now: 3_599_999))
-        #expect(!room.take(1, now: 3_599_999))
-        #expect(room.take(10, now: 3_600_000))
+        #expect(take(room, 10, 1, now: 3_599_999) == .taken)
+        #expect(take(room, 1, 2, now: 3_599_999) == .none)
+        #expect(!room.hasRoom(for: .apple, now: 3_599_999) && room.hasRoom(for: .apple, now: 3_600_000))
+        #expect(take(room, 10, 1, now: 3_600_000) == .taken)
     }
 
     @Test func `is given back for what was not written`() {
         let room = RejectedRoom(bytesPerHour: 10)
-        #expect(room.take(10, now: 0))
+        #expect(take(room, 10, 1) == .taken)
         room.giveBack(4)
-        #expect(!room.take(5, now: 0))
-        #expect(room.take(4, now: 0))
+        #expect(take(room, 5, 2) == .none)
+        #expect(take(room, 4, 2) == .taken)
     }
 
-    @Test func `may be none`() { #expect(!RejectedRoom(bytesPerHour: 0).take(1, now: 0)) }
+    @Test func `remembers what was written, and forgets what was not`() {
+        let room = RejectedRoom(bytesPerHour: 10)
+        #expect(take(room, 1, 1) == .taken && take(room, 1, 1) == .underWay)
+        room.remember([1])
+        #expect(take(room, 1, 1) == .kept)
+        #expect(take(room, 1, 2) == .taken)
+        room.forget([2])
+        #expect(take(room, 1, 2) == .taken)
+    }
+
+    @Test func `is half for anybody, three quarters for what is signed, all for Apple's network`() {
+        for limit in [0, 1, 2, 3, 4, 7, 100, 1 << 40] {
+            for (sender, quarters) in [(RejectedRoom.Sender.anybody, 2), (.signed, 3), (.apple, 4)] {
+                let room = RejectedRoom(bytesPerHour: limit)
+                #expect(take(room, limit * quarters / 4 + 1, 1, sender) == .none)
+                #expect(take(room, limit * quarters / 4, 1, sender) == .taken)
+                #expect(!room.hasRoom(for: sender, now: 0))
+            }
+        }
+    }
 }

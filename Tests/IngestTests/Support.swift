@@ -156,8 +156,8 @@ final class Door: Sendable {
     func kept(_ reason: String, _ kept: Bool) -> Double? {
         metric(#"perennial_ingest_rejected_total{reason="\#(reason)",kept="\#(kept)"}"#)
     }
-    func alarms(_ reason: String) -> Double? {
-        metric(#"perennial_ingest_alarms_total{reason="\#(reason)"}"#)
+    func alarms(_ reason: String, fromApple: Bool) -> Double? {
+        metric(#"perennial_ingest_alarms_total{reason="\#(reason)",from_apple="\#(fromApple)"}"#)
     }
 }
 

@@ -61,6 +61,21 @@ import Testing
         #expect(door.log.records[0].header("id") == door.log.records[1].header("id"))
     }
 
+    /// A consent that is written wrong would be none, and no refund ever be answered.
+    @Test func `with members that mean nothing is taken, and the answer names them`() throws {
+        let door = try door()
+        defer { door.stop() }
+        func row(_ more: String) -> String { #"{"v":1,"originalTransactionId":"1","environment":null\#(more)}"# }
+        let answer = try post(door, "[\(row(#","cosented":true,"a\n\"":1"#)),\(row(#","cosented":false"#)),\(row(""))]")
+        #expect(answer == (202, #"{"ignored":["cosented","a\n\""]}"#))
+        #expect(door.log.records[0].value == Array(row(#","cosented":true,"a\n\"":1"#).utf8))
+        #expect(door.metric("perennial_ingest_usage_ignored_total") == 3)
+        #expect(try post(door, Self.row) == (202, ""))
+        let many = (0..<30).map { #","\#(String(repeating: "x", count: 200 + $0))\#($0)":1,"n\#($0)":1"# }.joined()
+        let long = try post(door, row(many))
+        #expect(long.status == 202 && long.text.utf8.count < 2200, "\(long.text)")
+    }
+
     @Test func `of nothing is taken`() throws {
         let door = try door()
         defer { door.stop() }

@@ -40,7 +40,7 @@ import Testing
         let busy = Atomic(0)
         let judged = Atomic(0)
         for _ in 0..<3 {
-            threads.judge([], now: 0, by: Deadline(after: soon)) { verdict in
+            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon)) { verdict in
                 if case .tooBusy = verdict {
                     busy.add(1, ordering: .relaxed)
                 } else {
@@ -56,13 +56,36 @@ import Testing
         #expect(judge.taken.load(ordering: .relaxed) == 1)
     }
 
+    @Test func `come from Apple's network first, and have their room whatever else waits`() async throws {
+        let judge = HeldJudge()
+        let threads = VerifierThreads(judge, capacity: 2, patience: soon, count: 1)
+        try threads.start { _ in }
+        let order = Mutex<[String]>([])
+        let ask: (String, Bool) -> Void = { name, isFromApple in
+            threads.judge(Array(name.utf8), isFromApple: isFromApple, now: 0, by: Deadline(after: soon)) { verdict in
+                if case .tooBusy = verdict {
+                    order.withLock { $0.append("no room for \(name)") }
+                } else {
+                    order.withLock { $0.append(name) }
+                }
+            }
+        }
+        ask("first", false)
+        try await waitUntil("the first is being verified", within: soon) { judge.taken.load(ordering: .relaxed) == 1 }
+        for name in ["a", "b", "c"] { ask(name, false) }
+        ask("Apple", true)
+        judge.door.open()
+        try threads.stop(by: Deadline(after: soon))
+        #expect(order.withLock { $0 } == ["no room for c", "first", "Apple", "a", "b"])
+    }
+
     @Test func `are refused beyond the length of the line and after the stop`() async throws {
         let judge = HeldJudge()
         let threads = VerifierThreads(judge, capacity: 1, patience: soon, count: 1)
         try threads.start { _ in }
         let busy = Atomic(0)
         let ask: () -> Void = {
-            threads.judge([], now: 0, by: Deadline(after: soon)) { verdict in
+            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon)) { verdict in
                 if case .tooBusy = verdict { busy.add(1, ordering: .relaxed) }
             }
         }
@@ -87,10 +110,11 @@ private final class HeldJudge: NotificationJudge {
     private let judge = VerifierPool(Apple.policy, revocation: nil)
 
     func judge(
-        _ body: [UInt8], now: Int64, by deadline: Deadline, verdict: @escaping @Sendable (Verdict) -> Void
+        _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         taken.add(1, ordering: .relaxed)
         door.wait(for: soon)
-        judge.judge(body, now: now, by: deadline, verdict: verdict)
+        judge.judge(body, isFromApple: isFromApple, now: now, by: deadline, verdict: verdict)
     }
 }

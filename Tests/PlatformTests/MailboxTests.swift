@@ -43,6 +43,16 @@ import Testing
         #expect(mailbox.take(waiting: .zero) == [2, 4])
     }
 
+    @Test func `gives what is urgent first, and has room for it beside a crowd`() {
+        let mailbox = Mailbox<Int>(capacity: 2)
+        #expect(mailbox.post(1) && mailbox.post(2) && !mailbox.post(3))
+        #expect(mailbox.post(10, isUrgent: true) && mailbox.post(11, isUrgent: true))
+        #expect(!mailbox.post(12, isUrgent: true))
+        #expect((0..<3).map { _ in mailbox.takeOne(waiting: .zero) } == [10, 11, 1])
+        #expect(mailbox.post(12, isUrgent: true))
+        #expect(mailbox.take(waiting: .zero) == [12, 2])
+    }
+
     @Test func `wakes a reader that waits`() async throws {
         let mailbox = Mailbox<Int>(capacity: 1)
         let reader = WorkerThread.start("reader") {

@@ -56,7 +56,9 @@ extension Chain {
     ) async throws -> Verdict {
         let verdict = Mutex<Verdict?>(nil)
         let body = Array("{\"signedPayload\":\"\(String(decoding: jws, as: UTF8.self))\"}".utf8)
-        pool.judge(body, now: Chain.now, by: Deadline(after: limit)) { found in verdict.withLock { $0 = found } }
+        pool.judge(body, isFromApple: false, now: Chain.now, by: Deadline(after: limit)) { found in
+            verdict.withLock { $0 = found }
+        }
         try await waitUntil("a verdict") { verdict.withLock { $0 != nil } }
         return verdict.withLock { $0! }
     }

@@ -32,3 +32,6 @@ void perennial_name_thread(const char *name);
 
 /// How many bytes a TCP socket has received since it was opened, its end not counted; -1 when the system does not say.
 int64_t perennial_received_bytes(int socket);
+
+/// Gives the system back what the allocator holds and nobody uses.
+void perennial_trim_memory(void);

@@ -1,0 +1,120 @@
+import KafkaTestKit
+import Platform
+import Synchronization
+import TestTraits
+import Testing
+
+@testable import HTTP
+
+/// What many clients together may take from each other.
+@Suite(.ownThreads) struct `A crowd of clients` {
+    private static let small = [UInt8](repeating: 7, count: 1000)
+
+    /// Sends a body but for its last byte.
+    private func begin(_ server: TestServer, _ bytes: Int) throws -> RawClient {
+        let client = try server.client()
+        client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: \(bytes)\r\n\r\n")
+        client.send([UInt8](repeating: 0, count: bytes - 1))
+        return client
+    }
+
+    @Test func `has one budget for its bodies, of which large ones take half`() async throws {
+        let server = try TestServer {
+            $0.maxBodyBytes = 100 << 10
+            $0.maxBufferedBytes = 400 << 10
+        }
+        defer { server.stop() }
+        let waiting = try [begin(server, 100 << 10), begin(server, 100 << 10)]
+        try await waitUntil("both are held") { server.server.bufferedBytes == 200 << 10 }
+        let third = try begin(server, 100 << 10)
+        third.send([0])
+        let answer = try third.answer()
+        #expect(answer.status == 503 && answer.has("Retry-After: 60"))
+        #expect(server.refused("buffers_full") == 1)
+        // The connection goes on, and what has the usual size is taken.
+        #expect(try third.post("/echo", Self.small).status == 200)
+        #expect(try server.client().post("/echo", Self.small).status == 200)
+        for client in waiting {
+            client.send([0])
+            #expect(try client.answer().status == 200)
+        }
+        try await waitUntil("all of it is given back") { server.server.bufferedBytes == 0 }
+        #expect(try server.client().post("/echo", [UInt8](repeating: 0, count: 100 << 10)).status == 200)
+    }
+
+    @Test func `gives the room back of bodies that never end`() async throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        defer { server.stop() }
+        let clients = try (0..<3).map { _ in try begin(server, 50 << 10) }
+        #expect(try clients.allSatisfy { try $0.answer().status == 408 })
+        try await waitUntil("all of it is given back") { server.server.bufferedBytes == 0 }
+    }
+
+    @Test func `gives memory back once when a burst is over`() {
+        let budget = BodyBudget(bytes: 64 << 20)
+        #expect(budget.take(7 << 20, isLarge: false))
+        budget.giveBack(7 << 20)
+        #expect(!budget.isBurstOver())
+        #expect(budget.take(20 << 20, isLarge: true))
+        #expect(!budget.isBurstOver())
+        budget.giveBack(14 << 20)
+        #expect(!budget.isBurstOver())
+        budget.giveBack(1 << 20)
+        #expect(budget.isBurstOver() && !budget.isBurstOver())
+        budget.trimAfterBurst()
+    }
+
+    @Test func `is turned away before it has said anything`() async throws {
+        let asked = Mutex<[String]>([])
+        let server = try TestServer {
+            $0.accepts = { peer, open in
+                asked.withLock { $0.append("\(peer) \(open)") }
+                return open < 2
+            }
+        }
+        defer { server.stop() }
+        let first = try server.client()
+        #expect(try first.get("/").status == 200)
+        let second = try server.client()
+        #expect(try second.get("/").status == 200)
+        #expect(try server.client().readToEnd() == "")
+        #expect(asked.withLock { $0 } == ["127.0.0.1 0", "127.0.0.1 1", "127.0.0.1 2"])
+        #expect(server.refused("not_admitted") == 1)
+        first.send("GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+        _ = try first.readToEnd()
+        try await server.waitUntilConnections(1)
+        #expect(try server.client().get("/").status == 200)
+    }
+
+    @Test func `that says nothing is closed soon, and also one that stays in its head`() throws {
+        let server = try TestServer {
+            $0.greetingDeadline = .milliseconds(200)
+            $0.headDeadline = .milliseconds(400)
+            $0.requestDeadline = .seconds(60)
+        }
+        defer { server.stop() }
+        let silent = try server.client()
+        let slow = try server.client()
+        slow.send("GET / HTTP/1.1\r\nHost")
+        let body = try begin(server, 10)
+        #expect(try silent.readToEnd().hasPrefix("HTTP/1.1 408 "))
+        #expect(try slow.readToEnd().hasPrefix("HTTP/1.1 408 "))
+        #expect(server.refused("timed_out") == 2)
+        // A request that has come so far has more time.
+        body.send([0])
+        #expect(try body.answer().status == 200)
+    }
+
+    @Test func `of silent connections gives way to others`() throws {
+        let server = try TestServer {
+            $0.maxConnections = 20
+            $0.greetingDeadline = .seconds(60)
+            $0.headDeadline = .seconds(60)
+            $0.requestDeadline = .seconds(60)
+        }
+        defer { server.stop() }
+        let silent = try (0..<20).map { _ in try server.client() }
+        #expect(try server.client().get("/").status == 200)
+        #expect(try silent[0].readToEnd() == "")
+    }
+}
