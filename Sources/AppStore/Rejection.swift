@@ -38,5 +38,9 @@ public struct Rejection: Error, Sendable, Equatable, CustomStringConvertible {
         self.bundleId = bundleId
     }
 
+    func told(of environment: Contract.Environment?) -> Rejection {
+        Rejection(reason, detail, environment: environment, bundleId: bundleId)
+    }
+
     public var description: String { "\(reason.rawValue): \(detail)" }
 }

@@ -102,8 +102,7 @@ public final class Verifier {
             return try check(payload, contents, subject, as: kind, now: now)
         } catch {
             // Signed by Apple: what it says of its environment can be relied on, whatever else is wrong with it.
-            throw Rejection(
-                error.reason, error.detail, environment: subject.environment, bundleId: error.bundleId)
+            throw error.told(of: subject.environment)
         }
     }
 
