@@ -103,6 +103,9 @@ public struct Configuration: Sendable {
         public let authorityPath: String?
     }
 
+    /// Every file that this was read from, as far as their names are known here: of the settings, of values, of `apps` and of
+    /// `verify.roots`.
+    public let files: [String]
     /// What works, and lets other users of this machine read a secret.
     public let warnings: [String]
 
@@ -156,6 +159,8 @@ public struct Configuration: Sendable {
         consumption = Consumption(settings, environment)
         apple = Apple(settings)
         rows = settings.rows
+        files =
+            settings.files + [settings[Table.apps]].compactMap(\.self) + (settings[Table.verifyRoots] ?? [])
         warnings = settings.warnings + openKeys(settings, readBy: command)
     }
 

@@ -5,6 +5,7 @@ public import Configuration
 public import Contract
 public import HTTP
 import Platform
+import Synchronization
 public import Telemetry
 
 public final class Endpoint: HTTPHandler {
@@ -35,6 +36,8 @@ public final class Endpoint: HTTPHandler {
     }
 
     private let configuration: Configuration
+    /// nil: there is no `/usage`.
+    private let usageToken: Mutex<String?>
     private let metrics: IngestMetrics
     private let refusals: RefusalLog
     private let notifications: NotificationIntake
@@ -47,6 +50,7 @@ public final class Endpoint: HTTPHandler {
         refusals: RefusalLog, now: @escaping @Sendable () -> Int64
     ) {
         self.configuration = configuration
+        usageToken = Mutex(configuration.usageToken)
         self.metrics = IngestMetrics(metrics, bundles: configuration.bundles)
         self.refusals = refusals
         self.now = now
@@ -59,6 +63,11 @@ public final class Endpoint: HTTPHandler {
         usage = UsageIntake(
             sink: sink, metrics: self.metrics, refusals: refusals, records: records,
             environment: configuration.usageEnvironment)
+    }
+
+    /// Another token, where there is one: `/usage` does not come or go while the process runs.
+    func replace(usageToken token: String) {
+        usageToken.withLock { if $0 != nil { $0 = token } }
     }
 
     /// The first that holds: contract 3. Who may not come in learns nothing of what is there.
@@ -74,7 +83,7 @@ public final class Endpoint: HTTPHandler {
             response.headers.add("Allow", "POST")
             return response
         }
-        if path == .usage, !head.headers.bear(configuration.usageToken ?? "") {
+        if path == .usage, !head.headers.bear(usageToken.withLock { $0 } ?? "") {
             var response = refuse(.unauthorized, 401)
             response.headers.add("WWW-Authenticate", "Bearer")
             return response

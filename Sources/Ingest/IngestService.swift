@@ -19,6 +19,10 @@ public struct IngestService: Sendable {
     /// Where it listens, once it has started.
     public var address: ListenAddress? { frontDoor.address }
     private let frontDoor: FrontDoor
+    private let endpoint: Endpoint
+
+    /// From now on callers of `/usage` bear this one. Nothing happens where there was none at the start.
+    public func replace(usageToken: String) { endpoint.replace(usageToken: usageToken) }
 
     /// Where what is taken goes.
     public struct Destination: Sendable {
@@ -98,6 +102,7 @@ public struct IngestService: Sendable {
         let frontDoor = FrontDoor(
             door, endpoint: handler, refusals: refusals, now: now, metrics: metrics, logger: logger)
         self.frontDoor = frontDoor
+        self.endpoint = handler
         parts = behind + [verifiers, frontDoor]
         reload = { try frontDoor.reload() }
     }

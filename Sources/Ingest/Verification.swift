@@ -32,12 +32,19 @@ public final class VerifierPool: NotificationJudge {
     /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.
     private struct Lent: @unchecked Sendable {
         let verifier: Verifier
+        let edition: Int
     }
 
-    private let policy: VerificationPolicy
+    private struct State {
+        var policy: VerificationPolicy
+        /// Of the policy: a verifier of an earlier one is not lent again.
+        var edition = 0
+        var idle: [Lent] = []
+    }
+
     private let watch: (any RevocationSource)?
     private let isRevocationRequired: Bool
-    private let idle = Mutex<[Lent]>([])
+    private let state: Mutex<State>
 
     /// - Parameter revocation: nil: nobody is asked.
     public convenience init(_ policy: VerificationPolicy, revocation: Revocations?) {
@@ -45,7 +52,7 @@ public final class VerifierPool: NotificationJudge {
     }
 
     init(_ policy: VerificationPolicy, watch: (any RevocationSource)?, isRevocationRequired: Bool) {
-        self.policy = policy
+        state = Mutex(State(policy: policy))
         self.watch = watch
         self.isRevocationRequired = isRevocationRequired
     }
@@ -71,8 +78,12 @@ public final class VerifierPool: NotificationJudge {
     }
 
     private func judge(_ body: [UInt8], now: Int64) -> (verdict: Verdict, unknown: [TrustedChain]) {
-        let lent = idle.withLock { $0.popLast() } ?? makeVerifier()
-        defer { idle.withLock { $0.append(lent) } }
+        let lent = lend()
+        defer {
+            state.withLock { state in
+                if lent.edition == state.edition { state.idle.append(lent) }
+            }
+        }
         let jws: [UInt8]
         do throws(Rejection) {
             jws = try lent.verifier.signedPayload(of: body)
@@ -87,10 +98,17 @@ public final class VerifierPool: NotificationJudge {
         }
     }
 
-    private func makeVerifier() -> Lent {
+    /// Other apps, or other roots: what is judged from now on is judged by them.
+    public func replace(_ policy: VerificationPolicy) {
+        state.withLock { $0 = State(policy: policy, edition: $0.edition + 1) }
+    }
+
+    private func lend() -> Lent {
+        let (idle, policy, edition) = state.withLock { ($0.idle.popLast(), $0.policy, $0.edition) }
+        if let idle { return idle }
         let verifier = Verifier(policy)
         if let watch { verifier.revocation = { watch.status(of: $0) } }
-        return Lent(verifier: verifier)
+        return Lent(verifier: verifier, edition: edition)
     }
 }
 

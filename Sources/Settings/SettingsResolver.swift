@@ -6,6 +6,8 @@ import Platform
 /// Every setting after precedence. Values that were refused have their default here; `faults` says so.
 public struct ResolvedSettings: Sendable {
     public private(set) var faults: [SettingFault] = []
+    /// The settings file, and those that values were read from by `file:`.
+    public private(set) var files: [String] = []
     /// What works, and lets other users of this machine read a secret.
     public private(set) var warnings: [String] = []
     /// Lower precedence first: a library that takes the last of two spellings of one property then takes the right one.
@@ -120,6 +122,7 @@ public struct ResolvedSettings: Sendable {
         let hasDefault = lstat(schema.defaultFile, &status) == 0
         if path == nil, hasDefault { foundFile = schema.defaultFile }
         guard let path = path ?? foundFile else { return [] }
+        files.append(path)
         let file = SettingsFile(path: path)
         faults += file.faults
         return file.lines.map { line in
@@ -239,6 +242,7 @@ public struct ResolvedSettings: Sendable {
             return given.text
         }
         let path = String(given.text.dropFirst(GivenValue.filePrefix.count))
+        files.append(path)
         do {
             return try contentOfValueFile(path)
         } catch {

@@ -111,6 +111,24 @@ import Testing
         try await waitUntil("the notification is acknowledged") {
             try await blocking { try client.answer(to: Self.notification(authority, port)).status == 200 }
         }
+        // Another file of apps, without any signal: what was taken is set aside now.
+        _ = try folder.write(Self.apps.replacing("com.example.app", with: "com.example.other"), to: "apps.json")
+        try await waitUntil("the new apps count") {
+            try await blocking {
+                try client.answer(to: Self.notification(authority, port)).body
+                    == Array(#"{"rejected":"wrong_app"}"#.utf8)
+            }
+        }
+        #expect(child.standardOutput.contains("settings were read again"))
+        // What cannot be used is told, and changes nothing.
+        _ = try folder.write("nonsense", to: "apps.json")
+        try await child.waitUntilPrinted("files of settings have changed and cannot be used")
+        #expect(
+            try await blocking {
+                try client.answer(to: Self.notification(authority, port)).body
+                    == Array(#"{"rejected":"wrong_app"}"#.utf8)
+            })
+        _ = try folder.write(Self.apps, to: "apps.json")
         child.kill(1)
         try await child.waitUntilPrinted("reloaded")
         let ending = try await child.terminate()

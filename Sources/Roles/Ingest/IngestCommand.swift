@@ -13,8 +13,9 @@ extension Command {
     static let ingest = Command(
         .ingest, "Takes App Store Server Notifications, verifies them, and answers 200 when Kafka has them.",
         details: """
-            POST /notifications is what Apple calls; POST /usage, with a usage.token, is for the app's own backend. SIGHUP reads
-            the TLS certificate again. SIGTERM and SIGINT answer what is held, and end with exit code 0.
+            POST /notifications is what Apple calls; POST /usage, with a usage.token, is for the app's own backend. When their files
+            change, and at SIGHUP, the TLS certificate, apps, verify.roots and usage.token are read again; what cannot be used is
+            told, and what was read before stays. SIGTERM and SIGINT answer what is held, and end with exit code 0.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {
@@ -23,20 +24,25 @@ extension Command {
                         + "separated by commas")
                 return .wrongUsage
             }
-            var policy: VerificationPolicy
             do throws(ConfigurationFaults) {
-                policy = try checkedPolicy(configuration).policy
+                return run(configuration, try policy(configuration), invocation)
             } catch {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
             }
-            // A signed text is never longer than the body that brings it: this one takes none above the limit that was set.
-            policy.maxBytes = configuration.ingest.maxBodyBytes
-            return run(configuration, policy, invocation.output)
         })
 
-    private static func run(_ configuration: Configuration, _ policy: VerificationPolicy, _ output: Output) -> ExitCode
-    {
+    private static func policy(_ configuration: Configuration) throws(ConfigurationFaults) -> VerificationPolicy {
+        var policy = try checkedPolicy(configuration).policy
+        // A signed text is never longer than the body that brings it: this one takes none above the limit that was set.
+        policy.maxBytes = configuration.ingest.maxBodyBytes
+        return policy
+    }
+
+    private static func run(
+        _ configuration: Configuration, _ policy: VerificationPolicy, _ invocation: Invocation
+    ) -> ExitCode {
+        let output = invocation.output
         let settings = configuration.service
         let logger = Logger(level: settings.logLevel, format: settings.logFormat)
         // A series that belongs to one of them says so itself.
@@ -54,8 +60,9 @@ extension Command {
             output.message("perennial ingest: \(error)")
             return .gaveUp
         }
+        let verifiers = VerifierPool(policy, revocation: revocations)
         let ingest = IngestService(
-            configuration, judge: VerifierPool(policy, revocation: revocations),
+            configuration, judge: verifiers,
             app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
         // Notifications are taken whoever ticks.
         let ticker = Ticker(
@@ -63,7 +70,27 @@ extension Command {
             logger: logger)
         // Before those who ask it, so that it stops after them.
         let asked: [any ServicePart] = revocations.map { [$0] } ?? []
-        return Service(asked + [admin, ticker] + ingest.parts, health: health, logger: logger, reload: ingest.reload)
-            .run()
+        let files = configuration.files
+        let read = invocation.reload
+        let again: @Sendable () throws -> Void = {
+            let next = try read()
+            let policy = try self.policy(next)
+            verifiers.replace(policy)
+            if let token = next.ingest.usageToken { ingest.replace(usageToken: token) }
+            logger.info(
+                "settings were read again",
+                [
+                    "apps": .integer(next.apps.count), "roots": .integer(policy.anchors.roots.count),
+                    "usage": .string(next.ingest.usageToken == nil ? "off" : "on"),
+                ])
+        }
+        let watch = FileWatch({ files }, logger: logger, reload: again)
+        return Service(
+            asked + [admin, ticker] + ingest.parts + [watch], health: health, logger: logger,
+            reload: {
+                try ingest.reload()
+                try again()
+            }
+        ).run()
     }
 }

@@ -15,6 +15,8 @@ extension Command {
             SIGINT.
             """,
         action: .service { invocation, configuration in
-            WorkerRun(worker: .churn, configuration: configuration, output: invocation.output).runAlone()
+            WorkerRun(
+                worker: .churn, configuration: configuration, output: invocation.output, reload: invocation.reload
+            ).runAlone()
         })
 }

@@ -14,7 +14,10 @@ extension Command {
             its own. What is on disk is a cache. Runs until SIGTERM or SIGINT. Names of entitlements come from the file `apps`.
             """,
         action: .service { invocation, configuration in
-            WorkerRun(worker: .entitlements, configuration: configuration, output: invocation.output).runAlone()
+            WorkerRun(
+                worker: .entitlements, configuration: configuration, output: invocation.output,
+                reload: invocation.reload
+            ).runAlone()
         })
 }
 

@@ -19,6 +19,8 @@ struct WorkerRun {
     let replica: Replica
     /// nil: the live worker.
     let replay: Replay?
+    /// Reads the settings again; nil: nobody asks for it.
+    var reload: (@Sendable () throws -> Configuration)?
 
     /// What is different about a replay.
     struct Replay {
@@ -35,7 +37,11 @@ struct WorkerRun {
         static let drainWait: Duration = .milliseconds(100)
     }
 
-    init(worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil) {
+    init(
+        worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil,
+        reload: (@Sendable () throws -> Configuration)? = nil
+    ) {
+        self.reload = reload
         self.replay = replay
         self.worker = worker
         self.configuration = configuration
@@ -104,10 +110,26 @@ struct WorkerRun {
         let stopper = Stopper()
         let parts = Parts(
             worker: service, log: log, health: health, metrics: metrics, logger: logger, stop: { stopper.stop() })
+        let telling = reload.map { tellOfRules($0, logger) }
+        let watch = telling.map { [FileWatch({ [files = configuration.files] in files }, logger: logger, reload: $0)] }
         let whole = Service(
-            around(health, metrics, logger) + [service] + (beside?(parts) ?? []), health: health, logger: logger)
+            around(health, metrics, logger) + [service] + (beside?(parts) ?? []) + (watch ?? []), health: health,
+            logger: logger, reload: telling)
         stopper.set(whole)
         return whole.run()
+    }
+
+    /// The rules of a worker do not change while it runs, nor by a restart alone: what it has said was right by the old ones.
+    private func tellOfRules(
+        _ reload: @escaping @Sendable () throws -> Configuration, _ logger: Logger
+    ) -> @Sendable () throws -> Void {
+        let apps = configuration.apps
+        return {
+            guard try reload().apps != apps else { return }
+            logger.warning(
+                "apps has changed, and this worker goes on with the apps it was started with; products that are new in it give "
+                    + "nothing until a replay was promoted (docs/how-to/change-rules.md)")
+        }
     }
 
     private func options(_ directory: WorkerDirectory, _ memory: MemoryPlan) -> WorkerService.Configuration {

@@ -1,0 +1,44 @@
+// Files that a service has read, and that may change while it runs.
+
+public import Platform
+import Synchronization
+public import Telemetry
+
+/// Calls a hook when one of the files is another than before: on a thread of its own, like `Reload`, which may be at it at the
+/// same time. What cannot be used is told once, and stays as it is until a file changes again.
+public final class FileWatch: ServicePart {
+    public let name = "files"
+    private let part: ThreadPart
+
+    /// - Parameters:
+    ///   - files: asked before each look: what is read again may name others.
+    ///   - reload: throws what is wrong with them.
+    public init(
+        _ files: @escaping @Sendable () -> [String], every interval: Duration = .seconds(1), logger: Logger,
+        reload: @escaping @Sendable () throws -> Void
+    ) {
+        func look() -> [String: FileStamp?] {
+            Dictionary(files().map { ($0, FileStamp($0)) }, uniquingKeysWith: { first, _ in first })
+        }
+        // Before the thread: what changes from now on is seen.
+        let first = look()
+        part = ThreadPart("files") { stop in
+            var known = first
+            while !stop.wait(for: interval) {
+                let now = look()
+                guard now != known else { continue }
+                known = now
+                do {
+                    try reload()
+                } catch {
+                    logger.error(
+                        "files of settings have changed and cannot be used; what was read before stays",
+                        ["reason": .string("\(error)")])
+                }
+            }
+        }
+    }
+
+    public func start(failed: @escaping @Sendable (any Error) -> Void) throws { try part.start(failed: failed) }
+    public func stop(by deadline: Deadline) throws { try part.stop(by: deadline) }
+}
