@@ -41,6 +41,7 @@ final class Endpoint: HTTPHandler {
             response.headers.add("WWW-Authenticate", "Bearer")
             return finished(response, nil)
         }
+        guard tokens.admits(host: head.headers["Host"]) else { return finished(Self.foreignHost, nil) }
         guard let (route, _) = Question.route(head.path) else { return finished(Self.unknownPath, nil) }
         // A server that takes GET takes HEAD, whose answer it sends without the body.
         guard head.method == "GET" || head.method == "HEAD" else {
@@ -61,6 +62,8 @@ final class Endpoint: HTTPHandler {
         metrics.seconds.observe(start.duration(to: .now))
         responder.respond(finished(response, found?.route))
     }
+
+    private static let foreignHost = HTTPResponse.json(400, Array(#"{"error":"foreign_host","parameter":"Host"}"#.utf8))
 
     private func finished(_ response: HTTPResponse, _ route: Question.Route?) -> HTTPResponse {
         metrics.count(route, status: response.status)

@@ -18,6 +18,9 @@ public struct UsageRecord: Sendable {
         public let reason: String
     }
 
+    /// Apple's have some sixteen digits. A key is kept for as long as its topic.
+    private static let limitIdentifierBytes = 64
+
     /// In thousandths of a percent, as Apple takes it.
     private static let percentages: ClosedRange<Int64> = 0...100_000
 
@@ -41,6 +44,9 @@ public struct UsageRecord: Sendable {
         guard let id = object["originalTransactionId"]?.string, !id.isEmpty else {
             throw Fault(reason: "originalTransactionId must be a string that is not empty")
         }
+        guard id.utf8.count <= Self.limitIdentifierBytes else {
+            throw Fault(reason: "originalTransactionId must have \(Self.limitIdentifierBytes) digits at most")
+        }
         for (name, kind) in Self.kinds {
             guard let value = object[name], value != .null else { continue }
             if let problem = kind.problem(value) { throw Fault(reason: "\(name) must be \(problem)") }
@@ -56,7 +62,7 @@ public struct UsageRecord: Sendable {
     }
 
     private enum Kind {
-        case text, bool, integer
+        case identifier, bool, integer
         case word([String])
         case percentage
         case number(ClosedRange<Int64>)
@@ -64,7 +70,9 @@ public struct UsageRecord: Sendable {
         /// The rest of a sentence; nil when the value is right.
         func problem(_ value: JSONValue) -> String? {
             switch self {
-            case .text: (value.string?.isEmpty == false) ? nil : "a string that is not empty, or null"
+            case .identifier:
+                value.string.map { (1...limitIdentifierBytes).contains($0.utf8.count) } == true
+                    ? nil : "a string of 1 to \(limitIdentifierBytes) digits, or null"
             case .bool: value.bool != nil ? nil : "true, false or null"
             case .integer: value.integer != nil ? nil : "a whole number of 64 bits, or null"
             case .word(let words):
@@ -86,7 +94,7 @@ public struct UsageRecord: Sendable {
     }
 
     private static let kinds: [(name: String, kind: Kind)] = [
-        ("transactionId", .text), ("consented", .bool), ("consentedAt", .integer),
+        ("transactionId", .identifier), ("consented", .bool), ("consentedAt", .integer),
         ("deliveryStatus", .word(deliveryStatuses)), ("sampleContentProvided", .bool),
         ("consumptionPercentage", .percentage), ("refundPreference", .word(refundPreferences)),
         ("accountCreatedAt", .integer), ("playTimeSeconds", .integer), ("userStatus", .number(userStatuses)),

@@ -1,5 +1,6 @@
 import Contract
 import HTTPClient
+import JSON
 import KafkaTestKit
 import TestTraits
 import Testing
@@ -91,6 +92,30 @@ import Testing
         #expect(answer.status == 422)
         #expect(answer.text.hasPrefix(#"{"errors":[{"index":0,"reason":"v must be 1"},{"index":2,"reason":""#))
         #expect(door.log.publications.isEmpty)
+    }
+
+    @Test func `with many bad rows is told of the first hundred`() throws {
+        let door = try door()
+        defer { door.stop() }
+        let answer = try post(door, "[" + Array(repeating: "7", count: 2000).joined(separator: ",") + "]")
+        let errors = try JSONValue.read(Array(answer.text.utf8))["errors"]?.array
+        #expect(answer.status == 422 && errors?.count == 100)
+        #expect(errors?.last?["index"]?.integer == 99)
+    }
+
+    @Test(arguments: ["originalTransactionId", "transactionId"])
+    func `whose ids are longer than any is refused`(_ name: String) throws {
+        let door = try door()
+        defer { door.stop() }
+        func row(_ digits: Int) -> String {
+            let id = String(repeating: "1", count: digits)
+            return name == "transactionId"
+                ? #"{"v":1,"originalTransactionId":"1","transactionId":"\#(id)"}"#
+                : #"{"v":1,"originalTransactionId":"\#(id)"}"#
+        }
+        #expect(try post(door, row(64)).status == 202)
+        let long = try post(door, row(65))
+        #expect(long.status == 422 && long.text.contains("64 digits"), "\(long.text)")
     }
 
     @Test(arguments: [

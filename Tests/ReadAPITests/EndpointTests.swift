@@ -134,6 +134,23 @@ extension HTTPClient.Response {
         #expect(rig.account(token)?["position"]?.array?.first?["asOf"] == .null)
     }
 
+    /// Without a token any web page could ask through a browser on this machine, by a name that leads here.
+    @Test func `without a token answers only to localhost and addresses`() throws {
+        let door = try Door(tokens: []) { rig in
+            try rig.write(.subscription(Record(id: "1")))
+            rig.settle()
+        }
+        defer { door.stop() }
+        for host in ["localhost", "localhost:8080", "LOCALHOST", "127.0.0.1:1", "[::1]:8080", "[::1]", "192.0.2.1"] {
+            #expect(try door.ask("/v1/subscriptions/1", "GET", ["Host": host]).status == 200, "\(host)")
+        }
+        for host in ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "localhost:80:80"] {
+            let answer = try door.ask("/v1/subscriptions/1", "GET", ["Host": host])
+            #expect(answer.status == 400, "\(host)")
+            #expect(answer.text == #"{"error":"foreign_host","parameter":"Host"}"#)
+        }
+    }
+
     /// The first that holds answers: token, path, method, parameters, readiness, subject.
     @Test func `refuses with these answers`() throws {
         let door = try Door(tokens: ["secret"]) { rig in
