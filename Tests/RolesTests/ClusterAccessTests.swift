@@ -1,5 +1,6 @@
 import Contract
 import Foundation
+import JSON
 import Kafka
 import KafkaTestKit
 import Platform
@@ -117,6 +118,36 @@ extension ChildProcess {
         #expect(TopicComparison.findings(planned, SeenTopics()) == planned.map { .missing($0) })
     }
 
+    @Test func `a plan fits a terminal, and says how much it is in all`() throws {
+        let report = TopicReport(planned: planned, findings: planned.map { .missing($0) })
+        #expect(report.lines.allSatisfy { $0.count <= 100 }, "\(report.lines)")
+        #expect(report.lines[0].hasPrefix("create  appstore.sandbox.notifications "))
+        #expect(report.lines[0].hasSuffix("  12 x 3, kept for ever"))
+        #expect(report.lines.contains { $0.contains("signed ") && $0.hasSuffix("12 x 3, kept 400 d, zstd") })
+        #expect(
+            report.lines.contains { $0.contains("accounts ") && $0.hasSuffix("12 x 3, the last record of each key") })
+        let (count, partitions) = (planned.count, planned.count * 12)
+        #expect(
+            report.lines.last
+                == "in all  \(count) of \(count) topics to create, with \(partitions) partitions and \(3 * partitions) replicas"
+        )
+        let json = try JSONValue.read(Array(report.json.utf8))
+        #expect(json["findings"]?.array?.count == count)
+        #expect(json["findings"]?.array?.first?["settings"]?["retention.ms"]?.string == "-1")
+        #expect(TopicReport(planned: planned, findings: []).lines == ["ok      \(count) topics are as they should be"])
+    }
+
+    @Test(arguments: [
+        ("retention.ms", "34560000000", "34560000000 (400 d)"), ("retention.ms", "-1", "-1 (for ever)"),
+        ("retention.ms", "1500", "1500"), ("a.ms", "7200000", "7200000 (2 h)"), ("a.ms", "0", "0"),
+        ("message.timestamp.before.max.ms", "9223372036854775807", "9223372036854775807 (without limit)"),
+        ("segment.bytes", "67108864", "67108864 (64 MiB)"), ("retention.bytes", "-1", "-1 (without limit)"),
+        ("max.message.bytes", "1048588", "1048588"), ("cleanup.policy", "compact", "compact"), ("a.ms", "x", "x"),
+    ])
+    func `values are shown in units that people read`(name: String, value: String, words: String) {
+        #expect(ShownSetting.words(name, value) == words)
+    }
+
     @Test func `what there is no right to see is not missing, and settings that cannot be read are not different`() {
         var seen = existing { $0.settings = nil }
         seen.existing[planned[1].name] = nil
@@ -130,7 +161,9 @@ extension ChildProcess {
         let findings = TopicComparison.findings(
             planned, existing { $0.settings?["message.timestamp.after.max.ms"] = nil })
         #expect(findings.count == 1)
-        #expect(findings.first?.line.contains("message.timestamp.after.max.ms unknown to this broker -> 60000") == true)
+        #expect(
+            findings.first?.line.contains("message.timestamp.after.max.ms unknown to this broker -> 60000 (1 min)")
+                == true)
     }
 
     @Test func `more in-sync replicas than there are replicas are never asked for`() {

@@ -34,7 +34,7 @@ enum TopicFinding: Equatable {
     /// One line: verb, topic, what and why.
     var line: String { "\(verb)\(topic.name)  \(words)" }
 
-    private var verb: String {
+    var verb: String {
         switch self {
         case .missing: "create  "
         case .differentSettings: "change  "
@@ -46,8 +46,7 @@ enum TopicFinding: Equatable {
     var words: String {
         switch self {
         case .missing(let topic):
-            "\(topic.partitions) partitions, \(topic.replicationFactor) replicas, "
-                + topic.settings.map { "\($0.name)=\($0.value)" }.joined(separator: ", ")
+            topic.character
         case .differentSettings(_, let changes):
             changes.map(\.description).joined(separator: ", ")
         case .wrongPartitions(let topic, let has):
@@ -71,7 +70,10 @@ struct SettingChange: Equatable, CustomStringConvertible {
     let has: String?
     let wanted: String
 
-    var description: String { "\(name) \(has ?? "unknown to this broker") -> \(wanted)" }
+    var description: String {
+        let had = has.map { ShownSetting.words(name, $0) } ?? "unknown to this broker"
+        return "\(name) \(had) -> \(ShownSetting.words(name, wanted))"
+    }
 }
 
 /// A topic as the cluster has it.

@@ -10,6 +10,10 @@ extension Command {
     static let topics = Command(
         .topics, "Creates every topic with its settings, or shows what that would do.", operands: "plan|apply",
         operandCount: 1...1,
+        options: [
+            CommandOption(
+                "format", value: "text|json", effect: "plan: json: one object, with every setting of each topic.")
+        ],
         details: """
             plan shows what is to be done and changes nothing: exit code 1 when something is, or is wrong.
             apply creates missing topics and corrects settings: exit code 1 when something stays wrong, each named.
@@ -22,13 +26,24 @@ extension Command {
                 invocation.output.message("perennial topics: plan or apply, not \(quoted(verb))")
                 return .wrongUsage
             }
+            let format = invocation.option("format") ?? "text"
+            guard ["text", "json"].contains(format) else {
+                invocation.output.message("perennial topics: --format must be text or json, not \(quoted(format))")
+                return .wrongUsage
+            }
+            guard format == "text" || verb == "plan" else {
+                invocation.output.message(
+                    "perennial topics: --format json is for plan: apply tells what it does as it goes")
+                return .wrongUsage
+            }
             // The whole command ends within 30 s, whatever the cluster does.
             let deadline = Deadline(after: .seconds(28))
             do throws(ClusterAccess.Unreachable) {
                 let access = try ClusterAccess.connect(configuration, as: "topics", by: Deadline(after: .seconds(10)))
                 defer { access.close() }
                 return TopicsRun(
-                    access: access, configuration: configuration, output: invocation.output, deadline: deadline
+                    access: access, configuration: configuration, output: invocation.output, deadline: deadline,
+                    isJSON: format == "json"
                 )
                 .run(applies: verb == "apply")
             } catch {
@@ -44,6 +59,7 @@ struct TopicsRun {
     let configuration: Configuration
     let output: Output
     let deadline: Deadline
+    var isJSON = false
 
     private var planned: [PlannedTopic] {
         configuration.namedEnvironments.flatMap { configuration.topicPlan.topics(in: $0) }
@@ -53,17 +69,15 @@ struct TopicsRun {
         do throws(KafkaFault) {
             let seen = try access.existing(planned, by: deadline)
             let findings = TopicComparison.findings(planned, seen)
-            for finding in findings { output.data(finding.line) }
+            let report = TopicReport(planned: planned, findings: findings)
+            for line in isJSON ? [report.json] : report.lines { output.data(line) }
             for warning in KeptHistory.warnings(planned, seen, configuration, by: deadline) {
                 output.message("perennial topics: warning: \(warning)")
             }
             tellGrants(findings)
             let lacks = lacksBrokers(findings)
             if let lacks { output.message("perennial topics: \(lacks)") }
-            if findings.isEmpty {
-                output.data("ok      \(planned.count) topics are as they should be")
-                return .done
-            }
+            if findings.isEmpty { return .done }
             return applies && lacks == nil ? try apply(findings) : .no
         } catch {
             output.message("perennial topics: \(error.words). Running it again is safe")
