@@ -29,6 +29,28 @@ private func run(
 }
 
 @Suite struct `The command line` {
+    @Test(arguments: Program.standard.commands.map(\.name))
+    func `has an example of each command that could be called`(_ name: CommandName) throws {
+        let command = try #require(Program.standard.command(name.rawValue))
+        let words = command.example.split(separator: " ").map(String.init)
+        try #require(words.prefix(2) == ["perennial", name.rawValue])
+        #expect(run([name.rawValue, "--help"]).data.contains("\n\nExample: \(command.example)\n\n"))
+        let parsed = ParsedArguments(Array(words.dropFirst(2)), options: command.options)
+        #expect(parsed.faults.isEmpty && command.operandCount.contains(parsed.operands.count))
+        guard command.readsSettings else {
+            #expect(parsed.unknownOptions(known: command.options).isEmpty)
+            return
+        }
+        let settings = ResolvedSettings(
+            SettingTable.schema,
+            arguments: ParsedArguments(
+                words.dropFirst(2).filter {
+                    !$0.hasPrefix("file:") && $0 != "--api.token" && $0 != "--config" && $0 != "/etc/perennial.conf"
+                }, options: command.options),
+            options: command.options, environment: [], command: name.rawValue)
+        #expect(settings.faults.isEmpty, "\(settings.faults)")
+    }
+
     @Test func `without a command shows how to use it and exits 2`() {
         let outcome = run([])
         #expect(outcome.code == .wrongUsage)

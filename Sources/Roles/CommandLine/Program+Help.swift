@@ -31,6 +31,7 @@ extension Program {
         let options = listed.map { "  " + padded(optionText($0), to: width) + $0.effect }
         var parts = ["Usage: \(usage(of: command))", command.summary]
         if !command.details.isEmpty { parts.append(command.details) }
+        if !command.example.isEmpty { parts.append("Example: \(command.example)") }
         parts.append("Options:\n" + options.joined(separator: "\n"))
         if command.readsSettings { parts.append(settingsText(of: command)) }
         return parts.joined(separator: "\n\n")

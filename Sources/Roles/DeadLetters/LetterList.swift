@@ -29,8 +29,9 @@ struct LetterList {
         }
         progress.end()
         let letters = newest.sorted
+        let isWorkers = query.topic != .rejected
+        if !letters.isEmpty, !query.isJSON { output.message(Letter.head(isWorkers)) }
         for letter in letters {
-            let isWorkers = query.topic != .rejected
             output.data(query.isJSON ? letter.jsonLine(isWorkers) : letter.textLine(isWorkers))
         }
         if letters.isEmpty { output.message("perennial dead-letters: there are none") }
@@ -71,6 +72,11 @@ struct NewestLetters {
 }
 
 extension Letter {
+    /// What the columns are. For people: who reads letters by program finds nothing else among them.
+    static func head(_ isWorkers: Bool) -> String {
+        "environment  partition:offset  time  reason  bytes  key" + (isWorkers ? "  source  detail" : "")
+    }
+
     /// Columns that a shell can cut: what others wrote is cleaned of what would move a terminal's cursor. A worker's letter has two
     /// more, where it came from and what more there is to say.
     func textLine(_ isWorkers: Bool) -> String {
