@@ -265,11 +265,11 @@ private struct Entry: Equatable {
         #expect(tally.summary.contains { $0.hasPrefix("set aside, not taken: 1, as wrong_app: ") })
     }
 
-    @Test func `ends at once where nobody is, when it is asked to`() async throws {
+    @Test func `ends where nobody is, when it is asked to`() async throws {
         let nobody = try await blocking {
             let client = try HTTPClient()
             defer { client.close() }
-            let options = Courier.Options(url: "http://127.0.0.1:1/", endsWhereNobodyIs: true)
+            let options = Courier.Options(url: "http://127.0.0.1:1/", patienceForNobody: .milliseconds(300))
             var courier = Courier(options, client: client) { _, _, _, _, _ in }
             // Its next send is due in an hour.
             var rest = [parcel(1, retryDelays: [3_600_000 * 3600])][...]

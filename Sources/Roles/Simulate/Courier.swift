@@ -30,8 +30,9 @@ struct Courier {
         var retryScale = 3600.0
         /// Where records of the app's backend go; nil: there are none.
         var usage: Usage?
-        /// The delivery ends when the first post finds nobody there. Later that is an outage, as Apple may meet one.
-        var endsWhereNobodyIs = false
+        /// The delivery ends when nobody has been there for so long; nil: it goes on. Once somebody has answered that is an
+        /// outage, as Apple may meet one.
+        var patienceForNobody: Duration?
 
         struct Usage: Sendable {
             var url: String
@@ -42,6 +43,9 @@ struct Courier {
     /// Posts that wait to be sent again, a few hundred bytes each. When there are so many, nothing new is sent: the other
     /// side is down, and its return is to be met by what is owed first.
     private static let maxWaiting = 50_000
+
+    /// Between two looks whether somebody is there.
+    private static let nobodyInterval: Duration = .milliseconds(200)
 
     /// How long a guide waits for the courier at most.
     private static let guidedInterval: Duration = .milliseconds(50)
@@ -58,6 +62,7 @@ struct Courier {
     private var order = SubscriberOrder()
     private var inFlight = 0
     private(set) var tally = Tally()
+    private var waitForNobody: ContinuousClock.Instant?
     /// Why the delivery has ended early; nil: it has not.
     private(set) var nobody: HTTPClientFault?
 
@@ -78,6 +83,7 @@ struct Courier {
         _ next: () throws(OutputFault) -> Parcel?, watch: (Int64, Tally) -> Void
     ) throws(OutputFault) {
         let start = ContinuousClock.now
+        waitForNobody = options.patienceForNobody.map { start + $0 }
         var upcoming = try next()
         let firstAt = upcoming?.at ?? 0
         var lastAt = firstAt
@@ -160,8 +166,17 @@ struct Courier {
         for letter in letters {
             inFlight -= 1
             if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
-            if let fault = letter.fault, options.endsWhereNobodyIs, !tally.wasAnswered, fault.kind.isNobody {
-                nobody = nobody ?? fault
+            if let fault = letter.fault, fault.kind.isNobody, !tally.wasAnswered, let until = waitForNobody {
+                // Whoever has just started ingest beside this need not wait for it himself.
+                guard fault.kind == .notConnected, until > .now else {
+                    nobody = nobody ?? fault
+                    return
+                }
+                retries.append(
+                    RetryQueue.Entry(
+                        parcel: letter.parcel, sha256: letter.sha256, sends: letter.sends - 1,
+                        due: .now + Self.nobodyInterval), delay: 0)
+                continue
             }
             tally.count(letter.answer, letter.fault)
             let verdict = letter.parcel.expectation.verdict(on: letter.answer)

@@ -44,10 +44,13 @@ extension SimulateRun {
         return try OutputFile(path: path)
     }
 
+    /// Of a process that is started at the same time.
+    private static let patienceForNobody: Duration = .seconds(5)
+
     private func courierOptions(_ url: String) -> Courier.Options {
         var courier = Courier.Options(
             url: url, connections: options.connections, speed: options.speed, rate: options.rate,
-            retryScale: options.retryScale, endsWhereNobodyIs: true)
+            retryScale: options.retryScale, patienceForNobody: Self.patienceForNobody)
         if let url = options.usage, let token = options.usageToken {
             courier.usage = Courier.Options.Usage(url: url, token: token)
         }
