@@ -165,7 +165,6 @@ struct Courier {
     private mutating func settle(_ letters: [Mailbox.Letter]) throws(OutputFault) {
         for letter in letters {
             inFlight -= 1
-            if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
             if let fault = letter.fault, fault.kind.isNobody, !tally.wasAnswered, let until = waitForNobody {
                 // Whoever has just started ingest beside this need not wait for it himself.
                 guard fault.kind == .notConnected, until > .now else {
@@ -178,6 +177,7 @@ struct Courier {
                         due: .now + Self.nobodyInterval), delay: 0)
                 continue
             }
+            if letter.sends == 1 { order.ended(letter.parcel.subscriber) }
             tally.count(letter.answer, letter.fault)
             let verdict = letter.parcel.expectation.verdict(on: letter.answer)
             guide?.answered(letter.parcel, sends: letter.sends, letter.answer, verdict)
