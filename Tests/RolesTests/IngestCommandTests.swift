@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import HTTPClient
+import JSON
 import Kafka
 import KafkaTestKit
 import Platform
@@ -68,6 +69,11 @@ import Testing
             #expect(result.code == 2, "\(result.words)")
             #expect(result.standardError.contains(words), "\(result.standardError)")
             #expect(result.standardOutput.isEmpty, "\(result.standardOutput)")
+            // Whoever collects the lines of a service finds JSON in each, also of one that does not start.
+            guard command == "ingest" else { continue }
+            for line in result.standardError.split(separator: "\n") {
+                #expect(try JSONValue.read(Array(line.utf8))["level"]?.string != nil, "\(line)")
+            }
         }
         guard command == "check" else { return }
         // With the right ones it goes on to Kafka, where nobody is.

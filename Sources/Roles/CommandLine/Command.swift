@@ -66,7 +66,7 @@ public struct Command: Sendable {
 /// One call of a command.
 public struct Invocation: Sendable {
     public let operands: [String]
-    public let output: Output
+    public private(set) var output: Output
     /// The table the command was found in.
     public let program: Program
     /// Reads every source of settings once more; files may have changed since.
@@ -84,6 +84,13 @@ public struct Invocation: Sendable {
         options = arguments.options
         self.output = output
         self.program = program
+    }
+
+    /// The same call, which tells people what it has to say in another way.
+    func telling(_ message: @escaping @Sendable (String) -> Void) -> Invocation {
+        var call = self
+        call.output = Output(data: output.data, message: message)
+        return call
     }
 
     public func has(_ option: String) -> Bool { options[option] != nil }

@@ -63,12 +63,29 @@ public struct Program: Sendable {
         case .plain(let run), .plainService(let run):
             faults += parsed.faults + parsed.unknownOptions(known: command.options)
             if faults.isEmpty { return run(invocation) }
-        case .configured(let run), .service(let run):
+        case .configured(let run):
             do throws(ConfigurationFaults) {
                 let configuration = try load()
                 if faults.isEmpty {
-                    warn(command, configuration, output)
+                    warn(command, configuration) {
+                        output.message("perennial \(command.name.rawValue): warning: \($0)")
+                    }
                     return run(invocation, configuration)
+                }
+            } catch {
+                faults += error.faults
+            }
+        case .service(let run):
+            do throws(ConfigurationFaults) {
+                let configuration = try load()
+                if faults.isEmpty {
+                    let settings = configuration.service
+                    let logger = Logger(level: settings.logLevel, format: settings.logFormat)
+                    warn(command, configuration) { logger.warning($0) }
+                    // Whoever reads JSON from a service reads nothing else from it.
+                    let isTool = command.toolOperand.map { parsed.operands.first == $0 } ?? false
+                    let isJSON = settings.logFormat == .json && !isTool
+                    return run(isJSON ? invocation.telling { logger.error($0) } : invocation, configuration)
                 }
             } catch {
                 faults += error.faults
@@ -80,17 +97,9 @@ public struct Program: Sendable {
     }
 
     /// `check` has lines for them.
-    private func warn(_ command: Command, _ configuration: Configuration, _ output: Output) {
+    private func warn(_ command: Command, _ configuration: Configuration, _ tell: (String) -> Void) {
         guard command.name != .check else { return }
-        switch command.action {
-        case .service:
-            let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
-            for warning in configuration.warnings { logger.warning(warning) }
-        default:
-            for warning in configuration.warnings {
-                output.message("perennial \(command.name.rawValue): warning: \(warning)")
-            }
-        }
+        for warning in configuration.warnings { tell(warning) }
     }
 
     private func operandFault(_ command: Command, _ parsed: ParsedArguments) -> SettingFault? {
