@@ -23,6 +23,8 @@ public final class HTTPServer: Sendable {
         /// Tells the servers of a process apart in metrics and logs.
         public var name: String
         public var address: ListenAddress
+        /// nil: `address` is taken when the server is made.
+        public var reserved: ReservedAddress?
         /// nil: plaintext. `replaceIdentity` changes it while the server runs.
         public var identity: Identity?
         /// Threads that read, call the handler and write. Two keep one busy handshake from stopping everything.
@@ -98,8 +100,9 @@ public final class HTTPServer: Sendable {
         precondition(configuration.maxBufferedBytes >= 2 * configuration.maxBodyBytes)
         precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
         core = try ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
-        let (socket, bound) = try configuration.address.listen(backlog: configuration.backlog)
-        address = bound
+        let reserved = try configuration.reserved ?? ReservedAddress(configuration.address)
+        let socket = try reserved.listen(backlog: configuration.backlog)
+        address = reserved.address
         guard let started = Self.startDaemon(core, socket: socket) else {
             close(socket)
             throw .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")

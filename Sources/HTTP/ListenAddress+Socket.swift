@@ -1,7 +1,8 @@
 // Where a server listens.
 
 import Glibc
-import Platform
+public import Platform
+import Synchronization
 
 /// Why a server cannot be started. The text says what to do.
 public enum HTTPServerFault: Error, Equatable, CustomStringConvertible {
@@ -18,12 +19,43 @@ public enum HTTPServerFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
+/// An address that is taken, and at which nobody is served yet: connections are refused. It is free again when this object
+/// goes without a server.
+public final class ReservedAddress: Sendable {
+    let address: ListenAddress
+    /// nil: a server has it.
+    private let socket: Mutex<Int32?>
+
+    public init(_ address: ListenAddress) throws(HTTPServerFault) {
+        let (socket, bound) = try address.bound()
+        self.address = bound
+        self.socket = Mutex(socket)
+    }
+
+    deinit {
+        if let socket = socket.withLock({ $0.take() }) { close(socket) }
+    }
+
+    /// The socket, which now listens and is the caller's. Once only.
+    func listen(backlog: Int32) throws(HTTPServerFault) -> Int32 {
+        guard let socket = socket.withLock({ $0.take() }) else {
+            throw .cannotListen(address: address.description, reason: "another server has this socket")
+        }
+        guard Glibc.listen(socket, backlog) == 0 else {
+            let reason = ListenAddress.lastReason()
+            close(socket)
+            throw .cannotListen(address: address.description, reason: reason)
+        }
+        return socket
+    }
+}
+
 extension ListenAddress {
-    /// A socket that listens here, and the address with the port it really has.
-    func listen(backlog: Int32) throws(HTTPServerFault) -> (socket: Int32, bound: ListenAddress) {
+    /// A socket of this address, and the address with the port it really has.
+    fileprivate func bound() throws(HTTPServerFault) -> (socket: Int32, bound: ListenAddress) {
         let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let descriptor = socket(address.isIPv4 ? AF_INET : AF_INET6, flags, 0)
-        guard descriptor >= 0 else { throw .cannotListen(address: description, reason: lastReason()) }
+        guard descriptor >= 0 else { throw .cannotListen(address: description, reason: Self.lastReason()) }
         // A restarted process must not wait until the connections of the one before it are forgotten.
         set(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
         // [::] means every address of the machine, whatever the system's default is.
@@ -31,8 +63,8 @@ extension ListenAddress {
         let bound = address.withSocketAddress(port: port) {
             bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1)
         }
-        guard bound == 0, Glibc.listen(descriptor, backlog) == 0 else {
-            let reason = lastReason()
+        guard bound == 0 else {
+            let reason = Self.lastReason()
             close(descriptor)
             throw .cannotListen(address: description, reason: reason)
         }
@@ -56,7 +88,7 @@ extension ListenAddress {
         }
     }
 
-    private func lastReason() -> String {
+    fileprivate static func lastReason() -> String {
         let code = errno
         let words = String(cString: strerror(code))
         return switch code {

@@ -15,6 +15,7 @@ final class FrontDoor: ServicePart {
     private let logger: Logger
     /// nil: it is not read from files.
     private let certificate: CertificateFiles?
+    private let reserved = Mutex<ReservedAddress?>(nil)
     private let server = Mutex<HTTPServer?>(nil)
     private let stopRequested = Latch()
     private let ended = Latch()
@@ -57,6 +58,11 @@ final class FrontDoor: ServicePart {
 
     var address: ListenAddress? { server.withLock { $0?.address } }
 
+    func prepare() throws {
+        let taken = try ReservedAddress(door.listen)
+        reserved.withLock { $0 = taken }
+    }
+
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         let made = try HTTPServer(try serverConfiguration(), handler: endpoint, metrics: metrics, logger: logger)
         server.withLock { $0 = made }
@@ -89,6 +95,7 @@ final class FrontDoor: ServicePart {
 
     private func serverConfiguration() throws -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration(name: name, address: door.listen)
+        configuration.reserved = reserved.withLock { $0.take() }
         if case .inMemory(let identity) = door.identity {
             configuration.identity = identity
         } else {

@@ -103,6 +103,7 @@ final class FrontDoor: ServicePart {
     private let endpoint: Endpoint
     private let metrics: Metrics
     private let logger: Logger
+    private let reserved = Mutex<ReservedAddress?>(nil)
     private let server = Mutex<HTTPServer?>(nil)
 
     init(_ listen: ListenAddress, endpoint: Endpoint, metrics: Metrics, logger: Logger) {
@@ -114,8 +115,14 @@ final class FrontDoor: ServicePart {
 
     var address: ListenAddress? { server.withLock { $0?.address } }
 
+    func prepare() throws {
+        let taken = try ReservedAddress(listen)
+        reserved.withLock { $0 = taken }
+    }
+
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         var configuration = HTTPServer.Configuration(name: name, address: listen)
+        configuration.reserved = reserved.withLock { $0.take() }
         // They read local files at times: one that waits for the disk is not to stop the others.
         configuration.threads = max(2, availableProcessors())
         // None of its requests has a body.

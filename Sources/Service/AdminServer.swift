@@ -14,6 +14,7 @@ public final class AdminServer: ServicePart {
     private let health: Health
     private let metrics: Metrics
     private let logger: Logger
+    private let reserved = Mutex<ReservedAddress?>(nil)
     private let server = Mutex<HTTPServer?>(nil)
 
     public init(listen: ListenAddress, health: Health, metrics: Metrics, logger: Logger) {
@@ -26,8 +27,14 @@ public final class AdminServer: ServicePart {
     /// Where it really listens; nil before the start.
     public var address: ListenAddress? { server.withLock { $0?.address } }
 
+    public func prepare() throws {
+        let taken = try ReservedAddress(listen)
+        reserved.withLock { $0 = taken }
+    }
+
     public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         var configuration = HTTPServer.Configuration(name: name, address: listen)
+        configuration.reserved = reserved.withLock { $0.take() }
         // A handful of probes and scrapers; one thread and few descriptors are enough for them.
         configuration.threads = 1
         configuration.maxConnections = 64

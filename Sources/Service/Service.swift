@@ -4,7 +4,7 @@ public import Platform
 import Synchronization
 public import Telemetry
 
-/// Starts parts in order, keeps them running, stops them in reverse.
+/// Prepares all parts, starts them in order, keeps them running, stops them in reverse.
 ///
 /// - The first SIGTERM or SIGINT stops: not ready any more, then each part, all of them within one deadline; exit code 0.
 /// - A second one ends the process at once with 3.
@@ -152,7 +152,20 @@ public final class Service: Sendable {
         ended.open()
     }
 
+    private func prepareParts() -> Bool {
+        for part in parts {
+            do {
+                try part.prepare()
+            } catch {
+                fail(part.name, "a part of the service cannot start; stopping", error)
+                return false
+            }
+        }
+        return true
+    }
+
     private func startParts() -> [any ServicePart] {
+        guard prepareParts() else { return [] }
         var started: [any ServicePart] = []
         for part in parts where !stopRequested.isOpen {
             let name = part.name

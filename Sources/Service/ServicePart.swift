@@ -9,6 +9,10 @@ public protocol ServicePart: Sendable {
     /// For logs: "ingest", "worker-0".
     var name: String { get }
 
+    /// Takes what another process may have, such as a port, before any part starts: what cannot run must not join a group
+    /// first, where others would make room for it.
+    func prepare() throws
+
     /// Returns when the part works; throws when it cannot. What it starts runs on threads of its own. If the part ends by
     /// itself later, it calls `failed`, from any thread: the whole service then stops, so that somebody starts it anew.
     func start(failed: @escaping @Sendable (any Error) -> Void) throws
@@ -16,6 +20,11 @@ public protocol ServicePart: Sendable {
     /// Ends the part and returns when it has ended, before `deadline` if it can. Throws when the end was not clean. Not
     /// called for a part whose start threw.
     func stop(by deadline: Deadline) throws
+}
+
+extension ServicePart {
+    /// Most need nothing.
+    public func prepare() throws {}
 }
 
 public enum ServicePartFault: Error, Equatable, CustomStringConvertible {

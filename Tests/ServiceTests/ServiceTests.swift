@@ -115,6 +115,13 @@ import Testing
         #expect(probe.output.hasSuffix(order))
     }
 
+    /// What cannot run must not take part in anything first: others would make room for it.
+    @Test func `exits 3 before any part starts when one lacks what another process has`() async throws {
+        let probe = try ProbeProcess("taken")
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
+        #expect(probe.output.isEmpty && probe.log.contains("the port is taken"), "\(probe.output)\(probe.log)")
+    }
+
     @Test func `exits 3 when a part cannot start, and stops those that have`() async throws {
         let probe = try ProbeProcess("refuse")
         #expect(try await probe.exitCode(within: .seconds(5)) == 3)

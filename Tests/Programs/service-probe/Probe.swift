@@ -4,6 +4,7 @@
 //
 // quick: stops at once. slow: takes 400 ms. never: does not stop. unclean: its stop throws. fail: fails after SIGHUP.
 // ends: returns after SIGHUP. over: asks for its end after SIGHUP. refuse: cannot start. stuck: its start never returns.
+// taken: lacks what another process has.
 //
 // Standard output tells the test what happens, a line each: "listens PORT", "reload", "stop WORKER".
 
@@ -25,6 +26,10 @@ final class Worker: ServicePart {
     init(_ behaviour: String, hangUp: Latch) {
         self.behaviour = behaviour
         self.hangUp = hangUp
+    }
+
+    func prepare() throws {
+        if behaviour == "taken" { throw ProbeFault(description: "the port is taken") }
     }
 
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
