@@ -100,7 +100,8 @@ public final class HTTPServer: Sendable {
         precondition(configuration.maxBufferedBytes >= 2 * configuration.maxBodyBytes)
         precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
         core = try ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
-        let reserved = try configuration.reserved ?? ReservedAddress(configuration.address)
+        let reserved =
+            if let taken = configuration.reserved { taken } else { try ReservedAddress(configuration.address) }
         let socket = try reserved.listen(backlog: configuration.backlog)
         address = reserved.address
         guard let started = Self.startDaemon(core, socket: socket) else {

@@ -17,7 +17,7 @@ public final class FileWatch: ServicePart {
         _ files: @escaping @Sendable () -> [String], every interval: Duration = .seconds(1), logger: Logger,
         reload: @escaping @Sendable () throws -> Void
     ) {
-        func look() -> [String: FileStamp?] {
+        @Sendable func look() -> [String: FileStamp?] {
             Dictionary(files().map { ($0, FileStamp($0)) }, uniquingKeysWith: { first, _ in first })
         }
         // Before the thread: what changes from now on is seen.
