@@ -12,10 +12,7 @@ extension HTTPHeaders {
         guard let blank = bytes.firstIndex(of: UInt8(ascii: " ")),
             bytes[..<blank].elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 })
         else { return false }
-        func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        var text = bytes[blank...].drop(while: isBlank)
-        while let last = text.last, isBlank(last) { text.removeLast() }
-        let token = Array(text)
+        let token = Array(withoutBlanks(bytes[blank...]))
         return tokens.reduce(false) { isEqualInConstantTime(token, Array($1.utf8)) || $0 }
     }
 }

@@ -97,3 +97,11 @@ public struct HTTPResponse: Sendable, Equatable {
         return response
     }
 }
+
+/// A part of a header's value without the blanks and tabs around it.
+package func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+    var rest = text.drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest.removeLast() }
+    return rest
+}

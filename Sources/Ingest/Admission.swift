@@ -39,13 +39,6 @@ func hasJSONBody(_ headers: HTTPHeaders) -> Bool {
     }
 }
 
-private func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-    var rest = text.drop(while: isBlank)
-    while let last = rest.last, isBlank(last) { rest.removeLast() }
-    return rest
-}
-
 /// Without regard to case; `word` is written in small letters.
 private func isWord(_ text: ArraySlice<UInt8>, _ word: StaticString) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }

@@ -69,7 +69,7 @@ final class IngestMetrics: Sendable {
         ) -> [RejectionReason: Counter] {
             Dictionary(
                 uniqueKeysWithValues: RejectionReason.allCases.map { reason in
-                    let labels = ["reason": reason.rawValue, label: "\(value)"]
+                    let labels: KeyValuePairs = ["reason": reason.rawValue, label: "\(value)"]
                     return (reason, registry.counter(name, help: help, labels: labels))
                 })
         }

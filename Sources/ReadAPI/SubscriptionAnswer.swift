@@ -43,13 +43,15 @@ struct SubscriptionAnswer {
 extension HTTPHeaders {
     /// Whether who asks has it already (If-None-Match).
     func match(_ tag: String) -> Bool {
-        func opaque(_ tag: some StringProtocol) -> String {
-            let text = withoutBlanks(tag)
-            return text.hasPrefix("W/") ? String(text.dropFirst(2)) : text
+        // Weak tags match strong ones here: who asks wants to know whether the record is the same.
+        func opaque(_ tag: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+            tag.starts(with: "W/".utf8) ? tag.dropFirst(2) : tag
         }
-        let wanted = opaque(tag)
+        let wanted = opaque(Array(tag.utf8)[...])
         return all("If-None-Match").contains { list in
-            list.split(separator: ",").contains { opaque($0) == wanted || withoutBlanks($0) == "*" }
+            Array(list.utf8).split(separator: UInt8(ascii: ",")).map(withoutBlanks).contains { given in
+                given.elementsEqual("*".utf8) || opaque(given) == wanted
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 import AppStore
 import Clock
 import Configuration
+import Crypto
 import Ingest
 import Kafka
 import Platform

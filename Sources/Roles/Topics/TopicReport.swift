@@ -49,7 +49,12 @@ struct TopicReport {
         json.member("partitions", topic.partitions)
         json.member("replicationFactor", topic.replicationFactor)
         json.name("settings")
-        json.object { settings in for setting in topic.settings { settings.member(setting.name, setting.value) } }
+        json.object { settings in
+            for setting in topic.settings {
+                settings.name(text: setting.name)
+                settings.string(setting.value)
+            }
+        }
         json.member("words", finding.words)
     }
 }
