@@ -32,7 +32,8 @@ public struct CertificateTerm: Sendable, Equatable {
     /// nil: it is valid for long, or not at all.
     public func warning(at now: Int64) -> String? {
         guard trouble(at: now) == nil, notAfter - now <= Self.warningTime else { return nil }
-        return "the TLS certificate \(subject) expires in \((notAfter - now) / 86_400_000) days, at "
+        let days = (notAfter - now) / 86_400_000
+        return "the TLS certificate \(subject) expires in \(days == 1 ? "1 day" : "\(days) days"), at "
             + "\(rfc3339(milliseconds: notAfter)): after that clients, Apple among them, refuse it"
     }
 }

@@ -47,10 +47,15 @@ final class ServiceProcess: Sendable {
         return answer.status == 503 ? answer.body : ""
     }
 
-    /// In the text that Prometheus reads; nil: there is no such series. Of a series that does not name its environment the first that
+    /// The text that Prometheus reads.
+    func metrics() async throws -> String {
+        try await answer(try await port("admin server listens"), "/metrics").body
+    }
+
+    /// nil: there is no such series. Of one that does not name its environment: the first that
     /// there is.
     func metric(_ series: String) async throws -> Double? {
-        let text = try await answer(try await port("admin server listens"), "/metrics").body
+        let text = try await metrics()
         let lines = text.split(separator: "\n").lazy.map {
             series.contains("environment=") ? $0 : Self.withoutEnvironment($0)
         }
@@ -64,7 +69,7 @@ final class ServiceProcess: Sendable {
 
     /// Of all series with this name.
     func sum(_ name: String) async throws -> Double {
-        let text = try await answer(try await port("admin server listens"), "/metrics").body
+        let text = try await metrics()
         return text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
     }

@@ -180,7 +180,7 @@ private func faults(
         #expect(told.count == 1 && told.first?.contains("it is not a TZif file") == true, "\(told)")
     }
 
-    @Test(arguments: ["verify.roots", "consumption.policy", "apple.key", "ingest.tls.certificate"])
+    @Test(arguments: ["verify.roots", "consumption.policy", "ingest.tls.certificate"])
     func `that names a file that is not there is told by check, and by nobody who does not need it`(_ key: String) {
         let told = faults(.check, ["--\(key)=/nonexistent"])
         #expect(told.contains("flag --\(key): \(key): cannot read /nonexistent: No such file or directory"), "\(told)")

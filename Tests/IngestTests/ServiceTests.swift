@@ -270,13 +270,14 @@ final class IngestRig {
             }
         }
     }
+
     private static func expiry(_ rig: IngestRig) -> Double? {
         rig.metric("perennial_ingest_certificate_expiry_timestamp_seconds")
     }
 
     @Test func `that has expired is shown, and told loudly until another one is there`() async throws {
         try await withTLS(Self.expired) { rig, write in
-            let words = "the TLS certificate O=Test,CN=localhost expired at "
+            let words = "the TLS certificate CN=localhost,O=Test expired at "
             try await waitUntil("health tells", within: soon) {
                 rig.health.readiness.reasons.map(\.condition) == ["certificate"]
             }

@@ -78,12 +78,8 @@ import Testing
         guard command == "check" else { return }
         // With the right ones it goes on to Kafka, where nobody is.
         let right = try await outcome(certificate, ownKey)
-        #expect(
-            right.code == 1
-                && right.standardOutput.hasPrefix(
-                    "ok       settings\nwarning  ingest.tls.certificate  the TLS certificate CN=localhost expires in 0 days"
-                ),
-            "\(right.words)")
+        let beginning = "ok       settings\nwarning  ingest.tls.certificate  the TLS certificate CN=localhost,"
+        #expect(right.code == 1 && right.standardOutput.hasPrefix(beginning), "\(right.words)")
     }
 
     @Test func `takes a notification, survives SIGHUP, and ends with 0 at SIGTERM`() async throws {

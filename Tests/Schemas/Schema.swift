@@ -74,6 +74,7 @@ public struct Schema {
         case "const": return value == rule ? [] : ["\(place) is not the constant"]
         case "enum": return rule.array?.contains(value) == true ? [] : ["\(place) is none of the values"]
         case "minLength": return length(value) >= (rule.integer ?? 0) ? [] : ["\(place) is too short"]
+        case "maxLength": return length(value) <= rule.integer ?? .max ? [] : ["\(place) is too long"]
         case "minimum": return (value.integer ?? .max) >= rule.integer ?? .max ? [] : ["\(place) is too small"]
         case "maximum": return (value.integer ?? .min) <= rule.integer ?? .min ? [] : ["\(place) is too large"]
         case "pattern":

@@ -33,5 +33,9 @@ struct SmallDisk {
         while size > 0 { if write(file, block, size) <= 0 { size /= 2 } }
     }
 
-    func makeRoom() { unlink("\(path)/fill") }
+    /// Cut first: a process that is just being started may still have the file open, and would keep its blocks.
+    func makeRoom() {
+        truncate("\(path)/fill", 0)
+        unlink("\(path)/fill")
+    }
 }
