@@ -33,10 +33,10 @@ test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java
 simulate: setup ## runs the workers under everything that can go wrong; SEED=n repeats one run, SEEDS=10000 runs more than 300
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
 
-whole: build ## tells 20,000 subscribers' stories to ingest, workers and replays that are killed, on a real broker; SUBSCRIBERS=5000
+whole: build ## tells 20,000 subscribers' stories to ingest, workers and replays that are killed, and inspects behind a million ticks; SUBSCRIBERS=5000
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
-	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' \
-		swift test --skip-build --no-parallel --filter '^BrokerTests\..*(of a whole installation|however often all of them are killed)'
+	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 swift test --skip-build --no-parallel \
+		--filter '^BrokerTests\..*(of a whole installation|however often all of them are killed|shows what the worker has published)'
 
 many: build ## lets processes, disks and brokers of an installation on three brokers fail for so long; MANY_SECONDS=120
 	@[ -n "$$KAFKA_HOME" ] || { echo "make many: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }

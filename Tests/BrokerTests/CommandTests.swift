@@ -137,7 +137,8 @@ extension RealBroker {
             #expect(try await perennial(["topics", "apply"] + settings).code == 0)
             let after = try await perennial(["check"] + settings)
             #expect(after.code == 0, "\(after.standardOutput)")
-            #expect(after.standardOutput.hasPrefix("ok       settings\nok       kafka  brokers: 1, cluster "))
+            #expect(after.standardOutput.hasPrefix("ok       settings\n"))
+            #expect(after.standardOutput.contains("\nok       kafka  brokers: 1, cluster "))
         }
 
         @Test func `signs in with the right password, and names a wrong one within ten seconds`() async throws {
