@@ -28,32 +28,36 @@ struct ChainCheck {
         try checkAlgorithm(header)
         try checkForm(header)
         let texts = try certificateTexts(of: header)
-        let path = try path(of: texts, now: now)
+        let (path, judgedAt) = try path(of: texts, now: now)
         return CheckedHeader(
             text: text.withUnsafeBufferPointer { Array($0) }, chain: path.chain, roots: path.roots, key: path.key,
-            checkedAt: now)
+            checkedAt: judgedAt)
     }
 
     /// Apple's chain is public, and what stands beside it in a header is anybody's: so a chain is known by its certificates
     /// alone.
-    private mutating func path(of texts: [[UInt8]], now: Int64) throws(Rejection) -> TrustedPath {
+    private mutating func path(
+        of texts: [[UInt8]], now: Int64
+    ) throws(Rejection) -> (path: TrustedPath, judgedAt: Int64) {
         if let known = verdicts.verdict(on: texts, now: now) {
             if known.texts[2] != texts[2] { _ = try certificate(texts[2], at: 2) }
-            return try known.result.get()
+            return (try known.result.get(), known.judgedAt)
         }
         let certificates = try certificates(of: texts)
         judgedChains += 1
         do throws(Rejection) {
-            let path = try judge(certificates)
+            let path = try judge(certificates, texts, now: now)
             verdicts.keep(ChainVerdict(texts: texts, result: .success(path), judgedAt: now))
-            return path
+            return (path, now)
         } catch {
             verdicts.keep(ChainVerdict(texts: texts, result: .failure(error), judgedAt: now))
             throw error
         }
     }
 
-    private func judge(_ certificates: [Certificate]) throws(Rejection) -> TrustedPath {
+    private mutating func judge(
+        _ certificates: [Certificate], _ texts: [[UInt8]], now: Int64
+    ) throws(Rejection) -> TrustedPath {
         let (leaf, intermediate) = (certificates[0], certificates[1])
         guard let key = leaf.p256Key else {
             throw Rejection(.badCertificate, "x5c[0]: its key is not on P-256, as a named curve with both coordinates")
@@ -62,7 +66,8 @@ struct ChainCheck {
             throw Rejection(.badCertificate, "x5c[0]: its keyUsage does not allow signatures")
         }
         // The third certificate is the sender's own word; trust comes from the pinned roots alone.
-        let roots = anchors.roots(of: leaf, through: intermediate)
+        let isVouchedFor = verdicts.isVouchedFor(texts[1], now: now) { anchors.haveSigned(intermediate) }
+        let roots = isVouchedFor ? anchors.roots(of: leaf, through: intermediate) : []
         guard let root = roots.first else {
             throw Rejection(.untrustedChain, "the chain does not lead to a pinned root")
         }

@@ -27,8 +27,38 @@ struct ChainVerdicts {
 
     private var trusted: [ChainVerdict] = []
     private var refused: [ChainVerdict] = []
+    private var intermediates = Intermediates()
+
+    /// Whether a root has signed the intermediates of late.
+    private struct Intermediates {
+        struct Verdict {
+            let text: [UInt8]
+            let isVouchedFor: Bool
+            let judgedAt: Int64
+        }
+
+        /// The one judged last comes first.
+        var vouchedFor: [Verdict] = []
+        var others: [Verdict] = []
+    }
 
     var counts: (trusted: Int, refused: Int) { (trusted.count, refused.count) }
+
+    /// Leaves may be made up without end below one intermediate: whether a root vouches for it is asked once.
+    mutating func isVouchedFor(_ text: [UInt8], now: Int64, judge: () -> Bool) -> Bool {
+        let all = intermediates.vouchedFor + intermediates.others
+        if let known = all.first(where: { $0.text == text }), known.judgedAt <= now,
+            now - known.judgedAt < ChainCache.lifetime
+        {
+            return known.isVouchedFor
+        }
+        let verdict = Intermediates.Verdict(text: text, isVouchedFor: judge(), judgedAt: now)
+        func keep(in list: inout [Intermediates.Verdict]) {
+            list = [verdict] + list.filter { $0.text != text }.prefix(Self.limitEach - 1)
+        }
+        if verdict.isVouchedFor { keep(in: &intermediates.vouchedFor) } else { keep(in: &intermediates.others) }
+        return verdict.isVouchedFor
+    }
 
     /// By leaf and intermediate; the third certificate decides nothing. For as long as a header may be relied on.
     mutating func verdict(on texts: [[UInt8]], now: Int64) -> ChainVerdict? {

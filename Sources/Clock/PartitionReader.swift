@@ -63,17 +63,51 @@ final class PartitionReader {
     }
 
     /// Of each partition the timestamp of the last notification before its end, among the records since `time`; nil: there is
-    /// none. A partition that is not read to its end in time is left out.
+    /// none. A partition that is not read in time is left out.
+    ///
+    /// Looked for from the end on, in ever larger steps: only ticks can stand behind it, and of those there are few, however many
+    /// notifications have come since `time`.
     func lastNotifications(
         since time: Int64, before ends: [Int32: Int64], by deadline: Deadline
     ) throws(KafkaFault) -> [Int32: Int64?] {
         let wanted = ends.keys.sorted().map { TopicPartition(topic, $0) }
-        let starts = try consumer.offsets(at: time, in: wanted, by: deadline)
+        let first = byNumber(try consumer.offsets(at: time, in: wanted, by: deadline))
+        var found: [Int32: Int64?] = [:]
+        var open = ends.filter { first[$0.key] != nil }
+        var step = Self.firstStep
+        while !open.isEmpty, !deadline.hasPassed {
+            let starts = Dictionary(
+                uniqueKeysWithValues: open.map { ($0.key, max(first[$0.key, default: 0], $0.value - step)) })
+            let last = try lastNotifications(from: starts, before: open, by: deadline)
+            for (partition, timestamp) in last {
+                let start = starts[partition, default: 0]
+                if timestamp != nil || start == first[partition] {
+                    found.updateValue(timestamp, forKey: partition)
+                    open[partition] = nil
+                } else {
+                    open[partition] = start
+                }
+            }
+            step *= 8
+        }
+        return found
+    }
+
+    private static let firstStep: Int64 = 128
+
+    /// Of those that were read to their ends.
+    private func lastNotifications(
+        from starts: [Int32: Int64], before ends: [Int32: Int64], by deadline: Deadline
+    ) throws(KafkaFault) -> [Int32: Int64?] {
         var found: [Int32: Int64] = [:]
-        var left = Set(starts.filter { $0.value.value < ends[$0.key.partition, default: 0] }.map(\.key.partition))
-        try consumer.assign(starts.filter { left.contains($0.key.partition) })
+        var left = Set(starts.filter { $0.value < ends[$0.key, default: 0] }.keys)
+        try consumer.assign(
+            Dictionary(
+                uniqueKeysWithValues: left.map { (TopicPartition(topic, $0), NextOffset(starts[$0, default: 0])) }))
         while !left.isEmpty, !deadline.hasPassed {
-            if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))), record.key != nil {
+            if let record = try consumer.poll(min(deadline.remaining, .milliseconds(20))), record.key != nil,
+                record.offset < ends[record.partition, default: 0]
+            {
                 found[record.partition] = record.timestamp
             }
             for (partition, next) in consumer.positions where next.value >= ends[partition.partition, default: .max] {
@@ -81,7 +115,7 @@ final class PartitionReader {
             }
         }
         try consumer.assign([:])
-        let read = starts.keys.map(\.partition).filter { !left.contains($0) }
+        let read = starts.keys.filter { !left.contains($0) }
         return Dictionary(uniqueKeysWithValues: read.map { ($0, found[$0]) })
     }
 

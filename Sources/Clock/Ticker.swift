@@ -42,8 +42,9 @@ public final class Ticker: ServicePart {
     }
 
     /// How long partitions are ticked after their last notification, in milliseconds; nil: for ever. Subscriptions of sandbox renew
-    /// twelve times at most, and every hour at the longest: after a day none of them has a date ahead.
-    static func life(in environment: Environment) -> Int64? { environment == .sandbox ? 86_400_000 : nil }
+    /// every hour at the longest, those of TestFlight once a day: after two days none of them has a date ahead, also when its last
+    /// notification was lost.
+    static func life(in environment: Environment) -> Int64? { environment == .sandbox ? 2 * 86_400_000 : nil }
 
     public let name = "clock"
     private let parts: [ThreadPart]

@@ -161,7 +161,7 @@ public struct Configuration: Sendable {
         rows = settings.rows
         files =
             settings.files + [settings[Table.apps]].compactMap(\.self) + (settings[Table.verifyRoots] ?? [])
-        warnings = settings.warnings + openKeys(settings, readBy: command)
+        warnings = settings.warnings + openKeys(settings, readBy: command) + foreignFiles(settings, readBy: command)
     }
 
     /// Subscriptions of sandbox renew within minutes: an hour of leeway would hide every expiry there.

@@ -83,6 +83,17 @@ func openKeys(_ settings: ResolvedSettings, readBy command: CommandName) -> [Str
     }
 }
 
+/// Files that decide whose words are taken, and what is answered, and that somebody else can change.
+func foreignFiles(_ settings: ResolvedSettings, readBy command: CommandName) -> [String] {
+    var named = [SettingTable.apps, SettingTable.consumptionPolicy].compactMap { setting in
+        settings[setting].map { (setting.definition, $0) }
+    }
+    named += (settings[SettingTable.verifyRoots] ?? []).map { (SettingTable.verifyRoots.definition, $0) }
+    return named.filter { $0.0.readers.contains(command.rawValue) }.compactMap { definition, path in
+        whyOthersCanChange(path).map { "\(definition.key): \(path): \($0)" }
+    }
+}
+
 /// Nothing is said where the system has no time zones at all: the name may be right.
 private func unknownZone(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     let definition = SettingTable.churnZone.definition

@@ -133,11 +133,11 @@ public enum SettingTable {
         "api.listen", default: "127.0.0.1:8080", .listenAddress, for: [.api], "Where the read API is served.")
     static let apiToken = setting(
         "api.token", .bearerTokens, secret: true, for: [.api],
-        "Bearer tokens, each of 16 characters at least; without one only a loopback address is listened on. Read again on SIGHUP."
+        "Bearer tokens, each of 16 characters at least; without one only a loopback address is listened on. Read again on SIGHUP and when its file changes."
     )
     static let apiMaxBehind = setting(
-        // A week: what is older has left no trace of how far its worker was.
-        "api.max.behind.ms", default: "600000", .integer(1000...604_800_000), for: [.api],
+        // Ten years at most, for a log that is filled from the past.
+        "api.max.behind.ms", default: "600000", .integer(1000...315_360_000_000), for: [.api],
         "Age of a notification that its worker has not dealt with above which answers are 503.")
     static let consumptionPolicy = setting(
         "consumption.policy", .path, for: [.consumption, .replay], "JSON file of the refund policy.")

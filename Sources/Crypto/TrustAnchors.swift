@@ -15,6 +15,11 @@ public struct TrustAnchors: Sendable {
         anchors = roots.map(Anchor.init)
     }
 
+    /// Whether one of the roots, by its own key, vouches for it. Of anything else the key may be one that takes long to verify with.
+    public func haveSigned(_ intermediate: Certificate) -> Bool {
+        roots.contains { perennial_certificate_is_signed_by(intermediate.handle, $0.handle) }
+    }
+
     /// The roots by which leaf, intermediate and root form a path as OpenSSL 3 judges it with its default flags, dates apart,
     /// of exactly these three certificates.
     ///
@@ -22,7 +27,7 @@ public struct TrustAnchors: Sendable {
     /// but their dates it would be chance which one that is.
     public func roots(of leaf: Certificate, through intermediate: Certificate) -> [Certificate] {
         // The leaf's own signature first: who makes up leaves below Apple's intermediate pays for one verification here, not
-        // for two with each root.
+        // for two with each root. Ask `haveSigned` before: here the key is whatever the intermediate says.
         guard perennial_certificate_is_signed_by(leaf.handle, intermediate.handle) else { return [] }
         return zip(roots, anchors).compactMap { root, anchor in anchor.holds(leaf, through: intermediate) ? root : nil }
     }

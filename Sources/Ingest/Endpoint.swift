@@ -36,8 +36,7 @@ public final class Endpoint: HTTPHandler {
     }
 
     private let configuration: Configuration
-    /// nil: there is no `/usage`.
-    private let usageToken: Mutex<String?>
+    private let usageTokens: Mutex<[String]>
     private let metrics: IngestMetrics
     private let refusals: RefusalLog
     private let notifications: NotificationIntake
@@ -50,7 +49,7 @@ public final class Endpoint: HTTPHandler {
         refusals: RefusalLog, now: @escaping @Sendable () -> Int64
     ) {
         self.configuration = configuration
-        usageToken = Mutex(configuration.usageToken)
+        usageTokens = Mutex(configuration.usageToken.map { [$0] } ?? [])
         self.metrics = IngestMetrics(metrics, bundles: configuration.bundles)
         self.refusals = refusals
         self.now = now
@@ -65,10 +64,11 @@ public final class Endpoint: HTTPHandler {
             environment: configuration.usageEnvironment)
     }
 
-    /// Another token, where there is one: `/usage` does not come or go while the process runs.
-    func replace(usageToken token: String) {
-        usageToken.withLock { if $0 != nil { $0 = token } }
-    }
+    /// `/usage` does not come or go while the process runs: without tokens it admits nobody.
+    func replace(usageTokens: [String]) { self.usageTokens.withLock { $0 = usageTokens } }
+
+    /// Other apps: what comes for them is counted by them.
+    func replace(bundles: [String]) { metrics.know(bundles) }
 
     /// The first that holds: contract 3. Who may not come in learns nothing of what is there.
     public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
@@ -83,7 +83,7 @@ public final class Endpoint: HTTPHandler {
             response.headers.add("Allow", "POST")
             return response
         }
-        if path == .usage, !head.headers.bear(usageToken.withLock { $0 } ?? "") {
+        if path == .usage, !head.headers.bear(anyOf: usageTokens.withLock { $0 }) {
             var response = refuse(.unauthorized, 401)
             response.headers.add("WWW-Authenticate", "Bearer")
             return response

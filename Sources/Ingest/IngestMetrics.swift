@@ -34,6 +34,8 @@ final class IngestMetrics: Sendable {
     private struct Origins {
         var counters: [Origin: Counter] = [:]
         var strangers: Set<String> = []
+        /// Of the apps in the settings.
+        var bundles: Set<String> = []
     }
 
     /// Of apps that the settings do not know. A series for each would be somebody else's to make.
@@ -42,7 +44,6 @@ final class IngestMetrics: Sendable {
 
     private let requests: [String: Counter]
     private let origins = Mutex(Origins())
-    private let bundles: Set<String>
     private let rejectedKept: [RejectionReason: Counter]
     private let rejectedCounted: [RejectionReason: Counter]
     private let alarms: [Bool: [RejectionReason: Counter]]
@@ -56,7 +57,6 @@ final class IngestMetrics: Sendable {
     /// - Parameter bundles: of the apps in the settings.
     init(_ registry: Metrics, bundles: [String]) {
         self.registry = registry
-        self.bundles = Set(bundles)
         let outcomes =
             Ending.allCases.map(\.rawValue) + RejectionReason.allCases.map(\.rawValue)
             + PublishFailure.allCases.map(\.rawValue)
@@ -95,10 +95,22 @@ final class IngestMetrics: Sendable {
             "perennial_ingest_usage_ignored_total",
             help: "Members of records of usage that mean nothing here; the answer has named them.")
         usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
-        for environment in Contract.Environment.allCases {
-            for bundle in bundles { _ = counter(Ending.accepted.rawValue, environment, bundle) }
-        }
         for flag in VerifiedNotification.flagNames { _ = counter(ofFlag: flag) }
+        know(bundles)
+    }
+
+    /// These apps are in the settings now. What can become of their notifications is counted from none on; of `wrong_app`, whose apps
+    /// nobody knows before, the alarms are.
+    func know(_ bundles: [String]) {
+        origins.withLock { $0.bundles = Set(bundles) }
+        let aside = RejectionReason.allCases.filter { $0.treatment(fromApple: false) == .quarantine && $0 != .wrongApp }
+        for environment in Contract.Environment.allCases {
+            for bundle in bundles {
+                for outcome in [Ending.accepted.rawValue] + aside.map(\.rawValue) {
+                    _ = counter(outcome, environment, bundle)
+                }
+            }
+        }
     }
 
     private static func requests(
@@ -124,7 +136,7 @@ final class IngestMetrics: Sendable {
     private func counter(_ outcome: String, _ environment: Contract.Environment?, _ bundleId: String?) -> Counter {
         origins.withLock { origins in
             var bundle = bundleId ?? ""
-            if !bundle.isEmpty, !bundles.contains(bundle), !origins.strangers.contains(bundle) {
+            if !bundle.isEmpty, !origins.bundles.contains(bundle), !origins.strangers.contains(bundle) {
                 if origins.strangers.count < Self.limitStrangers {
                     origins.strangers.insert(bundle)
                 } else {

@@ -21,8 +21,11 @@ public struct IngestService: Sendable {
     private let frontDoor: FrontDoor
     private let endpoint: Endpoint
 
-    /// From now on callers of `/usage` bear this one. Nothing happens where there was none at the start.
-    public func replace(usageToken: String) { endpoint.replace(usageToken: usageToken) }
+    /// From now on callers of `/usage` bear one of these; none: nobody is admitted. Where there was none at the start, `/usage` is not
+    /// there.
+    public func replace(usageTokens: [String]) { endpoint.replace(usageTokens: usageTokens) }
+
+    public func replace(bundles: [String]) { endpoint.replace(bundles: bundles) }
 
     /// Where what is taken goes.
     public struct Destination: Sendable {

@@ -52,23 +52,39 @@ final class NotificationIntake: Sendable {
         metrics.count(flags: notification.flags)
         let (environment, bundleId) = (notification.environment, notification.bundleId)
         let hash = notification.sha256
-        guard !acknowledged.contains(hash, now: arrival.receivedDate) else {
-            metrics.count(.repeated)
-            return answer(HTTPResponse(status: 200))
+        let finding = acknowledged.begin(hash, now: arrival.receivedDate) { outcome in
+            switch outcome {
+            case .written: answer(self.repeated())
+            case .failed(let failure): answer(self.comeAgain(failure))
+            }
+        }
+        switch finding {
+        case .acknowledged: return answer(repeated())
+        case .underWay: return
+        case .late: return answer(comeAgain(.timedOut))
+        case .new: break
         }
         let records = records.records(of: notification, jws: jws, receivedDate: arrival.receivedDate)
         sink.publish(
-            Publication(records, by: arrival.deadline) { outcome in
-                switch outcome {
-                case .written:
-                    self.acknowledged.add(hash, now: arrival.receivedDate)
-                    self.metrics.countAccepted(environment, bundleId)
-                    self.metrics.received(
-                        bundle: bundleId, environment, at: arrival.receivedDate)
-                    answer(HTTPResponse(status: 200))
-                case .failed(let failure): answer(self.comeAgain(failure))
-                }
-            })
+            Publication(
+                records, by: arrival.deadline,
+                completion: { outcome in
+                    let waiters = self.acknowledged.complete(hash, outcome, now: arrival.receivedDate)
+                    switch outcome {
+                    case .written:
+                        self.metrics.countAccepted(environment, bundleId)
+                        self.metrics.received(bundle: bundleId, environment, at: arrival.receivedDate)
+                        answer(HTTPResponse(status: 200))
+                    case .failed(let failure): answer(self.comeAgain(failure))
+                    }
+                    for waiter in waiters { waiter(outcome) }
+                },
+                ending: { _ in self.acknowledged.end(hash) }))
+    }
+
+    private func repeated() -> HTTPResponse {
+        metrics.count(.repeated)
+        return HTTPResponse(status: 200)
     }
 
     private func refuse(_ arrival: Arrival, _ rejection: Rejection, _ answer: @escaping Answer) {

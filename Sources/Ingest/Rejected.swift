@@ -1,6 +1,7 @@
 // The topic `rejected`: what was refused is kept up to a bound, and counted beyond it.
 
 import AppStore
+import Contract
 import JSON
 import Platform
 import Synchronization
@@ -26,15 +27,18 @@ final class RejectedKeeper: Sendable {
     /// Nobody waits for it.
     func keepIfThereIsRoom(_ arrival: Arrival, _ rejection: Rejection) {
         let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .anybody
+        guard room.hasRoom(for: sender, now: arrival.receivedDate) else {
+            return metrics.countRejected(rejection.reason, kept: false)
+        }
         guard let record = takeRoom(for: arrival, rejection, sender, otherwise: { _ in }) else { return }
         let bytes = record.value.count
         guard unawaitedBytes.add(bytes, ordering: .relaxed).newValue <= Self.limitUnawaitedBytes else {
             unawaitedBytes.subtract(bytes, ordering: .relaxed)
-            room.forget(record.key)
-            room.giveBack(bytes)
+            room.forget(Self.mark(of: record, rejection))
+            room.giveBack(bytes, takenAt: arrival.receivedDate)
             return metrics.countRejected(rejection.reason, kept: false)
         }
-        write(record, rejection, by: arrival.deadline, completion: { _ in }) {
+        write(record, rejection, arrival, completion: { _ in }) {
             self.unawaitedBytes.subtract(bytes, ordering: .relaxed)
         }
     }
@@ -45,7 +49,7 @@ final class RejectedKeeper: Sendable {
     ) {
         let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .signed
         guard let record = takeRoom(for: arrival, rejection, sender, otherwise: completion) else { return }
-        write(record, rejection, by: arrival.deadline, completion: completion, ending: {})
+        write(record, rejection, arrival, completion: completion, ending: {})
     }
 
     /// nil: it is not to be written, and `otherwise` has heard why.
@@ -55,18 +59,20 @@ final class RejectedKeeper: Sendable {
     ) -> OutgoingRecord? {
         var place = RejectedRoom.Place.none
         defer { if place != .taken { metrics.countRejected(rejection.reason, kept: place == .kept) } }
-        guard room.hasRoom(for: sender, now: arrival.receivedDate) else {
-            otherwise(nil)
-            return nil
-        }
         let record = records.record(
             ofRejected: Self.essence(of: arrival.body), rejection, receivedDate: arrival.receivedDate)
-        place = room.take(record.value.count, hash: record.key, for: sender, now: arrival.receivedDate)
+        place = room.take(
+            record.value.count, hash: Self.mark(of: record, rejection), for: sender, now: arrival.receivedDate)
         guard place == .taken else {
             otherwise(place == .kept ? .written : nil)
             return nil
         }
         return record
+    }
+
+    /// Settings may change within the hour: then the same body is refused for another reason, under which it is looked for.
+    private static func mark(of record: OutgoingRecord, _ rejection: Rejection) -> [UInt8] {
+        record.key + Array("|\(rejection.reason.rawValue)|\(record.environment.rawValue)".utf8)
     }
 
     /// What was signed; other members are whatever the sender liked, and as much of it. All of a body that has none.
@@ -78,22 +84,24 @@ final class RejectedKeeper: Sendable {
     }
 
     /// Room is given back in the ending, and only for what was never sent: what Kafka has not acknowledged in time it usually
-    /// writes later.
+    /// writes later. Until then the same body is under way, and not sent once more.
     private func write(
-        _ record: OutgoingRecord, _ rejection: Rejection, by deadline: Deadline,
+        _ record: OutgoingRecord, _ rejection: Rejection, _ arrival: Arrival,
         completion: @escaping Publication.Completion, ending: @escaping @Sendable () -> Void
     ) {
         let (metrics, room) = (metrics, room)
+        let mark = Self.mark(of: record, rejection)
         sink.publish(
             Publication(
-                [record], by: deadline,
+                [record], by: arrival.deadline,
                 completion: { outcome in
-                    if outcome == .written { room.remember(record.key) } else { room.forget(record.key) }
+                    if outcome == .written { room.remember(mark) }
                     metrics.countRejected(rejection.reason, kept: outcome == .written)
                     completion(outcome)
                 },
                 ending: { wasSent in
-                    if !wasSent { room.giveBack(record.value.count) }
+                    room.forgetUnlessWritten(mark)
+                    if !wasSent { room.giveBack(record.value.count, takenAt: arrival.receivedDate) }
                     ending()
                 }))
     }

@@ -57,6 +57,7 @@ final class RejectedRoom: Sendable {
         }
     }
 
+    /// - Parameter hash: of all that makes it the same record.
     func take(_ bytes: Int, hash: [UInt8], for sender: Sender, now: Int64) -> Place {
         hour.withLock { hour in
             turn(&hour, now)
@@ -75,14 +76,23 @@ final class RejectedRoom: Sendable {
         }
     }
 
-    /// It is not known to be written: the same bytes may be tried again.
+    /// It is not sent: the same bytes may be tried again.
     func forget(_ hash: [UInt8]) {
         hour.withLock { $0.bodies[hash] = nil }
     }
 
-    /// What was taken and then not written.
-    func giveBack(_ bytes: Int) {
-        hour.withLock { $0.usedBytes = max(0, $0.usedBytes - bytes) }
+    /// It is on its way no more.
+    func forgetUnlessWritten(_ hash: [UInt8]) {
+        hour.withLock { hour in
+            if hour.bodies[hash] == false { hour.bodies[hash] = nil }
+        }
+    }
+
+    /// What was taken at `time` and then not written. Of an hour that is over nothing is left to give back.
+    func giveBack(_ bytes: Int, takenAt time: Int64) {
+        hour.withLock { hour in
+            if hour.number == Self.number(of: time) { hour.usedBytes -= bytes }
+        }
     }
 
     /// Without overflow for the greatest setting.
@@ -90,8 +100,10 @@ final class RejectedRoom: Sendable {
         limitBytes / 4 * sender.quarters + limitBytes % 4 * sender.quarters / 4
     }
 
+    private static func number(of time: Int64) -> Int64 { time / 3_600_000 }
+
     private func turn(_ hour: inout Hour, _ now: Int64) {
-        let number = now / 3_600_000
+        let number = Self.number(of: now)
         if hour.number != number { hour = Hour(number: number) }
     }
 }

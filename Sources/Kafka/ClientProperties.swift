@@ -26,8 +26,8 @@ public struct ClientProperties: Sendable {
 
     public private(set) var properties: [Property]
     /// Hears of every client that is made with these what its own handler hears, on whatever thread that is, and the statistics of
-    /// those that tell them.
-    public var watch: (@Sendable (_ client: String, _ event: ClientEvent) -> Void)?
+    /// those that tell them. nil: one is made.
+    public var watch: (@Sendable (_ client: String, _ event: ClientEvent?) -> Void)?
     /// They are read on the thread that polls: seldom.
     static let watchedStatisticsMilliseconds = 15_000
 
@@ -55,6 +55,7 @@ public struct ClientProperties: Sendable {
     /// The handler of a client, and whoever watches.
     func watching(_ client: String, _ events: @escaping ClientEventHandler) -> ClientEventHandler {
         guard let watch else { return events }
+        watch(client, nil)
         return { event in
             events(event)
             watch(client, event)

@@ -37,6 +37,12 @@ public func isReadableByAll(_ path: String) -> Bool {
     return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
 }
 
+/// Whether somebody else than root and the user of this process can change the file; nil: nobody can, or there is no such file.
+public func whyOthersCanChange(_ path: String) -> String? {
+    var status = stat()
+    return stat(path, &status) == 0 ? foreignness(of: status, path) : nil
+}
+
 private func readFile(_ path: String, limitBytes: Int, isOwn: Bool) throws(FileFault) -> [UInt8] {
     let descriptor = perennial_open_for_reading(path)
     guard descriptor >= 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }

@@ -99,9 +99,11 @@ public enum Signals {
     }
 }
 
-/// For a process that holds keys: its files are its user's alone, and a crash writes none of its memory to a disk.
-public func keepToOneself() {
-    umask(0o077)
+/// For a process that holds keys: what it writes is its user's alone.
+public func keepFilesToOneself() { umask(0o077) }
+
+/// For a process that holds keys: a crash writes none of its memory to a disk.
+public func keepMemoryToOneself() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
 }

@@ -138,7 +138,11 @@ final class Endpoint: HTTPHandler {
         return .json(status, writer.bytes)
     }
 
-    /// The first of the shelves that has it, and what it rests on: those before it have not. nil: one of them cannot be asked now.
+    /// The first of the shelves that has it, and what it rests on: those before it have not. nil: the first of them cannot be asked
+    /// now, or another one has not been asked since the start.
+    ///
+    /// That another one cannot any more, or is too old, is in its position alone: a tester's environment that stands still is no reason to
+    /// answer nothing about production. Whoever needs to be sure of it asks for that environment.
     private func first<Found>(
         of shelves: [Shelf], _ topic: FollowedTopic, _ key: [UInt8],
         _ ask: (PartitionCopy) -> PartitionCopy.Reading<Found?>?
@@ -146,8 +150,14 @@ final class Endpoint: HTTPHandler {
         var basis = Basis(at: time.now())
         for shelf in shelves {
             let copy = shelf.copy(for: key)
-            guard shelf.isAnswering(at: time.elapsed()), let reading = ask(copy) else { return nil }
-            basis.add(shelf, topic, copy.number, reading.place)
+            let decides = shelf === shelves.first
+            guard shelf.isAnswering(at: time.elapsed()), let reading = ask(copy) else {
+                if decides || !shelf.hasAnswered { return nil }
+                basis.add(shelf, topic, copy.number, .unknown, decides: false)
+                continue
+            }
+            // What was found there is as old as it says, whoever comes first.
+            basis.add(shelf, topic, copy.number, reading.place, decides: decides || reading.found != nil)
             if let value = reading.found { return ((value, shelf), basis) }
         }
         return (nil, basis)
@@ -218,10 +228,13 @@ final class Endpoint: HTTPHandler {
         var records: [CopiedRecords] = []
         for shelf in shelves {
             let copy = shelf.copy(for: Array(token.utf8))
+            let decides = shelf === shelves.first
             guard shelf.isAnswering(at: time.elapsed()), let reading = copy.records(ofAccount: token) else {
-                return Self.unavailable
+                if decides || !shelf.hasAnswered { return Self.unavailable }
+                basis.add(shelf, .accounts, copy.number, .unknown, decides: false)
+                continue
             }
-            basis.add(shelf, .accounts, copy.number, reading.place)
+            basis.add(shelf, .accounts, copy.number, reading.place, decides: decides)
             records.append(reading.found)
         }
         let parser = parsers.take()
@@ -266,11 +279,16 @@ final class Endpoint: HTTPHandler {
     private func refund(_ id: [UInt8], _ shelves: [Shelf]) -> HTTPResponse {
         var missed = Basis(at: time.now())
         for shelf in shelves {
-            guard shelf.isAnswering(at: time.elapsed()) else { return Self.unavailable }
+            let decides = shelf === shelves.first
+            let isAnswering = shelf.isAnswering(at: time.elapsed())
             for copy in shelf.copies {
-                guard let reading = copy.refund(id) else { return Self.unavailable }
+                guard isAnswering, let reading = copy.refund(id) else {
+                    if decides || !shelf.hasAnswered { return Self.unavailable }
+                    missed.add(shelf, .consumption, copy.number, .unknown, decides: false)
+                    continue
+                }
                 guard let refund = reading.found else {
-                    missed.add(shelf, .consumption, copy.number, reading.place)
+                    missed.add(shelf, .consumption, copy.number, reading.place, decides: decides)
                     continue
                 }
                 var basis = Basis(at: missed.now)

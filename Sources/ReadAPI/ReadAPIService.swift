@@ -70,8 +70,13 @@ public struct ReadAPIService: Sendable {
                 source.names, partitions: configuration.partitions, maxBehind: configuration.maxBehind,
                 isWorked: index == 0)
         }
+        // Testers are no reason to take production out of service: the second environment counts until it has answered once. From
+        // then on positions in answers, and metrics, tell of it.
         health.condition("api") {
-            let troubles = shelves.compactMap { $0.trouble(at: time.elapsed(), now: time.now()) }
+            let troubles = shelves.enumerated().compactMap { index, shelf in
+                index > 0 && (shelf.isAnswering(at: time.elapsed()) || shelf.hasAnswered)
+                    ? nil : shelf.trouble(at: time.elapsed(), now: time.now())
+            }
             return troubles.isEmpty ? nil : troubles.joined(separator: "; ")
         }
         var parts: [any ServicePart] = []
@@ -92,8 +97,8 @@ public struct ReadAPIService: Sendable {
         self.parts = parts + [frontDoor]
     }
 
-    /// From now on these are valid, and no others.
-    public func replace(tokens: [String]) { self.tokens.replace(by: tokens) }
+    /// From now on these are valid, and no others. Throws where there were tokens and are none, or the other way round.
+    public func replace(tokens: [String]) throws(TokensGone) { try self.tokens.replace(by: tokens) }
 }
 
 /// The HTTP server.

@@ -5,6 +5,7 @@ internal import Follow
 internal import JSON
 internal import Log
 internal import Platform
+internal import Synchronization
 
 /// The copies of one environment's partitions, with all that tells how good they are.
 final class Shelf: Sendable {
@@ -18,6 +19,7 @@ final class Shelf: Sendable {
     /// Without a worker nothing of this environment could be answered rightly. A second environment may have none: it counts from the
     /// moment when its worker has begun.
     private let isWorked: Bool
+    private let wasAnswering = Atomic(false)
     /// By the number of a `FollowedTopic`, each a JSON text.
     private let topicNames: [[UInt8]]
 
@@ -58,8 +60,15 @@ final class Shelf: Sendable {
 
     /// What the workers have dealt with is known, and the copies are complete.
     func isAnswering(at elapsed: Duration) -> Bool {
-        readiness.trouble(at: elapsed) == nil && pace.farthestBehind(.entitlements, at: 0) != nil
+        guard readiness.trouble(at: elapsed) == nil, pace.farthestBehind(.entitlements, at: 0) != nil else {
+            return false
+        }
+        wasAnswering.store(true, ordering: .relaxed)
+        return true
     }
+
+    /// Since the process has started.
+    var hasAnswered: Bool { wasAnswering.load(ordering: .relaxed) }
 
     /// Whether answers from the partition would be too old.
     func isTooFarBehind(_ topic: FollowedTopic, _ partition: Int32, at now: Int64) -> Bool {
@@ -102,8 +111,11 @@ struct Basis {
     }
     private var items: [Item] = []
 
-    mutating func add(_ shelf: Shelf, _ topic: FollowedTopic, _ partition: Int32, _ place: CopyNote.Place) {
-        if shelf.isTooFarBehind(topic, partition, at: now) { isTooOld = true }
+    /// - Parameter decides: whether the answer is too old when this place is.
+    mutating func add(
+        _ shelf: Shelf, _ topic: FollowedTopic, _ partition: Int32, _ place: CopyNote.Place, decides: Bool = true
+    ) {
+        if decides, shelf.isTooFarBehind(topic, partition, at: now) { isTooOld = true }
         items.append(Item(shelf: shelf, topic: topic, partition: partition, place: place))
     }
 
@@ -117,4 +129,9 @@ struct Basis {
         }
         return writer.bytes
     }
+}
+
+extension CopyNote.Place {
+    /// Of a copy that cannot be asked.
+    static let unknown = CopyNote.Place(next: nil, currentAt: 0, clock: nil)
 }

@@ -11,7 +11,15 @@ final class TokenRing: Sendable {
     /// - Parameter tokens: none: everybody may ask.
     init(_ tokens: [String]) { self.tokens = Mutex(tokens) }
 
-    func replace(by tokens: [String]) { self.tokens.withLock { $0 = tokens } }
+    /// Whoever needs no token is decided at the start, with the address that is listened on.
+    func replace(by tokens: [String]) throws(TokensGone) {
+        let isPossible = self.tokens.withLock { known in
+            guard known.isEmpty == tokens.isEmpty else { return false }
+            known = tokens
+            return true
+        }
+        if !isPossible { throw TokensGone(wereThere: tokens.isEmpty) }
+    }
 
     func admit(_ headers: HTTPHeaders) -> Bool {
         let tokens = tokens.withLock { $0 }
@@ -27,5 +35,16 @@ final class TokenRing: Sendable {
         if name.lowercased() == "localhost" { return true }
         let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
         return IPAddress(isBracketed ? name.dropFirst().dropLast() : name) != nil
+    }
+}
+
+/// The text says what to do.
+public struct TokensGone: Error, CustomStringConvertible {
+    let wereThere: Bool
+
+    public var description: String {
+        wereThere
+            ? "api.token is not set any more: restart to serve without a token; until then the old ones are valid"
+            : "api.token was not set at the start: restart to ask for it"
     }
 }

@@ -43,22 +43,19 @@ final class WorkerPace: Sendable {
 
     // MARK: For who watches
 
-    /// - Parameters:
-    ///   - moments: by partition.
-    ///   - elapsed: when the positions were known.
-    func see(_ worker: Worker, moments: [Int64], hasBegun: Bool, at elapsed: Duration) {
+    /// - Parameter elapsed: by then the log showed readers all that the worker had written.
+    func see(_ worker: Worker, _ partition: Int, moment: Int64, at elapsed: Duration) {
         state.withLock { state in
-            state.begun[worker.place] = hasBegun
-            for (partition, moment) in moments.enumerated() {
-                let sight = Sight(moment: moment, at: elapsed)
-                if state.courses[worker.place][partition].waiting == nil {
-                    state.courses[worker.place][partition].waiting = sight
-                } else {
-                    state.courses[worker.place][partition].newest = sight
-                }
+            let sight = Sight(moment: moment, at: elapsed)
+            if state.courses[worker.place][partition].waiting == nil {
+                state.courses[worker.place][partition].waiting = sight
+            } else {
+                state.courses[worker.place][partition].newest = sight
             }
         }
     }
+
+    func see(_ worker: Worker, hasBegun: Bool) { state.withLock { $0.begun[worker.place] = hasBegun } }
 
     var fault: String? {
         get { state.withLock { $0.fault } }

@@ -40,6 +40,8 @@ final class WorkerWatch {
     private let names: Names
     private let topic: String
     private let partitions: [TopicPartition]
+    /// Of the topics that workers write and that are followed.
+    private let outputs: [TopicPartition]
     private let log: any RecordLog
     private let time: ReadAPITime
     private let pace: WorkerPace
@@ -49,8 +51,15 @@ final class WorkerWatch {
     private let batch = RecordBatch()
     /// Of the look before: where partitions ended, and when that was so.
     private var lastEnds: (ends: [TopicPartition: NextOffset], moment: Int64)?
+    /// By worker and partition, what is true as soon as the log shows readers everything up to there.
+    private var sights: [Worker: [Int: Sight]] = [:]
     /// The timestamps of records that are next. Those that nobody waits for any more are forgotten.
     private var timestamps: [Place: Int64] = [:]
+
+    private struct Sight {
+        var moment: Int64
+        var ends: [TopicPartition: NextOffset]
+    }
 
     private struct Place: Hashable {
         var partition: TopicPartition
@@ -62,6 +71,9 @@ final class WorkerWatch {
         let topic = names.topic(.notifications)
         self.topic = topic
         self.partitions = (0..<partitions).map { TopicPartition(topic, $0) }
+        outputs = FollowedTopic.allCases.flatMap { topic in
+            (0..<partitions).map { TopicPartition(names.topic(topic.id), $0) }
+        }
         self.log = log
         self.time = time
         self.pace = pace
@@ -104,6 +116,13 @@ final class WorkerWatch {
             let found = try groups.positions(of: names.group(worker), by: deadline)
             positions.append((worker, found.filter { $0.key.topic == topic }))
         }
+        // A commit has a marker in each partition, and readers may see the one of the positions first: what the worker has dealt with is
+        // in its topics when they show all that was in them after the positions were known.
+        let written = try reader.ends(.all, of: outputs, by: deadline)
+        guard written.count == outputs.count else {
+            throw LogFault(.retrySameCall, .timedOut, "the ends of what the workers write are not known")
+        }
+        let shown = try reader.ends(.committed, of: outputs, by: deadline)
         let elapsed = time.elapsed()
         let places = positions.map { _, found in
             partitions.map { partition in
@@ -114,15 +133,43 @@ final class WorkerWatch {
         }
         try readTimestamps(of: Set(places.joined()), ends, reader)
         for (index, (worker, found)) in positions.enumerated() {
-            let moments = places[index].map { self.moment(of: $0, ends, at: moment) }
-            pace.see(worker, moments: moments, hasBegun: !found.isEmpty, at: elapsed)
+            pace.see(worker, hasBegun: !found.isEmpty)
+            for (partition, place) in places[index].enumerated() {
+                let sight = Sight(
+                    moment: try self.moment(of: place, ends, at: moment),
+                    ends: written.filter { $0.key.partition == partition && isOutput($0.key, of: worker) })
+                show(sight, of: worker, partition, shown, at: elapsed)
+            }
         }
         lastEnds = (ends, moment)
     }
 
+    private func isOutput(_ partition: TopicPartition, of worker: Worker) -> Bool {
+        FollowedTopic.allCases.contains { $0.worker == worker && names.topic($0.id) == partition.topic }
+    }
+
+    /// An older sight that was not shown yet goes first: under load there is always something that is open.
+    private func show(
+        _ sight: Sight, of worker: Worker, _ partition: Int, _ shown: [TopicPartition: NextOffset], at elapsed: Duration
+    ) {
+        var first = sights[worker]?[partition] ?? sight
+        // A topic that was made anew is shorter.
+        first.ends.merge(sight.ends, uniquingKeysWith: min)
+        if first.ends.allSatisfy({ partition, end in shown[partition].map { $0 >= end } ?? false }) {
+            pace.see(worker, partition, moment: first.moment, at: elapsed)
+            sights[worker]?[partition] = nil
+        } else {
+            sights[worker, default: [:]][partition] = first
+        }
+    }
+
     /// Everything that was taken before it was dealt with.
-    private func moment(of place: Place, _ ends: [TopicPartition: NextOffset], at now: Int64) -> Int64 {
-        guard let end = ends[place.partition], place.next < end else { return now }
+    private func moment(of place: Place, _ ends: [TopicPartition: NextOffset], at now: Int64) throws(LogFault) -> Int64
+    {
+        guard let end = ends[place.partition] else {
+            throw LogFault(.retrySameCall, .timedOut, "the end of \(place.partition) is not known")
+        }
+        if place.next >= end { return now }
         if let timestamp = timestamps[place] { return min(timestamp, now) }
         // Everything that waits came after the look before.
         return lastEnds?.moment ?? now

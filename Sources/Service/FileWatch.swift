@@ -5,7 +5,7 @@ import Synchronization
 public import Telemetry
 
 /// Calls a hook when one of the files is another than before: on a thread of its own, like `Reload`, which may be at it at the
-/// same time. What cannot be used is told once, and stays as it is until a file changes again.
+/// same time. What cannot be used is tried again at each look, and told once: of two files the other one may come later.
 public final class FileWatch: ServicePart {
     public let name = "files"
     private let part: ThreadPart
@@ -23,17 +23,20 @@ public final class FileWatch: ServicePart {
         // Before the thread: what changes from now on is seen.
         let first = look()
         part = ThreadPart("files") { stop in
-            var known = first
+            var (known, told) = (first, "")
             while !stop.wait(for: interval) {
                 let now = look()
                 guard now != known else { continue }
-                known = now
                 do {
                     try reload()
+                    (known, told) = (now, "")
                 } catch {
+                    let changed = now.filter { known[$0.key] != $0.value }.keys.sorted().joined(separator: ", ")
+                    guard told != "\(error)" else { continue }
+                    told = "\(error)"
                     logger.error(
                         "files of settings have changed and cannot be used; what was read before stays",
-                        ["reason": .string("\(error)")])
+                        ["files": .string(changed), "reason": .string(told)])
                 }
             }
         }

@@ -4,10 +4,11 @@ import Roles
 // Before anything can start a thread: threads inherit the mask, and one of them waits for signals.
 Signals.holdBack()
 
+keepMemoryToOneself()
 let arguments = Array(CommandLine.arguments.dropFirst())
 // A service drains at a signal. A tool gives up what it is doing, wherever it is.
 if Program.standard.takesSignals(arguments) {
-    keepToOneself()
+    keepFilesToOneself()
 } else {
     Signals.endProcessAtFirst(
         with: .gaveUp,

@@ -82,6 +82,26 @@ import Testing
         #expect(verdicts.counts == (0, 0))
     }
 
+    /// With a key of its own a made-up intermediate could make every leaf below it dear.
+    @Test func `is looked into no further when no root vouches for its intermediate, which is asked once`() {
+        var verdicts = ChainVerdicts()
+        var asked = 0
+        func isVouchedFor(_ text: String, _ answer: Bool, now: Int64 = 0) -> Bool {
+            verdicts.isVouchedFor(Array(text.utf8), now: now) {
+                asked += 1
+                return answer
+            }
+        }
+        #expect(isVouchedFor("genuine", true))
+        for number in 0...ChainVerdicts.limitEach {
+            for _ in 0..<2 { #expect(!isVouchedFor("forged \(number)", false)) }
+        }
+        #expect(isVouchedFor("genuine", false) && asked == ChainVerdicts.limitEach + 2)
+        #expect(!isVouchedFor("genuine", false, now: ChainCache.lifetime))
+        #expect(!TrustAnchors([Self.forge.root]).haveSigned(Self.forge.leaf))
+        #expect(TrustAnchors([Self.forge.root]).haveSigned(Self.forge.intermediate))
+    }
+
     @Test func `is forgotten by its turn when there are many of its kind`() throws {
         var verdicts = ChainVerdicts()
         verdicts.keep(try verdict(["genuine", "b", "c"], isTrusted: true))

@@ -54,7 +54,8 @@ extension RealBroker {
                     ]
                     let value = Array("{\"v\":1,\"tick\":\(time)}".utf8)
                     try producer.send(
-                        to: output, partition: partition, value: value.span, headers: headers, timestamp: time)
+                        to: output, partition: partition, key: nil, value: value.span, headers: headers, timestamp: time
+                    )
                     // What waits in the producer is bounded.
                     if minute % 10_000 == 0 { try producer.flush(by: Deadline(after: patience)) }
                 }

@@ -12,7 +12,9 @@ extension RealBroker {
             let fixture = try NotificationFixture(count: 500)
             let ingest = try await IngestProcess.start(
                 productPath("perennial"), bootstrap: try await SharedKafka.bootstrapServers(),
-                prefix: "overload-\(UInt32.random(in: 0 ... .max))", roots: fixture.rootPEM, apps: fixture.appsFile)
+                prefix: "overload-\(UInt32.random(in: 0 ... .max))", roots: fixture.rootPEM, apps: fixture.appsFile,
+                // Of one address that is none of a proxy only an eighth of the connections is accepted.
+                settings: ["--ingest.trusted.proxies", "127.0.0.1"])
             var overload: Overload
             var tries = 0
             repeat {

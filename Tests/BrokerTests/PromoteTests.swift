@@ -213,7 +213,9 @@ extension RealBroker {
             private let asking: Task<Int, any Error>
 
             init(_ scene: ReplayScene, _ id: String) async throws {
-                let api = try APIProcess(scene.installation, try ScratchDirectory("promote-api"))
+                // The story is told with dates of the past, so that whatever waits looks old.
+                let api = try APIProcess(
+                    scene.installation, try ScratchDirectory("promote-api"), ["--api.max.behind.ms", "315360000000"])
                 try await api.service.waitUntilReady()
                 self.api = api
                 // Not a task that is cancelled: what it asks then would end with an error.

@@ -202,7 +202,7 @@ extension RealBroker {
             let check = try await scene.program(["check"])
             for word in words {
                 for outcome in [refused, plan, check] {
-                    #expect(outcome.standardError.contains(word), "\(outcome.words)")
+                    #expect(outcome.words.contains(word), "\(outcome.words)")
                 }
             }
             #expect(try await scene.topics().allSatisfy { !$0.contains(".replay-") })

@@ -114,7 +114,24 @@ import Testing
     }
 }
 
-@Suite struct `What Kafka has acknowledged` {
+extension Acknowledged {
+    fileprivate func add(_ hash: [UInt8], now: Int64) {
+        _ = begin(hash, now: now) { _ in }
+        _ = complete(hash, .written, now: now)
+        end(hash)
+    }
+
+    /// Whether it would not be published once more.
+    fileprivate func contains(_ hash: [UInt8], now: Int64) -> Bool {
+        guard case .acknowledged = begin(hash, now: now, { _ in }) else {
+            end(hash)
+            return false
+        }
+        return true
+    }
+}
+
+@Suite(.ownThreads) struct `What Kafka has acknowledged` {
     private static let generation = Acknowledged.generationMilliseconds
 
     @Test func `is known for some hours`() {
@@ -131,9 +148,19 @@ import Testing
     @Test func `is not known by a clock that was set back, or after a long silence`() {
         let known = Acknowledged()
         known.add([1], now: Apple.now)
-        #expect(!known.contains([1], now: Apple.now - 1))
+        #expect(!known.contains([1], now: Apple.now - Acknowledged.disorderMilliseconds - 1))
         known.add([2], now: Apple.now)
         #expect(!known.contains([2], now: Apple.now + 2 * Self.generation))
+    }
+
+    /// Threads deal with requests in another order than that in which they came.
+    @Test func `is known also to a request that came a little earlier`() {
+        let known = Acknowledged()
+        known.add([1], now: Apple.now)
+        let turn = Apple.now + Self.generation
+        known.add([2], now: turn)
+        known.add([3], now: turn - 1)
+        for hash in [[1], [2], [3]] as [[UInt8]] { #expect(known.contains(hash, now: turn)) }
     }
 
     @Test func `takes no more memory than two generations`() {
@@ -143,6 +170,27 @@ import Testing
         #expect(!known.contains(hash(0), now: 1000))
         #expect(known.contains(hash(Acknowledged.limitEach), now: 1000))
         #expect(known.contains(hash(2 * Acknowledged.limitEach), now: 1000))
+    }
+
+    /// While Kafka stands still nothing is acknowledged, and whoever repeats one notification would fill the way to it.
+    @Test func `or will acknowledge is not sent a second time meanwhile`() async throws {
+        let door = try Door(FakeLog(.silence))
+        defer { door.stop() }
+        let body = Apple.body()
+        async let first = blocking { try door.notify(body).status }
+        try await waitUntil("the first is sent") { door.log.publications.count == 1 }
+        async let second = blocking { try door.notify(body).status }
+        try await waitUntil("the second waits") {
+            door.metric("perennial_http_requests_in_flight{server=\"test\"}") == 2
+        }
+        door.log.publications[0].finish(.failed(.timedOut))
+        #expect(try await [first, second] == [503, 503])
+        #expect(try await blocking { try door.notify(body).status } == 503, "it may still come")
+        #expect(door.log.publications.count == 1)
+        door.log.publications[0].end(wasSent: true)
+        door.log.answer(.outcome(.written))
+        #expect(try await blocking { try door.notify(body).status } == 200)
+        #expect(door.log.publications.count == 2 && door.outcome("accepted") == 1)
     }
 }
 

@@ -229,6 +229,32 @@ import Testing
         #expect(door.log.records.count == 1)
     }
 
+    /// What is in `rejected` already is answered 200, also when it takes nothing more; and Apple comes for no longer.
+    @Test func `that Apple signed and that is kept already needs no room`() throws {
+        let bytes = Self.genuine(0).count
+        let door = try Door { $0.rejectedBytesPerHour = 2 * bytes }
+        defer { door.stop() }
+        #expect(try door.notify(Self.genuine(0)).status == 200)
+        #expect(try door.notify(Self.genuine(1)).status == 503)
+        #expect(try door.notify(Self.genuine(1), from: "17.1.1.1").status == 200)
+        #expect(try door.notify(Self.genuine(0)).status == 200)
+        #expect(door.log.records.count == 2)
+    }
+
+    /// As long as Kafka may still write it, it is not sent once more.
+    @Test func `is not sent again while it is late`() throws {
+        let door = try Door(FakeLog(.silence))
+        defer { door.stop() }
+        let body = Array("nonsense".utf8)
+        #expect(try door.notify(body).status == 400)
+        door.log.publications[0].finish(.failed(.timedOut))
+        #expect(try door.notify(body).status == 400)
+        #expect(door.log.publications.count == 1)
+        door.log.publications[0].end(wasSent: true)
+        #expect(try door.notify(body).status == 400)
+        #expect(door.log.publications.count == 2)
+    }
+
     @Test func `whose date lies ahead is kept and answered 200`() throws {
         let door = try Door()
         defer { door.stop() }
@@ -253,9 +279,13 @@ import Testing
     @Test func `is given back for what was not written`() {
         let room = RejectedRoom(bytesPerHour: 10)
         #expect(take(room, 10, 1) == .taken)
-        room.giveBack(4)
+        room.giveBack(4, takenAt: 0)
         #expect(take(room, 5, 2) == .none)
         #expect(take(room, 4, 2) == .taken)
+        // What was taken an hour ago makes no room in this one.
+        #expect(take(room, 10, 3, now: 3_600_000) == .taken)
+        room.giveBack(10, takenAt: 3_599_999)
+        #expect(take(room, 1, 4, now: 3_600_000) == .none)
     }
 
     @Test func `remembers what was written, and forgets what was not`() {

@@ -128,6 +128,49 @@ extension Rig {
         #expect(try rig.miss().behind == 1000)
     }
 
+    /// A commit has a marker in each partition, and that of the positions may be seen first.
+    @Test func `counts only when readers are shown what the worker has written`() throws {
+        let rig = try Rig()
+        let crew = try Crew(rig)
+        rig.settle(steps: 3)
+        let entitlements = rig.names.topic(.entitlements)
+        let slow = try rig.memory.openSession(
+            SessionOptions(group: "slow", identity: "slow-0", inputs: ["slow"], outputs: [entitlements]), by: soon)
+        try slow.append(rig.batch([.subscription(Record(id: rig.nobody))]))
+        try crew.take()
+        let taken = rig.time.now
+        rig.time.advance(by: .seconds(1))
+        try crew.deal(upTo: 1)
+        for _ in 0..<5 {
+            rig.settle(steps: 1)
+            #expect(rig.time.now - (try #require(try rig.miss().behind)) <= taken)
+        }
+        try slow.abort()
+        rig.settle(steps: 2)
+        #expect(try rig.miss().behind == 1000)
+    }
+
+    /// Whoever stops the worker of the testers does not take production out of service.
+    @Test func `takes nothing out of service where it is the second environment`() throws {
+        let (memory, time) = (MemoryLog(clock: .manual()), TestTime())
+        let names = Names(prefix: Rig.names.prefix, environment: .sandbox)
+        let sandbox = try Rig(memory: memory, time: time, maxBehind: .seconds(5), names: names)
+        let rig = try Rig(memory: memory, time: time, maxBehind: .seconds(5), beside: sandbox)
+        let crew = try Crew(sandbox)
+        for partition in 0..<rig.partitions { try crew.take(partition: partition) }
+        for partition in 0..<rig.partitions { try crew.deal(upTo: 1, partition: partition) }
+        try sandbox.write(.subscription(Record(id: "tested")))
+        rig.settle(steps: 3)
+        for partition in 0..<rig.partitions { try crew.take(partition: partition) }
+        rig.settle(steps: 20)
+        let miss = rig.endpoint.answer(.subscription, rig.nobody[...].utf8, query: nil)
+        let positions = try JSONValue.read(miss.body)["position"]?.array
+        #expect(miss.status == 404 && positions?.map { $0["behind"]?.integer } == [1000, 20_000])
+        #expect(rig.status(.account, token) == 200 && rig.status(.refund, "nobody") == 404)
+        #expect(rig.status(.subscription, rig.nobody, "environment=sandbox") == 503)
+        #expect(rig.status(.subscription, "tested") == 503, "what is found is as old as it is")
+    }
+
     @Test func `makes every answer 503 above its limit, and the api unready`() throws {
         let rig = try Rig(maxBehind: .seconds(600))
         let crew = try Crew(rig)

@@ -193,7 +193,12 @@ extension Record {
         }
         #expect(admits("first-token-of-16") && admits("other-token-of-16"))
         #expect(!admits("first-token-of-1") && !admits("first-token-of-16,other-token-of-16") && !admits(""))
-        rig.tokens.replace(by: ["other-token-of-16", "third-token-of-16"])
+        try rig.tokens.replace(by: ["other-token-of-16", "third-token-of-16"])
         #expect(!admits("first-token-of-16") && admits("other-token-of-16") && admits("third-token-of-16"))
+        // What listens to the world does not lose its token, nor does anybody think that he has one.
+        #expect(throws: TokensGone.self) { try rig.tokens.replace(by: []) }
+        #expect(!admits("first-token-of-16") && admits("other-token-of-16"))
+        let open = try Rig()
+        #expect(throws: TokensGone.self) { try open.tokens.replace(by: ["first-token-of-16"]) }
     }
 }

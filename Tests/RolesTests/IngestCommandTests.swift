@@ -121,7 +121,7 @@ import Testing
                     == Array(#"{"rejected":"wrong_app"}"#.utf8)
             }
         }
-        #expect(child.standardOutput.contains("settings were read again"))
+        #expect(child.standardOutput.contains("usage.token were read again"))
         // What cannot be used is told, and changes nothing.
         _ = try folder.write("nonsense", to: "apps.json")
         try await child.waitUntilPrinted("files of settings have changed and cannot be used")

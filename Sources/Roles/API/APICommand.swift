@@ -19,7 +19,7 @@ extension Command {
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
             /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
             /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear one, read
-            again on SIGHUP. Follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is set;
+            again on SIGHUP and when its file changes. Follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is set;
             ?environment= asks one, and production goes first. Answers 503 until it has caught up, and when the workers are farther
             behind than api.max.behind.ms; position tells how far. churn.zone should be that of perennial churn. What is in
             state.directory is a copy: lost, it is built anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
@@ -105,10 +105,13 @@ extension Command {
                 tokens: configuration.api.tokens,
                 maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
             log: KafkaLog(configuration.watched(by: metrics).kafka), health: health, metrics: metrics, logger: logger)
-        return Service([admin] + api.parts, health: health, logger: logger) {
+        let files = configuration.files
+        let readTokens: @Sendable () throws -> Void = {
             let tokens = try reload().api.tokens
-            api.replace(tokens: tokens)
+            try api.replace(tokens: tokens)
             logger.info("api.token was read again", ["tokens": .integer(tokens.count)])
-        }.run()
+        }
+        let watch = FileWatch({ files }, logger: logger, reload: readTokens)
+        return Service([admin] + api.parts + [watch], health: health, logger: logger, reload: readTokens).run()
     }
 }

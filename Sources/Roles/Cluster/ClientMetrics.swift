@@ -37,23 +37,23 @@ final class ClientMetrics: Sendable {
         self.init(metrics, elapsed: { start.duration(to: .now) })
     }
 
-    var watch: @Sendable (String, ClientEvent) -> Void { { client, event in self.hear(client, event) } }
+    var watch: @Sendable (String, ClientEvent?) -> Void { { client, event in self.hear(client, event) } }
 
-    private func hear(_ client: String, _ event: ClientEvent) {
+    private func hear(_ client: String, _ event: ClientEvent?) {
         register(client)
         switch event {
-        case .error: errors(client).add()
-        case .statistics(let json):
+        case .error?: errors(client).add()
+        case .statistics(let json)?:
             guard let statistics = try? Statistics(json: json) else { return }
             let reading = Reading(
                 client: client, connected: statistics.connectedBrokers, queued: statistics.queuedRecords,
                 at: elapsed())
             state.withLock { $0.readings[statistics.client] = reading }
-        case .log, .producerReplaced, .advice: break
+        case .log, .producerReplaced, .advice, nil: break
         }
     }
 
-    /// Before its first reading: an error that comes first is to be seen as one more than none.
+    /// When it is made: an error that comes first is to be seen as one more than none.
     private func register(_ client: String) {
         guard state.withLock({ $0.known.insert(client).inserted }) else { return }
         _ = errors(client)

@@ -46,13 +46,16 @@ extension Command {
                 )
                 return .wrongUsage
             }
-            return ConsumptionRun(configuration: configuration, output: invocation.output).run()
+            return ConsumptionRun(
+                configuration: configuration, output: invocation.output, reload: invocation.reload
+            ).run()
         })
 }
 
 struct ConsumptionRun {
     let configuration: Configuration
     let output: Output
+    let reload: @Sendable () throws -> Configuration
 
     func run() -> ExitCode {
         guard !configuration.apps.isEmpty else {
@@ -65,7 +68,7 @@ struct ConsumptionRun {
             for fault in error.faults { output.message("perennial consumption: \(fault)") }
             return .wrongUsage
         }
-        let run = WorkerRun(worker: .consumption, configuration: configuration, output: output)
+        let run = WorkerRun(worker: .consumption, configuration: configuration, output: output, reload: reload)
         var api: AppStoreServerAPI?
         if configuration.consumption.sends {
             do throws(Refusal) { api = try makeAPI(files, run.replica) } catch { return refuse(error.words) }

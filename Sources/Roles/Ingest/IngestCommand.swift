@@ -3,7 +3,6 @@
 import AppStore
 import Clock
 import Configuration
-import Crypto
 import Ingest
 import Kafka
 import Platform
@@ -71,27 +70,11 @@ extension Command {
             logger: logger)
         // Before those who ask it, so that it stops after them.
         let asked: [any ServicePart] = revocations.map { [$0] } ?? []
-        let files = configuration.files
-        let read = invocation.reload
-        let again: @Sendable () throws -> Void = {
-            let next = try read()
-            let policy = try self.policy(next)
-            verifiers.replace(policy)
-            if let token = next.ingest.usageToken { ingest.replace(usageToken: token) }
-            logger.info(
-                "settings were read again",
-                [
-                    "apps": .integer(next.apps.count), "roots": .integer(policy.anchors.roots.count),
-                    "usage": .string(next.ingest.usageToken == nil ? "off" : "on"),
-                ])
-        }
-        let watch = FileWatch({ files }, logger: logger, reload: again)
+        let reload = IngestReload(configuration, invocation.reload, verifiers, ingest, logger)
+        let watch = FileWatch({ reload.files }, logger: logger, reload: { try reload.settings() })
         return Service(
             asked + [admin, ticker] + ingest.parts + [watch], health: health, logger: logger,
-            reload: {
-                try ingest.reload()
-                try again()
-            }
+            reload: { try reload.everything() }
         ).run()
     }
 }

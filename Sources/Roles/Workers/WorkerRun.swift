@@ -124,11 +124,17 @@ struct WorkerRun {
         _ reload: @escaping @Sendable () throws -> Configuration, _ logger: Logger
     ) -> @Sendable () throws -> Void {
         let apps = configuration.apps
+        let until =
+            switch worker {
+            case .entitlements: "products and apps that are new in it give nothing until a replay is promoted"
+            case .churn: "what is new in it is not counted until a replay is promoted"
+            case .consumption: "requests of apps that are new in it are withheld until this worker is restarted"
+            }
         return {
             guard try reload().apps != apps else { return }
             logger.warning(
-                "apps has changed, and this worker goes on with the apps it was started with; products that are new in it give "
-                    + "nothing until a replay was promoted (docs/how-to/change-rules.md)")
+                "apps has changed, and this worker goes on with the apps that it was started with: \(until) "
+                    + "(docs/how-to/change-rules.md)")
         }
     }
 
