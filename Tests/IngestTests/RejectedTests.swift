@@ -208,6 +208,7 @@ import Testing
         #expect(try door.notify(Array("nonsense".utf8)).status == 400)
         #expect(door.log.records.count == 2)
         door.log.publications[1].finish(.failed(.timedOut))
+        door.log.publications[1].end(wasSent: true)
         door.log.answer(.outcome(.written))
         #expect(try door.notify(Array("nonsense".utf8)).status == 400)
         #expect(try door.notify(Self.genuine(0)).status == 200)

@@ -135,7 +135,7 @@ extension Rig {
         rig.settle(steps: 3)
         let entitlements = rig.names.topic(.entitlements)
         let slow = try rig.memory.openSession(
-            SessionOptions(group: "slow", identity: "slow-0", inputs: ["slow"], outputs: [entitlements]), by: soon)
+            SessionOptions(group: "slow", identity: "slow-0", inputs: [], outputs: [entitlements]), by: soon)
         try slow.append(rig.batch([.subscription(Record(id: rig.nobody))]))
         try crew.take()
         let taken = rig.time.now

@@ -35,6 +35,7 @@ import Testing
 
     @Test func `shows nothing of a transaction before it is committed, and nothing of one that was aborted`() throws {
         let rig = try Rig()
+        rig.settle(steps: 2)
         let session = try rig.memory.openSession(
             SessionOptions(
                 group: "worker", identity: "worker.0-0", inputs: [],
