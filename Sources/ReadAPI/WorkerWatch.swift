@@ -36,6 +36,8 @@ final class WorkerWatch {
     /// For so long a look waits for the records that are next, at most. What does not come is asked for by the next look.
     private static let readingLimit: Duration = .seconds(5)
     private static let recordsPerPoll = 100
+    /// The markers of a commit are written within so long: what is still open then is another transaction, which may hang for ever.
+    private static let markersLimit: Duration = .seconds(10)
 
     private let names: Names
     private let topic: String
@@ -58,6 +60,8 @@ final class WorkerWatch {
 
     private struct Sight {
         var moment: Int64
+        /// When the positions were known.
+        var at: Duration
         var ends: [TopicPartition: NextOffset]
     }
 
@@ -136,7 +140,7 @@ final class WorkerWatch {
             pace.see(worker, hasBegun: !found.isEmpty)
             for (partition, place) in places[index].enumerated() {
                 let sight = Sight(
-                    moment: try self.moment(of: place, ends, at: moment),
+                    moment: try self.moment(of: place, ends, at: moment), at: elapsed,
                     ends: written.filter { $0.key.partition == partition && isOutput($0.key, of: worker) })
                 show(sight, of: worker, partition, shown, at: elapsed)
             }
@@ -155,7 +159,8 @@ final class WorkerWatch {
         var first = sights[worker]?[partition] ?? sight
         // A topic that was made anew is shorter.
         first.ends.merge(sight.ends, uniquingKeysWith: min)
-        if first.ends.allSatisfy({ partition, end in shown[partition].map { $0 >= end } ?? false }) {
+        let isShown = first.ends.allSatisfy { partition, end in shown[partition].map { $0 >= end } ?? false }
+        if isShown || elapsed - first.at >= Self.markersLimit {
             pace.see(worker, partition, moment: first.moment, at: elapsed)
             sights[worker]?[partition] = nil
         } else {

@@ -145,6 +145,10 @@ extension Rig {
             rig.settle(steps: 1)
             #expect(rig.time.now - (try #require(try rig.miss().behind)) <= taken)
         }
+        // A transaction that hangs has nothing to do with it.
+        rig.settle(steps: 10)
+        let hanging = try #require(try rig.miss().behind)
+        #expect((1000...12_000).contains(hanging), "\(hanging)")
         try slow.abort()
         rig.settle(steps: 2)
         #expect(try rig.miss().behind == 1000)
