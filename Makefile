@@ -43,9 +43,10 @@ many: build ## lets processes, disks and brokers of an installation on three bro
 	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
 
-floods: build release ## floods ingest in each way that needs no key, FLOOD_SECONDS=60 for each, with genuine notifications among it
+floods: build release ## floods ingest in each way that needs no key, with genuine notifications among it; FLOOD_SECONDS=60, FLOOD=chain
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
-	PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
+	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
+		PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*An ingest under a flood'
 
 lint: setup ## checks the format of all Swift files

@@ -16,27 +16,27 @@ struct FloodLimits: Sendable {
 }
 
 struct FloodFigures: Sendable {
-    let kind: FloodKind
-    let sent: Int
+    var kind: FloodKind
+    var sent: Int
     /// In words.
-    let answers: String
+    var answers: String
     /// Of the flood's requests, those that ended as they do usually.
-    let usual: Int
-    let rate: Double
-    let genuine: Int
-    let genuineAccepted: Int
-    let median: Double
-    let longest: Double
-    /// Of `/livez`; nil: it was not asked.
-    let livez: (sent: Int, accepted: Int, longest: Double)?
-    let peakBytes: Int
-    let laterBytes: Int
-    let later: Duration
-    let rejectedBytes: Int
-    let microsecondsEach: Double
+    var usual: Int
+    var rate: Double
+    var genuine: Int
+    var genuineAccepted: Int
+    var median: Double
+    var longest: Double
+    /// Of those who ask `/livez`; nil: it was not asked.
+    var livez: (sent: Int, accepted: Int, longest: Double)?
+    var peakBytes: Int
+    var laterBytes: Int
+    var later: Duration
+    var rejectedBytes: Int
+    var microsecondsEach: Double
     /// Records in `notifications` beyond one for each genuine post.
-    let surplusRecords: Int
-    let logLines: Int
+    var surplusRecords: Int
+    var logLines: Int
 
     /// What is over a limit, in words.
     func faults(_ limits: FloodLimits) -> [String] {

@@ -53,14 +53,16 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
     /// Requests a second. What a server can close at once comes as often as all of it can be open within its three seconds.
     var rate: Double { isSilent ? 1_100 : 300 }
 
-    /// What becomes of nearly all of it: a flood that is answered otherwise is not the one that it is meant to be. nil: the
-    /// connection is closed, with or without an answer.
-    var usualStatus: Int? {
+    /// What nearly all of it is answered with: a flood that is answered otherwise is not the one that it is meant to be. Empty: the
+    /// connection is closed, with words or without.
+    var usualStatuses: [Int] {
         switch self {
-        case .mediaType: 415
-        case .chain, .expectation: 400
-        case .repeated, .transaction: 200
-        case .unfinished, .unfinishedOfMany, .silent, .silentOfMany, .silentOfStrangers, .slowHeads: nil
+        case .mediaType: [415]
+        case .chain, .expectation: [400]
+        case .repeated: [200]
+        // As long as there is room for it, and later.
+        case .transaction: [200, 503]
+        case .unfinished, .unfinishedOfMany, .silent, .silentOfMany, .silentOfStrangers, .slowHeads: []
         }
     }
 

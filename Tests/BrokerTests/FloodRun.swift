@@ -13,7 +13,7 @@ struct FloodRun {
     private static let genuineConnections = 64
     private static let livezRate = 5.0
     /// Without a flood: what the genuine ones cost by themselves.
-    private static let quietSeconds = 3.0
+    private static let quietSeconds = 2.0
     /// The first of the bodies, with which it is seen that posts are answered.
     private static let warmUpCount = 256
     /// Longer than any limit, so that what is late is measured.
@@ -65,7 +65,8 @@ struct FloodRun {
         let (memory, later) = try await memoryLater()
         let records = try await values("notifications").count - recordsBefore
         let rejected = try await values("rejected").reduce(0) { $0 + $1.count }
-        let usual = kind.usualStatus.map { flood.statuses[$0, default: 0] } ?? (flood.sent - flood.answered(200))
+        let expected = kind.usualStatuses.reduce(0) { $0 + flood.answered($1) }
+        let usual = kind.usualStatuses.isEmpty ? flood.sent - flood.answered(200) : expected
         let figures = FloodFigures(
             kind: kind, sent: flood.sent, answers: flood.description, usual: usual,
             rate: Double(flood.sent) / flood.seconds, genuine: genuine.sent, genuineAccepted: genuine.answered(200),
@@ -98,7 +99,7 @@ struct FloodRun {
         var flood = Flood(
             from: kind.sources, port: port, requests: requests, connections: kind.connections, rate: kind.rate,
             seconds: seconds)
-        flood.keepsConnections = kind.usualStatus != nil
+        flood.keepsConnections = !kind.usualStatuses.isEmpty
         return try await onOwnThread("flood") { [flood] in try flood.run() }
     }
 

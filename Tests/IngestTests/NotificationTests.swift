@@ -72,6 +72,9 @@ import Testing
         for _ in 0..<3 { #expect(try door.notify(Apple.body()).status == 200) }
         #expect(door.log.records(of: .notifications).count == 2)
         #expect(door.outcome("accepted") == 1 && door.outcome("repeated") == 2)
+        // Whatever stands beside it.
+        let padded = Array(#"{"more":[1],"#.utf8) + Apple.body().dropFirst()
+        #expect(try door.notify(padded).status == 200 && door.outcome("repeated") == 3)
         #expect(try door.notify(Apple.body(uuid: "u-2")).status == 200)
         #expect(door.outcome("accepted") == 2)
     }
@@ -119,7 +122,7 @@ import Testing
 
     @Test func `is known for some hours`() {
         let known = Acknowledged()
-        known.add([1], now: Apple.now)
+        known.note([1], now: Apple.now)
         #expect(known.contains([1], now: Apple.now) && !known.contains([2], now: Apple.now))
         #expect(known.contains([1], now: Apple.now + Self.generation - 1))
         // The one before is kept as long as another generation grows.
@@ -130,20 +133,33 @@ import Testing
 
     @Test func `is not known by a clock that was set back, or after a long silence`() {
         let known = Acknowledged()
-        known.add([1], now: Apple.now)
+        known.note([1], now: Apple.now)
         #expect(!known.contains([1], now: Apple.now - 1))
-        known.add([2], now: Apple.now)
+        known.note([2], now: Apple.now)
         #expect(!known.contains([2], now: Apple.now + 2 * Self.generation))
     }
 
     @Test func `takes no more memory than two generations`() {
         let known = Acknowledged()
-        func hash(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
-        for number in 0..<2 * Acknowledged.limitEach + 1 { known.add(hash(number), now: 1000) }
-        #expect(!known.contains(hash(0), now: 1000))
-        #expect(known.contains(hash(Acknowledged.limitEach), now: 1000))
-        #expect(known.contains(hash(2 * Acknowledged.limitEach), now: 1000))
+        func text(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
+        for number in 0..<2 * Acknowledged.limitEach + 1 { known.note(text(number), now: 1000) }
+        #expect(!known.contains(text(0), now: 1000))
+        #expect(known.contains(text(Acknowledged.limitEach), now: 1000))
+        #expect(known.contains(text(2 * Acknowledged.limitEach), now: 1000))
     }
+
+    /// Its end finds it; but whoever sends another text with the end of a genuine one is to be judged.
+    @Test func `is known by all of its bytes`() {
+        let known = Acknowledged()
+        let end = [UInt8](repeating: 7, count: 86)
+        known.note([1] + end, now: Apple.now)
+        #expect(known.contains([1] + end, now: Apple.now))
+        #expect(!known.contains([2] + end, now: Apple.now) && !known.contains([1] + end.dropLast(), now: Apple.now))
+    }
+}
+
+extension Acknowledged {
+    fileprivate func note(_ text: [UInt8], now: Int64) { add(text, hash: SHA256.digest(text.span), now: now) }
 }
 
 /// What app-store.md B.6 asks of the endpoint.
