@@ -4,7 +4,7 @@
 # Colours are an option of the compiler: where they hang on the terminal, a build in one and a build into a file undo each other.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo test simulate whole many lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test simulate whole many floods lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -42,6 +42,12 @@ many: build ## lets processes, disks and brokers of an installation on three bro
 	@[ -n "$$KAFKA_HOME" ] || { echo "make many: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
 	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
+
+floods: build release ## floods ingest in each way that needs no key, with genuine notifications among it; FLOOD_SECONDS=60, FLOOD=chain
+	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
+	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
+		PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
+		swift test --skip-build --no-parallel --filter '^BrokerTests\..*An ingest under a flood'
 
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests

@@ -84,6 +84,7 @@ static bool prepare(struct run *run, struct slot *slot) {
     curl_easy_setopt(slot->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(slot->easy, CURLOPT_POST, 1L);
     if (load->method) curl_easy_setopt(slot->easy, CURLOPT_CUSTOMREQUEST, load->method);
+    if (load->source) curl_easy_setopt(slot->easy, CURLOPT_INTERFACE, load->source);
     curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, run->headers);
     curl_easy_setopt(slot->easy, CURLOPT_WRITEFUNCTION, discard);
     curl_easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS, load->timeout_ms);

@@ -1,6 +1,5 @@
 // What the bodies of all requests may take together.
 
-import CPlatform
 import Synchronization
 
 /// Bytes for bodies. Each connection by itself is bounded, and many of them are too much all the same.
@@ -10,8 +9,7 @@ final class BodyBudget: Sendable {
 
     private let limit: Int
     private let used = Atomic(0)
-    /// The most since memory was given back.
-    private let peak = Atomic(0)
+    private let burst = Burst(least: leastBurst)
 
     init(bytes: Int) {
         limit = bytes
@@ -23,28 +21,23 @@ final class BodyBudget: Sendable {
     /// the usual size.
     func take(_ bytes: Int, isLarge: Bool) -> Bool {
         let now = used.add(bytes, ordering: .relaxed).newValue
-        guard now <= (isLarge ? limit / 2 : limit) else {
+        guard now <= bound(isLarge) else {
             used.subtract(bytes, ordering: .relaxed)
             return false
         }
-        _ = peak.max(now, ordering: .relaxed)
+        burst.note(now)
         return true
     }
+
+    /// Of a body that was only announced: nothing is set aside for it.
+    func hasRoom(for bytes: Int, isLarge: Bool) -> Bool { usedBytes <= bound(isLarge) - bytes }
+
+    private func bound(_ isLarge: Bool) -> Int { isLarge ? limit / 2 : limit }
 
     func giveBack(_ bytes: Int) {
         used.subtract(bytes, ordering: .relaxed)
     }
 
-    /// The allocator keeps what was freed for ever, unless it is told that a burst is over.
-    func trimAfterBurst() {
-        if isBurstOver() { perennial_trim_memory() }
-    }
-
     /// true once for each burst.
-    func isBurstOver() -> Bool {
-        let (now, most) = (usedBytes, peak.load(ordering: .relaxed))
-        guard most >= Self.leastBurst, now <= most / 4 else { return false }
-        peak.store(now, ordering: .relaxed)
-        return true
-    }
+    func isBurstOver() -> Bool { burst.isOver(now: usedBytes) }
 }

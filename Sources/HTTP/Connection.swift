@@ -64,7 +64,7 @@ final class Connection: Sendable {
     }
 
     /// Set aside with the first byte of a body that announces as much: a notification fits, and is not moved while it comes
-    /// in. An announcement alone gets nothing.
+    /// in. The rest of a larger one is set aside when so much has come. An announcement alone gets nothing.
     private static let firstBodyBytes = 32 << 10
     /// The largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of padding and hash.
     private static let farewellOfTLS: Int64 = 69
@@ -123,6 +123,8 @@ final class Connection: Sendable {
             return refuse(.malformed, refusal(411, "Content-Length is needed here"))
         }
         guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
+            // Closed with it: a body that is read for nothing keeps its connection, and each of those costs all others time.
+            if let response = noRoom(framing) { return send(response, thenClose: true) }
             state.withLock { $0.declaredBytes = framing.declaredBytes ?? 0 }
             return .YES
         }
@@ -146,17 +148,28 @@ final class Connection: Sendable {
     /// Why a body is not taken any further; nil: there is room for `bytes` of it in all.
     private func objection(_ state: inout State, to bytes: Int) -> HTTPResponse? {
         guard bytes <= core.configuration.maxBodyBytes else { return tooLarge() }
-        guard reserve(bytes, &state) else {
-            core.metrics.count(.buffersFull)
-            return unavailable("too much is being received")
-        }
+        guard reserve(bytes, &state) else { return buffersFull() }
         return nil
+    }
+
+    /// Why a large body that is announced need not be sent.
+    private func noRoom(_ framing: Framing) -> HTTPResponse? {
+        guard let bytes = framing.declaredBytes, bytes > Self.firstBodyBytes,
+            !core.bodies.hasRoom(for: bytes, isLarge: true)
+        else { return nil }
+        return buffersFull()
+    }
+
+    private func buffersFull() -> HTTPResponse {
+        core.metrics.count(.buffersFull)
+        return unavailable("too much is being received")
     }
 
     private func reserve(_ bytes: Int, _ state: inout State) -> Bool {
         guard bytes > state.reservedBytes else { return true }
-        let first = min(state.declaredBytes, Self.firstBodyBytes)
-        let wanted = min(max(bytes, 2 * state.reservedBytes, first), core.configuration.maxBodyBytes)
+        let isLarge = bytes > Self.firstBodyBytes
+        let announced = isLarge ? state.declaredBytes : min(state.declaredBytes, Self.firstBodyBytes)
+        let wanted = min(max(bytes, 2 * state.reservedBytes, announced), core.configuration.maxBodyBytes)
         guard core.bodies.take(wanted - state.reservedBytes, isLarge: wanted > Self.firstBodyBytes) else {
             return false
         }

@@ -1,6 +1,7 @@
 // What all connections of a server share, and the functions that libmicrohttpd calls.
 
 import CMicroHTTPD
+import CPlatform
 import Glibc
 import Platform
 import Synchronization
@@ -15,6 +16,7 @@ final class ServerCore: Sendable {
     let identities: TLSIdentities?
     let bodies: BodyBudget
     private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
+    private let crowd = Burst(least: leastCrowd)
     /// How many each client has open.
     private let clients = Mutex<[ClientKey: Int]>([:])
     private let hasToldOfUnsent = Atomic(false)
@@ -22,6 +24,8 @@ final class ServerCore: Sendable {
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
     private let ended = Atomic(false)
+    /// Connections. The library's buffer and TLS take some fifty kilobytes for each.
+    private static let leastCrowd = 128
     /// Of `maxConnections`; the rest is for those that come between two looks.
     private static let fullPercent = 90
 
@@ -69,7 +73,14 @@ final class ServerCore: Sendable {
         let open = connections.withLock { Array($0.values) }
         for connection in open { connection.sweep(at: .now, drainingSince: drainStart) }
         makeRoom(among: open)
-        bodies.trimAfterBurst()
+        if isBurstOver(openConnections: open.count) { perennial_trim_memory() }
+    }
+
+    /// Of bodies, or of connections, which need not have any.
+    func isBurstOver(openConnections: Int) -> Bool {
+        crowd.note(openConnections)
+        let isCrowdGone = crowd.isOver(now: openConnections)
+        return bodies.isBurstOver() || isCrowdGone
     }
 
     /// Connections without a request are a courtesy to their clients: when few places are left, those that have been so

@@ -1,8 +1,9 @@
 // What need not be written once more.
 
+import Crypto
 import Synchronization
 
-/// Hashes of what Kafka has acknowledged of late, and of what is on its way there. One genuine notification, which every attacker can
+/// Texts that Kafka has acknowledged of late, and those on their way there. One genuine notification, which every attacker can
 /// buy, would otherwise fill a log that is kept for ever.
 ///
 /// Two generations take turns, so that memory is bounded and nothing has to be sorted by age. Readers know repeated records
@@ -20,27 +21,44 @@ final class Acknowledged: Sendable {
         case late
     }
 
-    /// A hash is known for at least one generation and at most two.
+    /// A text is known for at least one generation and at most two.
     static let generationMilliseconds: Int64 = 3 * 3_600_000
     /// Some hundred bytes each. Apple sends that many to a very large app in a quarter of an hour.
     static let limitEach = 32_768
     /// Requests are not dealt with in the order in which they came.
     static let disorderMilliseconds: Int64 = 5 * 60_000
+    /// More than enough to tell texts apart that were signed.
+    private static let endBytes = 32
+
+    /// By the end of the text, which is part of its signature: so a text that nobody knows need not be hashed to find that out.
+    private typealias Hashes = [Int: [UInt8]]
 
     private struct State {
         var start: Int64 = 0
-        var current: Set<[UInt8]> = []
-        var previous: Set<[UInt8]> = []
-        /// nil: late.
+        var current: Hashes = [:]
+        var previous: Hashes = [:]
+        /// By hash; nil: late.
         var underWay: [[UInt8]: [Waiter]?] = [:]
     }
 
     private let state = Mutex(State())
 
-    func begin(_ hash: [UInt8], now: Int64, _ waiter: @escaping Waiter) -> Finding {
-        state.withLock { state in
+    func contains(_ text: [UInt8], now: Int64) -> Bool {
+        let end = Self.end(of: text)
+        let hash = state.withLock { state in
             turn(&state, now)
-            if state.current.contains(hash) || state.previous.contains(hash) { return .acknowledged }
+            return state.current[end] ?? state.previous[end]
+        }
+        guard let hash else { return false }
+        return hash == SHA256.digest(text.span)
+    }
+
+    /// - Parameter hash: of the whole text.
+    func begin(_ text: [UInt8], hash: [UInt8], now: Int64, _ waiter: @escaping Waiter) -> Finding {
+        let end = Self.end(of: text)
+        return state.withLock { state in
+            turn(&state, now)
+            if (state.current[end] ?? state.previous[end]) == hash { return .acknowledged }
             if let others = state.underWay[hash] {
                 guard let others else { return .late }
                 state.underWay[hash] = others + [waiter]
@@ -52,12 +70,13 @@ final class Acknowledged: Sendable {
     }
 
     /// - Returns: who waits for the same.
-    func complete(_ hash: [UInt8], _ outcome: PublishOutcome, now: Int64) -> [Waiter] {
-        state.withLock { state in
+    func complete(_ text: [UInt8], hash: [UInt8], _ outcome: PublishOutcome, now: Int64) -> [Waiter] {
+        let end = Self.end(of: text)
+        return state.withLock { state in
             turn(&state, now)
-            if outcome == .written { state.current.insert(hash) }
-            let waiters = state.underWay[hash] ?? nil
-            if state.underWay[hash] != nil { state.underWay.updateValue(nil, forKey: hash) }
+            if outcome == .written { state.current[end] = hash }
+            guard let waiters = state.underWay[hash] else { return [] }
+            state.underWay.updateValue(nil, forKey: hash)
             return waiters ?? []
         }
     }
@@ -67,13 +86,19 @@ final class Acknowledged: Sendable {
         _ = state.withLock { $0.underWay.removeValue(forKey: hash) }
     }
 
+    private static func end(of text: [UInt8]) -> Int {
+        var hasher = Hasher()
+        text.suffix(endBytes).withUnsafeBytes { hasher.combine(bytes: $0) }
+        return hasher.finalize()
+    }
+
     private func turn(_ state: inout State, _ now: Int64) {
         let age = now - state.start
         // A clock that was set back knows nothing of ages.
         if age < -Self.disorderMilliseconds || age >= 2 * Self.generationMilliseconds {
-            (state.start, state.current, state.previous) = (now, [], [])
+            (state.start, state.current, state.previous) = (now, [:], [:])
         } else if age >= Self.generationMilliseconds || state.current.count >= Self.limitEach {
-            (state.start, state.current, state.previous) = (max(now, state.start), [], state.current)
+            (state.start, state.current, state.previous) = (max(now, state.start), [:], state.current)
         }
     }
 }

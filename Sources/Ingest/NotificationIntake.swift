@@ -27,12 +27,17 @@ final class NotificationIntake: Sendable {
     }
 
     func take(_ arrival: Arrival, _ answer: @escaping Answer) {
+        let acknowledged = acknowledged
         judge.judge(
-            arrival.body, isFromApple: arrival.isFromApple, now: arrival.receivedDate, by: arrival.deadline
+            arrival.body, isFromApple: arrival.isFromApple, now: arrival.receivedDate, by: arrival.deadline,
+            unless: { acknowledged.contains($0, now: arrival.receivedDate) }
         ) { verdict in
             switch verdict {
             case .verified(let notification, let jws): self.publish(notification, jws, arrival, answer)
-            case .rejected(let rejection): self.refuse(arrival, rejection, answer)
+            case .known:
+                self.metrics.count(.repeated)
+                answer(HTTPResponse(status: 200))
+            case .rejected(let rejection, let jws): self.refuse(arrival, jws, rejection, answer)
             case .none: answer(self.comeAgain(.noVerdict))
             case .tooBusy: answer(self.comeAgain(.tooBusy))
             }
@@ -52,7 +57,7 @@ final class NotificationIntake: Sendable {
         metrics.count(flags: notification.flags)
         let (environment, bundleId) = (notification.environment, notification.bundleId)
         let hash = notification.sha256
-        let finding = acknowledged.begin(hash, now: arrival.receivedDate) { outcome in
+        let finding = acknowledged.begin(jws, hash: hash, now: arrival.receivedDate) { outcome in
             switch outcome {
             case .written: answer(self.repeated())
             case .failed(let failure): answer(self.comeAgain(failure))
@@ -69,7 +74,8 @@ final class NotificationIntake: Sendable {
             Publication(
                 records, by: arrival.deadline,
                 completion: { outcome in
-                    let waiters = self.acknowledged.complete(hash, outcome, now: arrival.receivedDate)
+                    let waiters = self.acknowledged.complete(
+                        jws, hash: hash, outcome, now: arrival.receivedDate)
                     switch outcome {
                     case .written:
                         self.metrics.countAccepted(environment, bundleId)
@@ -87,7 +93,8 @@ final class NotificationIntake: Sendable {
         return HTTPResponse(status: 200)
     }
 
-    private func refuse(_ arrival: Arrival, _ rejection: Rejection, _ answer: @escaping Answer) {
+    /// - Parameter jws: nil: the body has none.
+    private func refuse(_ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection, _ answer: @escaping Answer) {
         let reason = rejection.reason
         refusals.note(reason.rawValue)
         switch reason.treatment(fromApple: arrival.isFromApple) {
@@ -96,17 +103,17 @@ final class NotificationIntake: Sendable {
             answer(.error(413, reason.rawValue))
         case .refuse:
             metrics.count(reason)
-            rejected.keepIfThereIsRoom(arrival, rejection)
+            rejected.keepIfThereIsRoom(arrival, jws, rejection)
             answer(.error(400, reason.rawValue))
         case .keepAndAskAgain:
             metrics.count(rejection)
             metrics.alarm(reason, fromApple: arrival.isFromApple)
             // Whether it is kept or not: what counts is that Apple comes again.
-            rejected.keep(arrival, rejection) { _ in answer(.error(503, reason.rawValue)) }
+            rejected.keep(arrival, jws, rejection) { _ in answer(.error(503, reason.rawValue)) }
         case .quarantine:
             metrics.alarm(reason, fromApple: arrival.isFromApple)
             refusals.noteAside(rejection)
-            rejected.keep(arrival, rejection) { outcome in
+            rejected.keep(arrival, jws, rejection) { outcome in
                 switch outcome {
                 case .written?:
                     self.metrics.count(rejection)

@@ -25,12 +25,12 @@ final class RejectedKeeper: Sendable {
     }
 
     /// Nobody waits for it.
-    func keepIfThereIsRoom(_ arrival: Arrival, _ rejection: Rejection) {
+    func keepIfThereIsRoom(_ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection) {
         let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .anybody
         guard room.hasRoom(for: sender, now: arrival.receivedDate) else {
             return metrics.countRejected(rejection.reason, kept: false)
         }
-        guard let record = takeRoom(for: arrival, rejection, sender, otherwise: { _ in }) else { return }
+        guard let record = takeRoom(for: arrival, jws, rejection, sender, otherwise: { _ in }) else { return }
         let bytes = record.value.count
         guard unawaitedBytes.add(bytes, ordering: .relaxed).newValue <= Self.limitUnawaitedBytes else {
             unawaitedBytes.subtract(bytes, ordering: .relaxed)
@@ -45,22 +45,23 @@ final class RejectedKeeper: Sendable {
 
     /// `completion` hears whether it is kept; nil: there is no room, or the same is on its way.
     func keep(
-        _ arrival: Arrival, _ rejection: Rejection, completion: @escaping @Sendable (PublishOutcome?) -> Void
+        _ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection,
+        completion: @escaping @Sendable (PublishOutcome?) -> Void
     ) {
         let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .signed
-        guard let record = takeRoom(for: arrival, rejection, sender, otherwise: completion) else { return }
+        guard let record = takeRoom(for: arrival, jws, rejection, sender, otherwise: completion) else { return }
         write(record, rejection, arrival, completion: completion, ending: {})
     }
 
     /// nil: it is not to be written, and `otherwise` has heard why.
     private func takeRoom(
-        for arrival: Arrival, _ rejection: Rejection, _ sender: RejectedRoom.Sender,
+        for arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection, _ sender: RejectedRoom.Sender,
         otherwise: (PublishOutcome?) -> Void
     ) -> OutgoingRecord? {
         var place = RejectedRoom.Place.none
         defer { if place != .taken { metrics.countRejected(rejection.reason, kept: place == .kept) } }
         let record = records.record(
-            ofRejected: Self.essence(of: arrival.body), rejection, receivedDate: arrival.receivedDate)
+            ofRejected: Self.essence(of: arrival.body, jws), rejection, receivedDate: arrival.receivedDate)
         place = room.take(
             record.value.count, hash: Self.mark(of: record, rejection), for: sender, now: arrival.receivedDate)
         guard place == .taken else {
@@ -76,10 +77,10 @@ final class RejectedKeeper: Sendable {
     }
 
     /// What was signed; other members are whatever the sender liked, and as much of it. All of a body that has none.
-    private static func essence(of body: [UInt8]) -> [UInt8] {
-        guard let signed = try? NotificationBody.signedPayload(of: body) else { return body }
+    private static func essence(of body: [UInt8], _ jws: [UInt8]?) -> [UInt8] {
+        guard let jws else { return body }
         var writer = JSONWriter()
-        writer.object { $0.member("signedPayload", utf8: signed) }
+        writer.object { $0.member("signedPayload", utf8: jws) }
         return writer.bytes.count < body.count ? writer.bytes : body
     }
 

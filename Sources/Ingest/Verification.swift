@@ -9,7 +9,10 @@ import Synchronization
 public enum Verdict: Sendable {
     /// And the text that Apple signed.
     case verified(VerifiedNotification, signedPayload: [UInt8])
-    case rejected(Rejection)
+    /// And the text that was judged; nil: there was none.
+    case rejected(Rejection, signedPayload: [UInt8]?)
+    /// It need not be judged again.
+    case known
     /// Revocation had to be known and was not to be learnt in time: come again.
     case none
     /// More came than could be verified in time: come again.
@@ -20,9 +23,12 @@ public enum Verdict: Sendable {
 public protocol NotificationJudge: Sendable {
     /// `verdict` is called once, on this thread before the call returns or later on another one, at the latest by
     /// `deadline`.
-    /// - Parameter isFromApple: it came from Apple's network, so it goes before what anybody may have sent.
+    /// - Parameters:
+    ///   - isFromApple: it came from Apple's network, so it goes before what anybody may have sent.
+    ///   - isKnown: asked for the signed text, before anything dear is done with it.
     func judge(
         _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        unless isKnown: @escaping @Sendable (_ signedPayload: [UInt8]) -> Bool,
         verdict: @escaping @Sendable (Verdict) -> Void)
 }
 
@@ -59,9 +65,10 @@ public final class VerifierPool: NotificationJudge {
 
     public func judge(
         _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        unless isKnown: @escaping @Sendable (_ signedPayload: [UInt8]) -> Bool,
         verdict: @escaping @Sendable (Verdict) -> Void
     ) {
-        let (found, unknown) = judge(body, now: now)
+        let (found, unknown) = judge(body, now: now, unless: isKnown)
         guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }
         // No thread of the server waits meanwhile.
         watch.whenKnown(unknown, by: deadline) { status in
@@ -71,13 +78,15 @@ public final class VerifierPool: NotificationJudge {
             case .good: verdict(found)
             case .revoked:
                 // The verifier says which of the parts it was, and in which order.
-                let (found, unknown) = self.judge(body, now: now)
+                let (found, unknown) = self.judge(body, now: now, unless: isKnown)
                 verdict(unknown.isEmpty ? found : .none)
             }
         }
     }
 
-    private func judge(_ body: [UInt8], now: Int64) -> (verdict: Verdict, unknown: [TrustedChain]) {
+    private func judge(
+        _ body: [UInt8], now: Int64, unless isKnown: (_ signedPayload: [UInt8]) -> Bool
+    ) -> (verdict: Verdict, unknown: [TrustedChain]) {
         let lent = lend()
         defer {
             state.withLock { state in
@@ -88,13 +97,14 @@ public final class VerifierPool: NotificationJudge {
         do throws(Rejection) {
             jws = try lent.verifier.signedPayload(of: body)
         } catch {
-            return (.rejected(error), [])
+            return (.rejected(error, signedPayload: nil), [])
         }
+        guard !isKnown(jws) else { return (.known, []) }
         do throws(Rejection) {
             let notification = try lent.verifier.notification(jws, now: now)
             return (.verified(notification, signedPayload: jws), lent.verifier.unknownChains)
         } catch {
-            return (.rejected(error), lent.verifier.unknownChains)
+            return (.rejected(error, signedPayload: jws), lent.verifier.unknownChains)
         }
     }
 

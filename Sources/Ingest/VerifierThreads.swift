@@ -16,6 +16,7 @@ final class VerifierThreads: NotificationJudge, ServicePart {
         /// Verified after this, a notification would leave Kafka too little time: the answer would be 503 all the same, and
         /// at a load that stays too high every other one, too.
         let latestStart: Deadline
+        let isKnown: @Sendable (_ signedPayload: [UInt8]) -> Bool
         let verdict: @Sendable (Verdict) -> Void
     }
 
@@ -43,11 +44,12 @@ final class VerifierThreads: NotificationJudge, ServicePart {
 
     func judge(
         _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        unless isKnown: @escaping @Sendable (_ signedPayload: [UInt8]) -> Bool,
         verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         let one = Waiting(
             body: body, isFromApple: isFromApple, now: now, deadline: deadline,
-            latestStart: Deadline(after: patience), verdict: verdict)
+            latestStart: Deadline(after: patience), isKnown: isKnown, verdict: verdict)
         if !waiting.post(one, isUrgent: isFromApple) { verdict(.tooBusy) }
     }
 
@@ -78,7 +80,7 @@ final class VerifierThreads: NotificationJudge, ServicePart {
                 } else {
                     judge.judge(
                         next.body, isFromApple: next.isFromApple, now: next.now, by: next.deadline,
-                        verdict: next.verdict)
+                        unless: next.isKnown, verdict: next.verdict)
                 }
             } else if stopRequested.isOpen {
                 return

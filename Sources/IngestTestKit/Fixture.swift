@@ -14,6 +14,8 @@ public struct NotificationFixture: Sendable {
     public static let appAppleId: Int64 = 1_234_567_890
     /// Signed payloads, all of production.
     public let payloads: [[UInt8]]
+    /// As devices have them: what `payloads` tell of purchases, signed for itself.
+    public let transactions: [[UInt8]]
 
     /// A year that is over: no payload is dated ahead of any clock.
     private static let start: Int64 = 1_735_689_600_000
@@ -26,9 +28,11 @@ public struct NotificationFixture: Sendable {
         var configuration = Simulation.Configuration(
             seed: 1, subscribers: count, apps: [app], start: Self.start, end: Self.start + Self.year)
         configuration.weights = [.steady: 6, .trialToPaid: 2, .cancelled: 1, .graceRecovered: 1]
-        payloads = try Simulation(configuration).notifications.lazy
-            .filter { $0.transaction != nil && $0.renewalInfo != nil }
-            .prefix(count).map { $0.signedPayload(by: authority) }
+        let notifications = Array(
+            try Simulation(configuration).notifications.lazy
+                .filter { $0.transaction != nil && $0.renewalInfo != nil }.prefix(count))
+        payloads = notifications.map { $0.signedPayload(by: authority) }
+        transactions = notifications.compactMap { $0.transaction.map(authority.sign) }
         root = authority.root
         rootPEM = authority.rootPEM
         self.app = app.contractApp
@@ -40,8 +44,13 @@ public struct NotificationFixture: Sendable {
     /// The payloads as Apple posts them.
     public var bodies: Bodies {
         var bodies = Bodies()
-        for payload in payloads { bodies.append(Array(#"{"signedPayload":""#.utf8) + payload + Array(#""}"#.utf8)) }
+        for payload in payloads { bodies.append(Self.body(payload)) }
         return bodies
+    }
+
+    /// - Parameter more: further members, with their comma before them.
+    public static func body(_ payload: [UInt8], more: String = "") -> [UInt8] {
+        Array(#"{"signedPayload":""#.utf8) + payload + Array(#""\#(more)}"#.utf8)
     }
 
     public var averageBytes: Int { payloads.reduce(0) { $0 + $1.count } / payloads.count }

@@ -1,4 +1,4 @@
-// A real ingest: the built program, TLS, a Kafka.
+// A real ingest: the built program, a Kafka, and TLS unless it is started without.
 
 import Crypto
 import Glibc
@@ -9,8 +9,10 @@ import Platform
 /// `perennial ingest` on a free port of loopback, its topics created, ready. It ends with this object.
 public final class IngestProcess: Sendable {
     public let url: String
-    /// For clients: what the server's certificate leads to.
-    public let authorityFile: String
+    /// The root of its admin server.
+    public let adminURL: String
+    /// For clients: what the server's certificate leads to; nil: plaintext.
+    public let authorityFile: String?
     public let process: ChildProcess
     private let scratch: ScratchDirectory
 
@@ -24,8 +26,8 @@ public final class IngestProcess: Sendable {
     ///   - wrapper: a program that runs it in its own place, such as `["taskset", "-c", "0"]`.
     ///   - settings: `["--archive.signed.payloads", "false"]`
     public static func start(
-        _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, wrapper: [String] = [],
-        settings: [String] = []
+        _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, isPlaintext: Bool = false,
+        wrapper: [String] = [], settings: [String] = []
     ) async throws -> IngestProcess {
         let scratch = try ScratchDirectory("perennial-ingest")
         let common = ["--topic.prefix", prefix, "--kafka.bootstrap.servers", bootstrap]
@@ -35,13 +37,11 @@ public final class IngestProcess: Sendable {
         try await waitUntil("perennial topics apply makes every topic of \(prefix)", within: startLimit) {
             try await run(program, arguments, environment: .only([:]), workingDirectory: scratch.path).code == 0
         }
-        let identity = try ServerIdentity()
-        let files = [
-            "--apps", try scratch.write(apps, to: "apps.json"),
-            "--verify.roots", try scratch.write(String(decoding: roots, as: UTF8.self), to: "roots.pem"),
-            "--ingest.tls.certificate", try scratch.write(identity.certificate, to: "server.pem"),
-            "--ingest.tls.key", try scratch.write(identity.key, to: "server.key"),
-        ]
+        let files =
+            [
+                "--apps", try scratch.write(apps, to: "apps.json"),
+                "--verify.roots", try scratch.write(String(decoding: roots, as: UTF8.self), to: "roots.pem"),
+            ] + (isPlaintext ? ["--ingest.plaintext", "true"] : try identityFiles(in: scratch))
         let listen = ["--ingest.listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--log.format", "text"]
         let command = wrapper + [program, "ingest"]
         let process = try ChildProcess(
@@ -55,12 +55,23 @@ public final class IngestProcess: Sendable {
             return try await onOwnThread("probe") { isReady(admin) }
         }
         return IngestProcess(
-            url: "https://\(address)/notifications", authorityFile: "\(scratch.path)/server.pem", process: process,
-            scratch: scratch)
+            url: "\(isPlaintext ? "http" : "https")://\(address)/notifications", adminURL: "http://\(admin)",
+            authorityFile: isPlaintext ? nil : "\(scratch.path)/server.pem", process: process, scratch: scratch)
     }
 
-    private init(url: String, authorityFile: String, process: ChildProcess, scratch: ScratchDirectory) {
+    private static func identityFiles(in scratch: ScratchDirectory) throws -> [String] {
+        let identity = try ServerIdentity()
+        return [
+            "--ingest.tls.certificate", try scratch.write(identity.certificate, to: "server.pem"),
+            "--ingest.tls.key", try scratch.write(identity.key, to: "server.key"),
+        ]
+    }
+
+    private init(
+        url: String, adminURL: String, authorityFile: String?, process: ChildProcess, scratch: ScratchDirectory
+    ) {
         self.url = url
+        self.adminURL = adminURL
         self.authorityFile = authorityFile
         self.process = process
         self.scratch = scratch
@@ -89,10 +100,11 @@ public final class IngestProcess: Sendable {
 
     /// Posts until all are answered with 200: a broker that has just started may not give the producer its identity within
     /// the time that a request waits, though it answers.
-    public func warmUp(_ bodies: Bodies) async throws {
-        let load = Load(url, authorityFile: authorityFile, bodies: bodies, .requests(256))
+    public func warmUp(_ bodies: Bodies, count: Int = 256, from source: String? = nil) async throws {
+        var load = Load(url, authorityFile: authorityFile, bodies: bodies, .requests(count))
+        load.source = source
         try await waitUntil("every post is answered with 200", within: Self.startLimit) {
-            try await onOwnThread("load") { try load.run() }.isAllAccepted
+            try await onOwnThread("load") { [load] in try load.run() }.isAllAccepted
         }
     }
 
@@ -110,6 +122,15 @@ public final class IngestProcess: Sendable {
     }
 
     public func peakMemoryBytes() throws -> Int { try process.peakMemoryBytes() }
+
+    /// Resident now.
+    public func memoryBytes() throws -> Int {
+        let fields = try readProc("statm").split(separator: " ")
+        guard fields.count > 1, let pages = Int(fields[1]) else {
+            throw IngestTestFault("/proc/\(process.processID)/statm is not as expected")
+        }
+        return pages * Int(getpagesize())
+    }
 
     private func readProc(_ name: String) throws -> String {
         String(decoding: try readFile("/proc/\(process.processID)/\(name)", limitBytes: 1 << 16), as: UTF8.self)

@@ -23,6 +23,8 @@ public struct Load: Sendable {
     public var method: String?
     /// A line besides those that every request has.
     public var header: String?
+    /// The address of this machine that connections come from; nil: the system's choice.
+    public var source: String?
     /// PEM file that the server's certificate leads to; nil: plaintext.
     public var authorityFile: String?
     public var bodies: Bodies
@@ -54,10 +56,15 @@ public struct Load: Sendable {
                     withOptionalCString(authorityFile) { authority in
                         withOptionalCString(method) { method in
                             withOptionalCString(header) { header in
-                                var load = settings
-                                (load.url, load.method, load.header, load.authority) = (url, method, header, authority)
-                                (load.bytes, load.offsets) = (bytes.baseAddress, offsets.baseAddress)
-                                return perennial_load_run(&load, &outcome)
+                                withOptionalCString(source) { source in
+                                    var load = settings
+                                    (load.url, load.method, load.header, load.authority) = (
+                                        url, method, header, authority
+                                    )
+                                    load.source = source
+                                    (load.bytes, load.offsets) = (bytes.baseAddress, offsets.baseAddress)
+                                    return perennial_load_run(&load, &outcome)
+                                }
                             }
                         }
                     }
@@ -96,8 +103,8 @@ private func withOptionalCString<Result>(_ text: String?, _ body: (UnsafePointer
 
 /// Bodies of requests, one after the other in memory.
 public struct Bodies: Sendable {
-    fileprivate private(set) var bytes: [UInt8] = []
-    fileprivate private(set) var offsets: [Int] = [0]
+    private(set) var bytes: [UInt8] = []
+    private(set) var offsets: [Int] = [0]
 
     public init() {}
 
@@ -131,11 +138,7 @@ public struct LoadOutcome: Sendable, CustomStringConvertible {
     public let latency: (p50: Double, p99: Double, max: Double)
 
     init(_ outcome: perennial_load_outcome) {
-        statuses = withUnsafeBytes(of: outcome.statuses) { bytes in
-            let counts = bytes.bindMemory(to: Int64.self)
-            return Dictionary(
-                uniqueKeysWithValues: counts.indices.filter { counts[$0] > 0 }.map { ($0, Int(counts[$0])) })
-        }
+        statuses = answersByStatus(of: outcome.statuses)
         (refused, timedOut) = (Int(outcome.refused), Int(outcome.timed_out))
         (broken, heldBack) = (Int(outcome.broken), Int(outcome.held_back))
         lastError = withUnsafeBytes(of: outcome.last_error) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
@@ -156,6 +159,14 @@ public struct LoadOutcome: Sendable, CustomStringConvertible {
         parts += others.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         if !lastError.isEmpty { parts.append("the last with: \(lastError)") }
         return parts.joined(separator: ", ")
+    }
+}
+
+/// - Parameter statuses: an array of C, which Swift has as a tuple.
+func answersByStatus<Statuses>(of statuses: Statuses) -> [Int: Int] {
+    withUnsafeBytes(of: statuses) { bytes in
+        let counts = bytes.bindMemory(to: Int64.self)
+        return Dictionary(uniqueKeysWithValues: counts.indices.filter { counts[$0] > 0 }.map { ($0, Int(counts[$0])) })
     }
 }
 

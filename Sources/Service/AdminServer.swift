@@ -10,6 +10,7 @@ public import Telemetry
 /// Make it the first part of a service: it then answers from the beginning to the end, also while the rest stops.
 public final class AdminServer: ServicePart {
     public let name = "admin"
+    private static let connectionsOfOneAddress = 16
     private let listen: ListenAddress
     private let health: Health
     private let metrics: Metrics
@@ -38,6 +39,8 @@ public final class AdminServer: ServicePart {
         // A handful of probes and scrapers; one thread and few descriptors are enough for them.
         configuration.threads = 1
         configuration.maxConnections = 64
+        // Each of them needs one or two; whoever opens more and says nothing is not to silence `/livez` for all others.
+        configuration.accepts = { _, open in open < Self.connectionsOfOneAddress }
         // None of its requests has a body.
         configuration.maxBodyBytes = 0
         // Nor does a slow head take the room of a probe.

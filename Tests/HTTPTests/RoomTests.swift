@@ -1,6 +1,7 @@
 import KafkaTestKit
 import Platform
 import Synchronization
+import Telemetry
 import TestTraits
 import Testing
 
@@ -10,10 +11,15 @@ import Testing
 @Suite(.ownThreads) struct `A crowd of clients` {
     private static let small = [UInt8](repeating: 7, count: 1000)
 
-    /// Sends a body but for its last byte.
-    private func begin(_ server: TestServer, _ bytes: Int) throws -> RawClient {
+    private func announce(_ server: TestServer, _ bytes: Int) throws -> RawClient {
         let client = try server.client()
         client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: \(bytes)\r\n\r\n")
+        return client
+    }
+
+    /// Sends a body but for its last byte.
+    private func begin(_ server: TestServer, _ bytes: Int) throws -> RawClient {
+        let client = try announce(server, bytes)
         client.send([UInt8](repeating: 0, count: bytes - 1))
         return client
     }
@@ -21,16 +27,23 @@ import Testing
     @Test func `has one budget for its bodies, of which large ones take half`() async throws {
         let server = try TestServer {
             $0.maxBodyBytes = 100 << 10
-            $0.maxBufferedBytes = 400 << 10
+            $0.maxBufferedBytes = 500 << 10
         }
         defer { server.stop() }
-        let waiting = try [begin(server, 100 << 10), begin(server, 100 << 10)]
-        try await waitUntil("both are held") { server.server.bufferedBytes == 200 << 10 }
-        let third = try begin(server, 100 << 10)
+        let third = try announce(server, 100 << 10)
         third.send([0])
+        try await waitUntil("it has begun, and may be of the usual size") { server.server.bufferedBytes == 32 << 10 }
+        let waiting = try [begin(server, 100 << 10), begin(server, 100 << 10)]
+        try await waitUntil("both are held") { server.server.bufferedBytes == 232 << 10 }
+        third.send([UInt8](repeating: 0, count: (100 << 10) - 1))
         let answer = try third.answer()
         #expect(answer.status == 503 && answer.has("Retry-After: 60"))
         #expect(server.refused("buffers_full") == 1)
+        // What is announced now need not be sent, and its connection is free for others.
+        let fourth = try announce(server, 100 << 10)
+        let said = try fourth.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 503 ") && said.contains("Retry-After: 60"))
+        #expect(server.refused("buffers_full") == 2)
         // The connection goes on, and what has the usual size is taken.
         #expect(try third.post("/echo", Self.small).status == 200)
         #expect(try server.client().post("/echo", Self.small).status == 200)
@@ -61,7 +74,22 @@ import Testing
         #expect(!budget.isBurstOver())
         budget.giveBack(1 << 20)
         #expect(budget.isBurstOver() && !budget.isBurstOver())
-        budget.trimAfterBurst()
+    }
+
+    @Test func `gives memory back when most of many connections are gone, also of those that said nothing`() throws {
+        let core = try ServerCore(
+            .init(name: "test", address: try #require(ListenAddress("127.0.0.1:0"))), handler: Router(),
+            metrics: Metrics(), logger: Logger { _ in })
+        func isOver(_ connections: Int) -> Bool { core.isBurstOver(openConnections: connections) }
+        #expect(!isOver(127) && !isOver(0))
+        #expect(!isOver(2_000) && !isOver(501))
+        #expect(isOver(500) && !isOver(500))
+        // So many that are left are a crowd themselves.
+        #expect(isOver(0) && !isOver(0))
+        // Bodies have a burst of their own.
+        #expect(core.bodies.take(20 << 20, isLarge: true) && !isOver(0))
+        core.bodies.giveBack(20 << 20)
+        #expect(isOver(0) && !isOver(0))
     }
 
     @Test func `is turned away before it has said anything`() async throws {

@@ -72,6 +72,9 @@ import Testing
         for _ in 0..<3 { #expect(try door.notify(Apple.body()).status == 200) }
         #expect(door.log.records(of: .notifications).count == 2)
         #expect(door.outcome("accepted") == 1 && door.outcome("repeated") == 2)
+        // Whatever stands beside it.
+        let padded = Array(#"{"more":[1],"#.utf8) + Apple.body().dropFirst()
+        #expect(try door.notify(padded).status == 200 && door.outcome("repeated") == 3)
         #expect(try door.notify(Apple.body(uuid: "u-2")).status == 200)
         #expect(door.outcome("accepted") == 2)
     }
@@ -115,19 +118,11 @@ import Testing
 }
 
 extension Acknowledged {
-    fileprivate func add(_ hash: [UInt8], now: Int64) {
-        _ = begin(hash, now: now) { _ in }
-        _ = complete(hash, .written, now: now)
+    fileprivate func note(_ text: [UInt8], now: Int64) {
+        let hash = SHA256.digest(text.span)
+        _ = begin(text, hash: hash, now: now) { _ in }
+        _ = complete(text, hash: hash, .written, now: now)
         end(hash)
-    }
-
-    /// Whether it would not be published once more.
-    fileprivate func contains(_ hash: [UInt8], now: Int64) -> Bool {
-        guard case .acknowledged = begin(hash, now: now, { _ in }) else {
-            end(hash)
-            return false
-        }
-        return true
     }
 }
 
@@ -136,7 +131,7 @@ extension Acknowledged {
 
     @Test func `is known for some hours`() {
         let known = Acknowledged()
-        known.add([1], now: Apple.now)
+        known.note([1], now: Apple.now)
         #expect(known.contains([1], now: Apple.now) && !known.contains([2], now: Apple.now))
         #expect(known.contains([1], now: Apple.now + Self.generation - 1))
         // The one before is kept as long as another generation grows.
@@ -147,29 +142,29 @@ extension Acknowledged {
 
     @Test func `is not known by a clock that was set back, or after a long silence`() {
         let known = Acknowledged()
-        known.add([1], now: Apple.now)
+        known.note([1], now: Apple.now)
         #expect(!known.contains([1], now: Apple.now - Acknowledged.disorderMilliseconds - 1))
-        known.add([2], now: Apple.now)
+        known.note([2], now: Apple.now)
         #expect(!known.contains([2], now: Apple.now + 2 * Self.generation))
     }
 
     /// Threads deal with requests in another order than that in which they came.
     @Test func `is known also to a request that came a little earlier`() {
         let known = Acknowledged()
-        known.add([1], now: Apple.now)
+        known.note([1], now: Apple.now)
         let turn = Apple.now + Self.generation
-        known.add([2], now: turn)
-        known.add([3], now: turn - 1)
+        known.note([2], now: turn)
+        known.note([3], now: turn - 1)
         for hash in [[1], [2], [3]] as [[UInt8]] { #expect(known.contains(hash, now: turn)) }
     }
 
     @Test func `takes no more memory than two generations`() {
         let known = Acknowledged()
-        func hash(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
-        for number in 0..<2 * Acknowledged.limitEach + 1 { known.add(hash(number), now: 1000) }
-        #expect(!known.contains(hash(0), now: 1000))
-        #expect(known.contains(hash(Acknowledged.limitEach), now: 1000))
-        #expect(known.contains(hash(2 * Acknowledged.limitEach), now: 1000))
+        func text(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
+        for number in 0..<2 * Acknowledged.limitEach + 1 { known.note(text(number), now: 1000) }
+        #expect(!known.contains(text(0), now: 1000))
+        #expect(known.contains(text(Acknowledged.limitEach), now: 1000))
+        #expect(known.contains(text(2 * Acknowledged.limitEach), now: 1000))
     }
 
     /// While Kafka stands still nothing is acknowledged, and whoever repeats one notification would fill the way to it.
@@ -191,6 +186,15 @@ extension Acknowledged {
         door.log.answer(.outcome(.written))
         #expect(try await blocking { try door.notify(body).status } == 200)
         #expect(door.log.publications.count == 2 && door.outcome("accepted") == 1)
+    }
+
+    /// Its end finds it; but whoever sends another text with the end of a genuine one is to be judged.
+    @Test func `is known by all of its bytes`() {
+        let known = Acknowledged()
+        let end = [UInt8](repeating: 7, count: 86)
+        known.note([1] + end, now: Apple.now)
+        #expect(known.contains([1] + end, now: Apple.now))
+        #expect(!known.contains([2] + end, now: Apple.now) && !known.contains([1] + end.dropLast(), now: Apple.now))
     }
 }
 

@@ -40,7 +40,8 @@ import Testing
         let busy = Atomic(0)
         let judged = Atomic(0)
         for _ in 0..<3 {
-            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon)) { verdict in
+            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon), unless: { _ in false }) {
+                verdict in
                 if case .tooBusy = verdict {
                     busy.add(1, ordering: .relaxed)
                 } else {
@@ -62,7 +63,9 @@ import Testing
         try threads.start { _ in }
         let order = Mutex<[String]>([])
         let ask: (String, Bool) -> Void = { name, isFromApple in
-            threads.judge(Array(name.utf8), isFromApple: isFromApple, now: 0, by: Deadline(after: soon)) { verdict in
+            threads.judge(
+                Array(name.utf8), isFromApple: isFromApple, now: 0, by: Deadline(after: soon), unless: { _ in false }
+            ) { verdict in
                 if case .tooBusy = verdict {
                     order.withLock { $0.append("no room for \(name)") }
                 } else {
@@ -85,7 +88,8 @@ import Testing
         try threads.start { _ in }
         let busy = Atomic(0)
         let ask: () -> Void = {
-            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon)) { verdict in
+            threads.judge([], isFromApple: false, now: 0, by: Deadline(after: soon), unless: { _ in false }) {
+                verdict in
                 if case .tooBusy = verdict { busy.add(1, ordering: .relaxed) }
             }
         }
@@ -111,10 +115,11 @@ private final class HeldJudge: NotificationJudge {
 
     func judge(
         _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
+        unless isKnown: @escaping @Sendable (_ signedPayload: [UInt8]) -> Bool,
         verdict: @escaping @Sendable (Verdict) -> Void
     ) {
         taken.add(1, ordering: .relaxed)
         door.wait(for: soon)
-        judge.judge(body, isFromApple: isFromApple, now: now, by: deadline, verdict: verdict)
+        judge.judge(body, isFromApple: isFromApple, now: now, by: deadline, unless: isKnown, verdict: verdict)
     }
 }

@@ -56,7 +56,8 @@ extension Chain {
     ) async throws -> Verdict {
         let verdict = Mutex<Verdict?>(nil)
         let body = Array("{\"signedPayload\":\"\(String(decoding: jws, as: UTF8.self))\"}".utf8)
-        pool.judge(body, isFromApple: false, now: Chain.now, by: Deadline(after: limit)) { found in
+        pool.judge(body, isFromApple: false, now: Chain.now, by: Deadline(after: limit), unless: { _ in false }) {
+            found in
             verdict.withLock { $0 = found }
         }
         try await waitUntil("a verdict") { verdict.withLock { $0 != nil } }
@@ -64,7 +65,7 @@ extension Chain {
     }
 
     private func reason(_ verdict: Verdict) -> RejectionReason? {
-        if case .rejected(let rejection) = verdict { rejection.reason } else { nil }
+        if case .rejected(let rejection, _) = verdict { rejection.reason } else { nil }
     }
 
     @Test(arguments: [true, false]) func `B6-13 refuses what a revoked chain has signed`(_ isLeaf: Bool) async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import KafkaTestKit
 import Testing
 
@@ -28,6 +29,47 @@ import Testing
         #expect(try await get(port, "/other").status == 404)
         probe.signal(SIGTERM)
         #expect(try await probe.exitCode(within: .seconds(5)) == 0)
+    }
+
+    /// Probes and scrapers come from other addresses than whoever wants to silence it.
+    @Test func `does not give all its places to one client`() async throws {
+        let probe = try ProbeProcess("quick")
+        let port = try await probe.waitUntilReady()
+        let sockets = try (0..<20).map { _ in try beginRequest(from: "127.0.0.2", to: port) }
+        defer { for socket in sockets { close(socket) } }
+        try await waitUntil("four of twenty are not admitted") {
+            try await get(port, "/metrics").body
+                .contains(#"perennial_http_refused_total{server="admin",cause="not_admitted"} 4"#)
+        }
+        probe.signal(SIGTERM)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
+    }
+
+    /// A connection on which a head has begun; the caller closes it.
+    private func beginRequest(from source: String, to port: UInt16) throws -> Int32 {
+        func address(_ text: String, _ port: UInt16) -> sockaddr_in {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = inet_addr(text)
+            return address
+        }
+        func apply(_ address: sockaddr_in, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32) -> Bool {
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            return withUnsafePointer(to: address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), size)
+                }
+            } == 0
+        }
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let isConnected =
+            apply(address(source, 0)) { bind(socket, $0, $1) }
+            && apply(address("127.0.0.1", port)) { connect(socket, $0, $1) }
+        try #require(isConnected)
+        let head = Array("GET /livez HTTP/1.1\r\nHost: s".utf8)
+        _ = send(socket, head, head.count, Int32(MSG_NOSIGNAL))
+        return socket
     }
 
     @Test(arguments: [SIGTERM, SIGINT])

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "CFlood.h"
+
 enum perennial_load_use {
     /// Connections are kept: one handshake each.
     PERENNIAL_LOAD_KEPT,
@@ -20,6 +22,8 @@ struct perennial_load {
     const char *method;
     /// A header line of its own; NULL: none.
     const char *header;
+    /// From where connections come; NULL: the system's choice.
+    const char *source;
     /// PEM file that the server's certificate has to lead to; NULL for plaintext.
     const char *authority;
     /// Bodies lie one after the other; body n is bytes[offsets[n]] up to bytes[offsets[n + 1]]. They are sent in turn.
