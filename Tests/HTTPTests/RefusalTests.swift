@@ -52,6 +52,57 @@ import Testing
         }
     }
 
+    /// What comes after the head of a chunked request with the body "hello".
+    static let chunksOfOneReading = [
+        "5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "005\r\nhello\r\n0\r\nX: y\r\n\r\n",
+        "5\r\nhello\r\n0\r\nContent-Length: 40\r\n\r\n",
+    ]
+
+    /// Some versions of libmicrohttpd take these.
+    static let chunksOfTwoReadings = [
+        "5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
+        "5\nhello\n0\n\n", "5;a\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0;x\n\r\n",
+        "5\r\nhello\r\n0\r\nX: y\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\n\n",
+    ]
+
+    static let chunksOfNoReading = [
+        "5\rhello\r\n0\r\n\r\n", "5\r\nhello\r0\r\n\r\n", "5\r\nhello\r\n0\r\r\n", "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n",
+        "0x5\r\nhello\r\n0\r\n\r\n", "5\0\r\nhello\r\n0\r\n\r\n", ";a\r\nhello\r\n0\r\n\r\n",
+        "10000000000000005\r\nhello\r\n0\r\n\r\n",
+    ]
+
+    @Test(arguments: chunksOfOneReading + chunksOfTwoReadings + chunksOfNoReading)
+    func `takes nothing that follows a chunked body`(_ chunks: String) async throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)"
+                + "GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+        let isTaken = said.hasPrefix("HTTP/1.1 200 ") && said.hasSuffix("\r\n\r\nhello")
+        if isTaken {
+            #expect(!Self.chunksOfNoReading.contains(chunks))
+        } else {
+            #expect(said.hasPrefix("HTTP/1.1 400 ") || said.hasPrefix("HTTP/1.1 413 "), "\(said)")
+            #expect(!Self.chunksOfOneReading.contains(chunks))
+            try await server.waitUntilRefused("malformed")
+        }
+    }
+
+    @Test func `gives a chunk no more than the time of a request, whatever size it announces`() async throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"
+                + "GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 4") && said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+    }
+
     @Test(arguments: ["X-Test:\r\n", "X-Test:x\r\n", "X-Test: \t x \t\r\n", "X-Test:   \r\nX-Last: y\r\n"])
     func `takes a head with blanks around its values, or without values`(_ line: String) throws {
         let server = try TestServer()
@@ -163,7 +214,7 @@ import Testing
         for _ in 0..<11 { client.send("64\r\n\(String(repeating: "x", count: 100))\r\n") }
         client.send("0\r\n\r\n")
         #expect(try client.answer().status == 413)
-        #expect(try client.post("/echo", [UInt8](repeating: 7, count: 1000)).status == 200)
+        #expect(try server.client().post("/echo", [UInt8](repeating: 7, count: 1000)).status == 200)
         #expect(server.refused("body_too_large") == 2)
     }
 
