@@ -85,7 +85,7 @@ struct CheckRun {
     private func isLookedAt(_ role: CommandName) -> Bool { self.role.map { $0.role == role } ?? true }
 
     private func tellLibraries() {
-        for library in [LibraryVersion.librdkafka, .openSSL, .rocksDB] {
+        for library in LibraryVersion.all {
             for warning in library.warnings { lines.tell(.warning, "library", warning) }
         }
     }
