@@ -67,7 +67,8 @@ import Testing
 
     static let chunksOfNoReading = [
         "5\rhello\r\n0\r\n\r\n", "5\r\nhello\r0\r\n\r\n", "5\r\nhello\r\n0\r\r\n", "5;a\nb\r\nhello\r\n0\r\n\r\n",
-        "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
+        "+5\r\nhello\r\n0\r\n\r\n",
         "0x5\r\nhello\r\n0\r\n\r\n", "5\0\r\nhello\r\n0\r\n\r\n", ";a\r\nhello\r\n0\r\n\r\n",
         "10000000000000005\r\nhello\r\n0\r\n\r\n",
     ]
