@@ -35,8 +35,9 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     PERENNIAL_OPTION(MHD_OPTION_LISTEN_SOCKET, settings->listen_socket, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_LIMIT, settings->connection_limit, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->connection_memory, NULL);
-    // Refuses what the standard forbids, such as an HTTP/1.1 request without Host.
-    PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL);
+    // Refuses what the standard forbids. Not before 1.0 (0.9.75), which then answers an HTTP/1.1 request without Host twice: what
+    // it would refuse is refused by the head's other checks.
+    PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, MHD_get_version()[0] != '0', NULL);
     PERENNIAL_OPTION(MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context);

@@ -19,6 +19,7 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
         ("DELETE / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 5\r\n", 400),
         ("GET / HTTP/1.1\r\n", 400),
+        ("}GET / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding:\r\n chunked\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length:\r\n\t2\r\n", 400),
@@ -27,7 +28,11 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nX: a\0b\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\0, Content-Length: 2\r\nX: y\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\nX\0y: z\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\n:\r\n", 400),
+        ("GET\0a / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /\0a HTTP/1.1\r\nHost: t\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\n\0\0\0\r\n", 400),
+        ("GET / HTTP/1.0\r\n\0\0\0\r\nHost: t\r\n", 400),
         ("GET /\0 HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /a\tb HTTP/1.1\r\nHost: t\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2, 2\r\n", 400),
@@ -42,10 +47,11 @@ import Testing
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
-        client.send(head + "\r\n")
-        #expect(try client.answer().status == status)
-        client.sendGet()
-        #expect(try !client.readToEnd().contains("hello"))
+        client.send(head + "\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 \(status) ") && !said.contains("hello"), "\(said)")
+        // A page of the library's own, for a length that is no number, comes with its head twice (0.9.75).
+        #expect(said.ranges(of: "HTTP/1.1 ").count == 1 || said.hasSuffix("</html>"), "\(said)")
         #expect(server.answered("4xx") == 1)
         try await waitUntil("the refusal is counted") {
             (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1
