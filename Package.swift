@@ -345,6 +345,8 @@ let package = Package(
         .library(name: "ConsumptionWorker", targets: ["ConsumptionWorker"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
+        // For Tests/Fuzz.
+        .library(name: "HTTP", targets: ["HTTP", "Platform", "Telemetry"]),
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),

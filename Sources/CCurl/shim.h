@@ -3,6 +3,9 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
+/// Of the library in the process.
+static inline const char *perennial_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version; }
+
 // Swift does not import variadic functions: one for each type of argument.
 
 static inline CURLcode perennial_curl_set_number(CURL *easy, CURLoption option, long value) {

@@ -35,8 +35,9 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     PERENNIAL_OPTION(MHD_OPTION_LISTEN_SOCKET, settings->listen_socket, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_LIMIT, settings->connection_limit, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->connection_memory, NULL);
-    // Refuses what the standard forbids, such as an HTTP/1.1 request without Host.
-    PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL);
+    // Refuses what the standard forbids. Not before 1.0 (0.9.75), which then answers an HTTP/1.1 request without Host twice: what
+    // it would refuse is refused by the head's other checks.
+    PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, MHD_get_version()[0] != '0', NULL);
     PERENNIAL_OPTION(MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context);
@@ -73,6 +74,15 @@ static inline void *perennial_httpd_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
 }
+
+/// Gives the client of a new connection, whose handshake has not begun, tickets to come again with. The key is copied.
+static inline int perennial_httpd_offer_tickets(struct MHD_Connection *connection, const gnutls_datum_t *key) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info && info->tls_session ? gnutls_session_ticket_enable_server(info->tls_session, key) : -1;
+}
+
+/// `gnutls_free` is a variable, which Swift takes for one that changes.
+static inline void perennial_tls_free(void *memory) { gnutls_free(memory); }
 
 static inline size_t perennial_httpd_head_bytes(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);

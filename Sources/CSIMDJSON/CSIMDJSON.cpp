@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <simdjson.h>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -269,3 +270,10 @@ const perennial_json_token *perennial_json_tokens(const perennial_json_parser *p
 const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return parser->padded.data(); }
 
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser) { return parser->fault_offset; }
+
+const char *perennial_json_simdjson_version(void) {
+    // SIMDJSON_VERSION is a text in some versions and none in others.
+    static const std::string version = std::to_string(int(SIMDJSON_VERSION_MAJOR)) + "."
+        + std::to_string(int(SIMDJSON_VERSION_MINOR)) + "." + std::to_string(int(SIMDJSON_VERSION_REVISION));
+    return version.c_str();
+}

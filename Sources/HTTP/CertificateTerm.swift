@@ -11,6 +11,8 @@ public struct CertificateTerm: Sendable, Equatable {
     /// Milliseconds since 1970.
     public let notBefore: Int64
     public let notAfter: Int64
+    /// Its signature is most of what a handshake costs the server.
+    public let hasRSAKey: Bool
 
     /// Authorities that give certificates for 90 days advise to replace them 30 days before the end. Who is still here then
     /// has missed it for more than a week.
@@ -55,8 +57,10 @@ extension TLSIdentity {
             gnutls_x509_crt_get_activation_time(certificate), gnutls_x509_crt_get_expiration_time(certificate)
         )
         guard first >= 0, last >= 0 else { throw .badIdentity(reason: "the certificate has no dates") }
+        let algorithm = gnutls_x509_crt_get_pk_algorithm(certificate, nil)
         return CertificateTerm(
-            subject: subject(of: certificate), notBefore: Int64(first) * 1000, notAfter: Int64(last) * 1000 + 999)
+            subject: subject(of: certificate), notBefore: Int64(first) * 1000, notAfter: Int64(last) * 1000 + 999,
+            hasRSAKey: [GNUTLS_PK_RSA, GNUTLS_PK_RSA_PSS].contains { algorithm == Int32($0.rawValue) })
     }
 
     private func subject(of certificate: gnutls_x509_crt_t) -> String {

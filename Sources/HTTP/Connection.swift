@@ -37,7 +37,8 @@ final class Connection: Sendable {
         var socket: Int32?
         var phase: Phase
         var target = ""
-        /// Where it ends for C, in the buffer of the connection.
+        /// Where it begins and ends for C, in the buffer of the connection.
+        var targetStart: UInt = 0
         var targetEnd: UInt = 0
         /// nil until the head is there.
         var request: HTTPRequest?
@@ -46,6 +47,7 @@ final class Connection: Sendable {
         var reservedBytes = 0
         /// What the head announced; 0 when it announced nothing.
         var declaredBytes = 0
+        var isChunked = false
         /// An answer that waits until the body, of no use any more, has come in.
         var refusal: HTTPResponse?
         var discardedBytes = 0
@@ -92,6 +94,7 @@ final class Connection: Sendable {
     func requestLine(target: UnsafePointer<CChar>) {
         state.withLock { state in
             state.target = String(cString: target)
+            state.targetStart = UInt(bitPattern: target)
             state.targetEnd = UInt(bitPattern: target + strlen(target))
             if case .idle(_, let received) = state.phase { state.phase = .reading(since: .now, received: received) }
         }
@@ -100,8 +103,8 @@ final class Connection: Sendable {
     /// `line` is the method, where the head begins in the buffer of the connection; the version lies there, too.
     func head(line: UnsafePointer<CChar>, version: UnsafePointer<CChar>) -> MHD_Result {
         let method = String(cString: line)
-        let (target, targetEnd) = state.withLock { ($0.target, $0.targetEnd) }
-        let received = ReceivedHeaders(of: handle, head: line)
+        let (target, targetStart, targetEnd) = state.withLock { ($0.target, $0.targetStart, $0.targetEnd) }
+        let received = ReceivedHeaders(of: handle, head: line, version: version)
         let headers = received.headers
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
         state.withLock { $0.request = request }
@@ -113,15 +116,19 @@ final class Connection: Sendable {
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             guard !received.hasHiddenBytes else { throw Framing.Fault.value }
-            // Between target and version stood one blank. Where there is more, the target goes on behind a zero byte.
+            // Before and behind the target stood one blank. Where there is more, the method or the target goes on behind a zero
+            // byte.
+            guard UInt(bitPattern: line + strlen(line)) + 1 == targetStart else { throw Framing.Fault.method }
             guard version.pointee == 0 || UInt(bitPattern: version) == targetEnd + 1 else { throw Framing.Fault.target }
-            framing = try Framing(version: String(cString: version), target: target, headers: headers)
+            framing = try Framing(
+                method: method, version: String(cString: version), target: target, headers: headers)
         } catch {
             return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
         }
         guard !framing.isChunked || core.configuration.takesChunks else {
             return refuse(.malformed, refusal(411, "Content-Length is needed here"))
         }
+        state.withLock { $0.isChunked = framing.isChunked }
         guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
             // Closed with it: a body that is read for nothing keeps its connection, and each of those costs all others time.
             if let response = noRoom(framing) { return send(response, thenClose: true) }
@@ -287,13 +294,15 @@ final class Connection: Sendable {
     }
 
     private func send(_ response: HTTPResponse, thenClose: Bool = false) -> MHD_Result {
-        let mayGo = state.withLock { state in
-            if case .cut = state.phase { return false }
+        let isChunked: Bool? = state.withLock { state in
+            if case .cut = state.phase { return nil }
             state.phase = .sending(since: .now, received: state.received)
-            return true
+            return state.isChunked
         }
-        guard mayGo else { return .NO }
-        let closes = thenClose || response.endsConnection || core.isDraining
+        guard let isChunked else { return .NO }
+        // The library ends a chunk's line at a bare LF too (0.9.75), and reads over a CR in an extension. Somebody before this
+        // server may see the end of such a body elsewhere, so what follows on the connection is nobody's request.
+        let closes = thenClose || response.endsConnection || isChunked || core.isDraining
         if queue(response, closes: closes) { return .YES }
         core.metrics.count(.unanswered)
         if core.isFirstUnsent {
@@ -332,6 +341,7 @@ final class Connection: Sendable {
             state.refusal = nil
             dropBody(&state)
             state.declaredBytes = 0
+            state.isChunked = false
             state.discardedBytes = 0
             if case .cut = state.phase { return }
             if case .sending(_, let received) = state.phase {
@@ -475,28 +485,41 @@ final class Connection: Sendable {
 struct ReceivedHeaders {
     private(set) var headers = HTTPHeaders()
     private(set) var hasFoldedLine = false
-    /// A value goes on behind a zero byte, where C does not see it but others would.
+    /// A line goes on behind a zero byte, where C does not see it but others would. One that begins with zero bytes ends the head
+    /// for the library (0.9.75), and not for others.
     private(set) var hasHiddenBytes = false
-    /// Where the last value ended, for C.
+    /// Where the version or the last value ended, for C.
     private var lastEnd: UnsafePointer<CChar>?
 
-    /// `head` is where the head begins in the buffer.
-    init(of handle: ConnectionHandle, head: UnsafePointer<CChar>) {
+    /// `head` is where the head begins in the buffer; the version, unless it is empty, and all lines lie there too.
+    init(of handle: ConnectionHandle, head: UnsafePointer<CChar>, version: UnsafePointer<CChar>) {
+        lastEnd = version.pointee == 0 ? nil : version + strlen(version)
         withUnsafeMutablePointer(to: &self) { received in
             _ = MHD_get_connection_values(handle.pointer, .HEADER_KIND, appendHeader, received)
         }
-        checkGap(to: head + perennial_httpd_head_bytes(handle.pointer))
+        checkGap(to: head + perennial_httpd_head_bytes(handle.pointer), lineEnds: 2)
     }
 
-    /// Between two lines there is nothing but their end, of which the library has made zero bytes.
-    private mutating func checkGap(to next: UnsafePointer<CChar>) {
+    /// Between two lines there is one line's end, of whose CR and LF the library has made zero bytes, and nothing but blanks; after
+    /// the last line there is the end of the empty one too.
+    private mutating func checkGap(to next: UnsafePointer<CChar>, lineEnds: Int) {
         guard var place = lastEnd else { return }
-        while place < next, [0, 0x20, 0x09, 0x0D, 0x0A].contains(place.pointee) { place += 1 }
-        if place < next { hasHiddenBytes = true }
+        var bytes = 0
+        while place < next {
+            switch place.pointee {
+            case 0x20, 0x09: break
+            case 0, 0x0D, 0x0A: bytes += 1
+            default:
+                hasHiddenBytes = true
+                return
+            }
+            place += 1
+        }
+        if bytes > 2 * lineEnds { hasHiddenBytes = true }
     }
 
     fileprivate mutating func add(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>?) {
-        checkGap(to: name)
+        checkGap(to: name, lineEnds: 1)
         headers.add(String(cString: name), value.map { String(cString: $0) } ?? "")
         // A line that goes on in the next one (0.9.75): its continuation is taken for the end of the *name*, which is copied
         // to another place. Of all other lines both lie where they were received, with nothing but blanks, and the colon that

@@ -9,6 +9,7 @@ struct Framing: Equatable {
     var hasBody: Bool { isChunked || (declaredBytes ?? 0) > 0 }
 
     enum Fault: String, Error {
+        case method = "the method is not a token"
         case target = "the target of the request holds a blank or a control character"
         case name = "a header name is not a token"
         case value = "a header value holds a control character"
@@ -22,7 +23,8 @@ struct Framing: Equatable {
         case encoding = "the only transfer encoding understood here is chunked, once, in HTTP/1.1"
     }
 
-    init(version: String, target: String = "/", headers: HTTPHeaders) throws(Fault) {
+    init(method: String = "GET", version: String, target: String = "/", headers: HTTPHeaders) throws(Fault) {
+        guard isToken(method) else { throw .method }
         guard target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .target }
         guard headers.fields.allSatisfy({ isToken($0.name) }) else { throw .name }
         guard headers.fields.allSatisfy({ $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } }) else {

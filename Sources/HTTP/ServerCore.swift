@@ -155,6 +155,7 @@ func onConnection(
     let core = Unmanaged<ServerCore>.fromOpaque(context).takeUnretainedValue()
     if event == .CONNECTION_NOTIFY_STARTED {
         let connection = Connection(core, ConnectionHandle(pointer: handle))
+        core.identities?.tickets?.offer(to: connection.handle)
         core.opened(connection)
         slot.pointee = Unmanaged.passUnretained(connection).toOpaque()
     } else if let pointer = slot.pointee {

@@ -75,6 +75,8 @@ final class TLSIdentities: Sendable {
     }
 
     private let state: Mutex<State>
+    /// nil: no randomness for a key, and every handshake is a whole one.
+    let tickets = TicketKey()
 
     init(_ identity: HTTPServer.Identity) throws(HTTPServerFault) {
         state = Mutex(State(source: identity, current: try TLSIdentity(identity)))
@@ -92,6 +94,28 @@ final class TLSIdentities: Sendable {
             state.source = identity
         }
         return true
+    }
+}
+
+/// What tickets are sealed with: a client that comes again within the hour shows its ticket and need not be shown a signature.
+/// Of one server alone; GnuTLS derives another key from it every few hours.
+///
+/// Unchecked: made once, then only read.
+final class TicketKey: @unchecked Sendable {
+    private var key = gnutls_datum_t()
+
+    init?() {
+        guard gnutls_session_ticket_key_generate(&key) == 0 else { return nil }
+    }
+
+    deinit {
+        guard let bytes = key.data else { return }
+        gnutls_memset(bytes, 0, Int(key.size))
+        perennial_tls_free(bytes)
+    }
+
+    func offer(to connection: ConnectionHandle) {
+        _ = withUnsafePointer(to: key) { perennial_httpd_offer_tickets(connection.pointer, $0) }
     }
 }
 

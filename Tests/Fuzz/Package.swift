@@ -19,7 +19,10 @@ let package = Package(
     targets: [
         .target(name: "CFuzzer"),
         .executableTarget(
-            name: "fuzz", dependencies: ["CFuzzer", .product(name: "Domain", package: "perennial")],
+            name: "fuzz",
+            dependencies: [
+                "CFuzzer", .product(name: "Domain", package: "perennial"), .product(name: "HTTP", package: "perennial"),
+            ],
             swiftSettings: strict),
     ]
 )

@@ -9,14 +9,14 @@ cd "$(dirname "$0")"
 readonly duration=${FUZZ_SECONDS:-10}
 # Swift's own backtrace runs into the address sanitizer, which then hides what was found.
 export SWIFT_BACKTRACE=enable=no
-readonly targets=(base64 json certificate jws payload body facts state policy usage refunds)
+readonly targets=(base64 json certificate jws payload body facts state policy usage refunds ocsp heads)
 readonly wanted=${TARGET:-${targets[*]}}
 # gold, SwiftPM's choice, cannot link the two sanitizers of Swift and C together; lld can.
 readonly flags=(-c release --product fuzz -Xswiftc -sanitize=fuzzer,address -Xcc -fsanitize=fuzzer-no-link,address
     -Xswiftc -use-ld=lld)
 # Beyond a nested notification of real size nothing new happens but time passing.
 declare -A longest=([base64]=512 [json]=4096 [certificate]=2048 [jws]=8192 [payload]=4096 [body]=4096
-    [facts]=4096 [state]=2048 [policy]=4096 [usage]=2048 [refunds]=4096)
+    [facts]=4096 [state]=2048 [policy]=4096 [usage]=2048 [refunds]=4096 [ocsp]=1024 [heads]=2048)
 
 for target in $wanted; do
     [[ " ${targets[*]} " == *" $target "* ]] || { echo "fuzz: no target '$target'; there are: ${targets[*]}" >&2; exit 2; }

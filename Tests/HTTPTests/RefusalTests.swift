@@ -19,6 +19,7 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
         ("DELETE / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 5\r\n", 400),
         ("GET / HTTP/1.1\r\n", 400),
+        ("}GET / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding:\r\n chunked\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length:\r\n\t2\r\n", 400),
@@ -27,7 +28,11 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nX: a\0b\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\0, Content-Length: 2\r\nX: y\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\nX\0y: z\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\n:\r\n", 400),
+        ("GET\0a / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /\0a HTTP/1.1\r\nHost: t\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\r\n\0\0\0\r\n", 400),
+        ("GET / HTTP/1.0\r\n\0\0\0\r\nHost: t\r\n", 400),
         ("GET /\0 HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /a\tb HTTP/1.1\r\nHost: t\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2, 2\r\n", 400),
@@ -42,14 +47,67 @@ import Testing
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
-        client.send(head + "\r\n")
-        #expect(try client.answer().status == status)
-        client.sendGet()
-        #expect(try !client.readToEnd().contains("hello"))
+        client.send(head + "\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 \(status) ") && !said.contains("hello"), "\(said)")
+        // A page of the library's own, for a length that is no number, comes with its head twice (0.9.75).
+        #expect(said.ranges(of: "HTTP/1.1 ").count == 1 || said.hasSuffix("</html>"), "\(said)")
         #expect(server.answered("4xx") == 1)
         try await waitUntil("the refusal is counted") {
             (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1
         }
+    }
+
+    /// What comes after the head of a chunked request with the body "hello".
+    static let chunksOfOneReading = [
+        "5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "005\r\nhello\r\n0\r\nX: y\r\n\r\n",
+        "5\r\nhello\r\n0\r\nContent-Length: 40\r\n\r\n",
+    ]
+
+    /// Some versions of libmicrohttpd take these.
+    static let chunksOfTwoReadings = [
+        "5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
+        "5\nhello\n0\n\n", "5;a\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0;x\n\r\n",
+        "5\r\nhello\r\n0\r\nX: y\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\n\n",
+    ]
+
+    static let chunksOfNoReading = [
+        "5\rhello\r\n0\r\n\r\n", "5\r\nhello\r0\r\n\r\n", "5\r\nhello\r\n0\r\r\n", "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
+        "+5\r\nhello\r\n0\r\n\r\n",
+        "0x5\r\nhello\r\n0\r\n\r\n", "5\0\r\nhello\r\n0\r\n\r\n", ";a\r\nhello\r\n0\r\n\r\n",
+        "10000000000000005\r\nhello\r\n0\r\n\r\n",
+    ]
+
+    @Test(arguments: chunksOfOneReading + chunksOfTwoReadings + chunksOfNoReading)
+    func `takes nothing that follows a chunked body`(_ chunks: String) async throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)"
+                + "GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+        let isTaken = said.hasPrefix("HTTP/1.1 200 ") && said.hasSuffix("\r\n\r\nhello")
+        if isTaken {
+            #expect(!Self.chunksOfNoReading.contains(chunks))
+        } else {
+            #expect(said.hasPrefix("HTTP/1.1 400 ") || said.hasPrefix("HTTP/1.1 413 "), "\(said)")
+            #expect(!Self.chunksOfOneReading.contains(chunks))
+            try await server.waitUntilRefused("malformed")
+        }
+    }
+
+    @Test func `gives a chunk no more than the time of a request, whatever size it announces`() async throws {
+        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        defer { server.stop() }
+        let client = try server.client()
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"
+                + "GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 4") && said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
     }
 
     @Test(arguments: ["X-Test:\r\n", "X-Test:x\r\n", "X-Test: \t x \t\r\n", "X-Test:   \r\nX-Last: y\r\n"])
@@ -163,7 +221,7 @@ import Testing
         for _ in 0..<11 { client.send("64\r\n\(String(repeating: "x", count: 100))\r\n") }
         client.send("0\r\n\r\n")
         #expect(try client.answer().status == 413)
-        #expect(try client.post("/echo", [UInt8](repeating: 7, count: 1000)).status == 200)
+        #expect(try server.client().post("/echo", [UInt8](repeating: 7, count: 1000)).status == 200)
         #expect(server.refused("body_too_large") == 2)
     }
 

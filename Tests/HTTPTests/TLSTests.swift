@@ -9,15 +9,20 @@ import Testing
     /// A certificate of its own for this run.
     private static let identity = Task { try await makeIdentity("localhost") }
 
-    private static func makeIdentity(_ name: String) async throws -> HTTPServer.Identity {
+    private static let identityOfRSA = Task { try await makeIdentity("localhost", ["rsa:2048"]) }
+
+    private static func makeIdentity(
+        _ name: String, _ key: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    ) async throws -> HTTPServer.Identity {
         let folder = try ScratchDirectory("http-tests")
-        let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
-        let made = try await openssl([
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
-            "-out", certificate, "-subj", "/CN=\(name)", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
-        ])
+        let (certificate, keyFile) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
+        let made = try await openssl(
+            [
+                "req", "-x509", "-nodes", "-keyout", keyFile, "-out", certificate, "-subj", "/CN=\(name)",
+                "-addext", "subjectAltName=DNS:localhost", "-days", "2", "-newkey",
+            ] + key)
         try #require(made.code == 0, "\(made.words)")
-        return HTTPServer.Identity(certificate: try readFile(certificate), key: try readFile(key))
+        return HTTPServer.Identity(certificate: try readFile(certificate), key: try readFile(keyFile))
     }
 
     /// Of the Debian package openssl.
@@ -55,6 +60,64 @@ import Testing
             #expect(said.contains("Cipher is (NONE)") && said.contains("handshake has read 0 bytes"), "\(said)")
             #expect(!said.contains("and written 0 bytes"), "the client itself did not want to: \(said)")
         }
+    }
+
+    /// To a server with an RSA key, because static keys exist only there.
+    private static func hello(_ options: [String]) async throws -> String {
+        let identity = try await identityOfRSA.value
+        let server = try TestServer { $0.identity = identity }
+        defer { server.stop() }
+        return try await openssl(["s_client", "-connect", "127.0.0.1:\(server.port)"] + options).words
+    }
+
+    private static let level0 = ":@SECLEVEL=0"
+
+    @Test(arguments: [
+        ("keys that are not made anew", ["-tls1_2", "-cipher", "AES128-GCM-SHA256"]),
+        ("the same, with CBC and SHA-1", ["-tls1_2", "-cipher", "AES128-SHA\(level0)"]),
+        ("CBC", ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA256"]),
+        ("CBC of 256 bits", ["-tls1_2", "-cipher", "ECDHE-RSA-AES256-SHA384"]),
+        ("SHA-1 over records", ["-tls1_2", "-cipher", "ECDHE-RSA-AES256-SHA\(level0)"]),
+        (
+            "SHA-1 in signatures",
+            ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256\(level0)", "-sigalgs", "RSA+SHA1"]
+        ),
+        ("Diffie-Hellman of 8192 bits", ["-tls1_3", "-groups", "ffdhe8192"]),
+        ("Diffie-Hellman without curves", ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"]),
+    ]) func `refuses weak or dear parts of TLS`(_ what: String, _ options: [String]) async throws {
+        let said = try await Self.hello(options)
+        #expect(said.contains("Cipher is (NONE)") && said.contains("has read 0 bytes"), "\(what): \(said)")
+        #expect(!said.contains("and written 0 bytes"), "the client itself did not want to: \(what): \(said)")
+    }
+
+    @Test(arguments: [
+        ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"], ["-tls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"],
+        ["-tls1_2", "-cipher", "ECDHE-RSA-CHACHA20-POLY1305"], ["-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256"],
+        ["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"], ["-tls1_3", "-groups", "P-256"],
+    ]) func `takes what clients of today offer`(_ options: [String]) async throws {
+        let said = try await Self.hello(options)
+        let wanted = options[1] == "-groups" ? "TLS_AES_256_GCM_SHA384" : options[2]
+        #expect(said.contains("Cipher is \(wanted)"), "\(said)")
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func `knows a client that comes again by its ticket`(_ version: String)
+        async throws
+    {
+        try await withServer { server in
+            let folder = try ScratchDirectory("http-tests")
+            let session = "\(folder.path)/session"
+            let get = "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"
+            let common = ["s_client", "-connect", "127.0.0.1:\(server.port)", version, "-ign_eof"]
+            let first = try await Self.openssl(common + ["-sess_out", session], input: get).words
+            #expect(first.contains("New, TLSv1") && first.contains("hello"), "\(first)")
+            let second = try await Self.openssl(common + ["-sess_in", session], input: get).words
+            #expect(second.contains("Reused, TLSv1") && second.contains("hello"), "\(second)")
+        }
+    }
+
+    @Test func `tells a key of RSA from one of ECDSA`() async throws {
+        #expect(try await Self.identityOfRSA.value.term().hasRSAKey)
+        #expect(try await !Self.identity.value.term().hasRSAKey)
     }
 
     @Test func `closes a client that speaks plaintext or drips its handshake`() async throws {

@@ -163,6 +163,27 @@ import Testing
         #expect(result.code == 1 && result.standardOutput.contains("\n" + line), "\(result.words)")
     }
 
+    @Test func `advises a key of ECDSA where there is one of RSA`() async throws {
+        let folder = try ScratchDirectory("check")
+        let apps = try folder.write(#"[{"bundleId":"com.example.app"}]"#, to: "apps.json")
+        let (certificate, key) = ("\(folder.path)/tls.pem", "\(folder.path)/tls.key")
+        let made = try await run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                "-subj", "/CN=notify.example.com", "-days", "90",
+            ])
+        try #require(made.code == 0, "\(made.words)")
+        let rsa = try await check([
+            "ingest", "--apps", apps, "--ingest.tls.certificate", certificate, "--ingest.tls.key", key,
+        ])
+        let advice = "\nwarning  ingest.tls.certificate  its key is RSA: "
+        #expect(rsa.standardOutput.contains(advice) && rsa.standardOutput.contains("--key-type ecdsa"), "\(rsa.words)")
+        #expect(rsa.standardOutput.contains("\nok       ingest.tls.certificate  CN=notify.example.com, until "))
+        let ecdsa = try await check(["ingest", "--apps", apps] + tls(folder, -60...60))
+        #expect(!ecdsa.standardOutput.contains("its key is RSA"), "\(ecdsa.words)")
+    }
+
     @Test func `judges the settings and files of that role, and no other's`() async throws {
         let folder = try ScratchDirectory("check")
         let broken = try folder.write("nonsense", to: "broken")

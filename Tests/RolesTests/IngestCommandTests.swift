@@ -8,6 +8,8 @@ import Platform
 import Simulation
 import Testing
 
+@testable import Roles
+
 /// The program as its users run it, against librdkafka's mock cluster in this process.
 @Suite(.serialized) struct `perennial ingest` {
     private static let apps = #"[{"bundleId":"com.example.app","appAppleId":1234,"entitlements":{"premium":["pro"]}}]"#
@@ -122,6 +124,8 @@ import Testing
             }
         }
         #expect(child.standardOutput.contains("usage.token were read again"))
+        let isOld = LibraryVersion.libmicrohttpd.warningBehindProxy != nil
+        #expect(child.standardOutput.contains("the proxy before it") == isOld, "\(child.standardOutput)")
         // What cannot be used is told, and changes nothing.
         _ = try folder.write("nonsense", to: "apps.json")
         try await child.waitUntilPrinted("files of settings have changed and cannot be used")

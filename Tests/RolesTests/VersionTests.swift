@@ -6,7 +6,7 @@ import Testing
 
 private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {
     let recorder = Recorder()
-    let program = Program(commands: [.version(of: [library, .openSSL, .rocksDB])])
+    let program = Program(commands: [.version(of: [library] + LibraryVersion.all.dropFirst())])
     #expect(program.run(["version"] + arguments, environment: [], output: recorder.output) == .done)
     return (recorder.data, recorder.messages)
 }
@@ -18,28 +18,38 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
 @Suite struct `The version command` {
     @Test func `shows the program, the compiler and each library`() {
         let lines = version(librdkafka("2.12.0", headers: "2.0.2")).data.split(separator: "\n")
-        #expect(lines.count == 6)
+        #expect(lines.count == 10)
         #expect(lines[0] == "Perennial 0.1.0")
         #expect(lines[1].hasPrefix("Swift 6."))
         #expect(lines[2] == "librdkafka 2.12.0 (built with 2.0.2)")
         #expect(lines[3].hasPrefix("OpenSSL 3."))
         #expect(lines[4].hasPrefix("RocksDB "))
-        #expect(lines[5].hasPrefix("time zones 20"))
+        #expect(lines[5].hasPrefix("libmicrohttpd "))
+        #expect(lines[6].hasPrefix("GnuTLS 3."))
+        #expect(lines[7].hasPrefix("libcurl "))
+        #expect(lines[8].hasPrefix("simdjson "))
+        #expect(lines[9].hasPrefix("time zones 20"))
     }
+
+    private static let names = [
+        "librdkafka", "OpenSSL", "RocksDB", "libmicrohttpd", "GnuTLS", "libcurl", "simdjson",
+    ]
 
     @Test func `tells programs the same as JSON`() throws {
         let outcome = version(librdkafka("2.0.2"), ["--format", "json"])
         let object = try #require(try JSONSerialization.jsonObject(with: Data(outcome.data.utf8)) as? [String: Any])
         #expect(object["perennial"] as? String == "0.1.0")
         let libraries = try #require(object["libraries"] as? [[String: String]])
-        #expect(libraries.map { $0["name"] } == ["librdkafka", "OpenSSL", "RocksDB"])
+        #expect(libraries.map { $0["name"] } == Self.names)
         #expect(libraries[0] == ["name": "librdkafka", "running": "2.0.2", "headers": "2.0.2"])
         let warnings = try #require(object["warnings"] as? [String])
         #expect(warnings.map { "warning: \($0)" } == outcome.messages)
     }
 
     @Test func `reads the versions of the libraries in this process`() throws {
-        for library in [LibraryVersion.librdkafka, .openSSL, .rocksDB] {
+        #expect(LibraryVersion.all.map(\.name) == Self.names)
+        for library in LibraryVersion.all {
+            #expect(VersionNumber(library.running) != nil, "\(library.name) \(library.running)")
             #expect(VersionNumber(library.running) == VersionNumber(library.headers), "built and run on one machine")
         }
     }
@@ -59,6 +69,14 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     @Test(arguments: [("3.0.6", 2), ("3.0.7", 1), ("3.0.8", 0), ("3.0.22", 0), ("3.5.0", 0), ("1.1.1", 0)])
     func `warns of an OpenSSL that a certificate can overrun`(_ running: String, _ count: Int) {
         #expect(LibraryVersion(name: "OpenSSL", running: running, headers: "1.0.0").warnings.count == count)
+    }
+
+    @Test(arguments: [("0.9.75", true), ("1.0.1", true), ("1.0.4", true), ("1.0.5", false), ("1.1.0", false)])
+    func `warns of an HTTP library that reads otherwise than the proxy before it`(_ running: String, _ warns: Bool) {
+        let library = LibraryVersion(name: "libmicrohttpd", running: running, headers: "0.9.75")
+        #expect(library.warningBehindProxy?.contains("ingest.tls.certificate") == (warns ? true : nil))
+        // Most have no proxy, or end TLS themselves.
+        #expect(library.warnings == [])
     }
 
     @Test func `warns of a library that is older than its headers, or unreadable`() {

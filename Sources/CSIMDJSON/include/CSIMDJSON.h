@@ -74,6 +74,9 @@ const uint8_t *perennial_json_text(const perennial_json_parser *parser);
 /// not say or the document ends too early.
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser);
 
+/// Of the headers.
+const char *perennial_json_simdjson_version(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,6 +49,9 @@ extension Command {
         let metrics = Metrics(common: ["environment": "both"])
         metrics.buildInfo(version: PerennialVersion.text)
         metrics.processInfo()
+        if configuration.ingest.certificatePath == nil, let warning = LibraryVersion.libmicrohttpd.warningBehindProxy {
+            logger.warning(warning)
+        }
         let configuration = configuration.watched(by: metrics)
         let health = Health()
         let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)

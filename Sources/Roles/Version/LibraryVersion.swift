@@ -2,6 +2,9 @@
 
 import COpenSSL
 import CRocksDBVersion
+import HTTP
+import HTTPClient
+import JSON
 import Kafka
 
 struct LibraryVersion: Sendable, Hashable {
@@ -30,6 +33,33 @@ struct LibraryVersion: Sendable, Hashable {
         LibraryVersion(
             name: "RocksDB", running: String(cString: perennial_rocksdb_runtime_version()),
             headers: String(cString: perennial_rocksdb_header_version()))
+    }
+
+    static var libmicrohttpd: LibraryVersion {
+        LibraryVersion(name: "libmicrohttpd", running: Libmicrohttpd.version, headers: Libmicrohttpd.headerVersion)
+    }
+
+    static var gnuTLS: LibraryVersion {
+        LibraryVersion(name: "GnuTLS", running: GnuTLS.version, headers: GnuTLS.headerVersion)
+    }
+
+    static var libcurl: LibraryVersion {
+        LibraryVersion(name: "libcurl", running: Libcurl.version, headers: Libcurl.headerVersion)
+    }
+
+    static var simdjson: LibraryVersion {
+        LibraryVersion(name: "simdjson", running: Simdjson.headerVersion, headers: Simdjson.headerVersion)
+    }
+
+    /// What this program is made of.
+    static var all: [LibraryVersion] {
+        [.librdkafka, .openSSL, .rocksDB, .libmicrohttpd, .gnuTLS, .libcurl, .simdjson]
+    }
+
+    /// For an HTTP server without TLS, which has a proxy before it; nil: none.
+    var warningBehindProxy: String? {
+        guard let version = VersionNumber(running), KnownFault.smuggling.affects(name, version) else { return nil }
+        return "\(name) \(running): \(KnownFault.smuggling.words) (fixed in \(KnownFault.smuggling.fixedIn))"
     }
 
     /// One line each: a library older than its headers, and faults of its version that reach our users.
@@ -80,6 +110,13 @@ struct KnownFault {
     func affects(_ library: String, _ version: VersionNumber) -> Bool {
         library == self.library && version < fixedIn && since.map { $0 <= version } ?? true
     }
+
+    /// Who speaks TLS with its clients itself has nobody before it who could read otherwise.
+    static let smuggling = KnownFault(
+        library: "libmicrohttpd", since: nil, fixedIn: VersionNumber(1, 0, 5),
+        words:
+            "it may read a request otherwise than the proxy before it; what is known of that is refused, the rest is not; "
+            + "install a newer one, or let ingest have TLS itself (ingest.tls.certificate, ingest.tls.key)")
 
     static let all = [
         // https://github.com/confluentinc/librdkafka/issues/4895

@@ -8,7 +8,7 @@ import Zone
 
 extension Command {
     /// Tests give libraries of other versions.
-    static func version(of libraries: [LibraryVersion] = [.librdkafka, .openSSL, .rocksDB]) -> Command {
+    static func version(of libraries: [LibraryVersion] = LibraryVersion.all) -> Command {
         Command(
             .version, "Shows the versions of Perennial and its libraries, and warns of their known faults.",
             options: [CommandOption("format", value: "text|json", effect: "For people, or for programs.")],

@@ -18,6 +18,8 @@ func writeSeeds(below folder: String) {
     for (name, state) in World.states { write(state, to: "\(folder)/state/\(name)") }
     for (name, usage) in World.usages { write(Array(usage.utf8), to: "\(folder)/usage/\(name)") }
     for (name, state) in World.refundStates { write(state, to: "\(folder)/refunds/\(name)") }
+    for (name, answer) in Issuer.seeds { write(answer, to: "\(folder)/ocsp/\(name)") }
+    for (name, head) in headSeeds { write(Array(head.utf8), to: "\(folder)/heads/\(name)") }
     for (name, policy) in World.policies { write(Array(policy.utf8), to: "\(folder)/policy/\(name)") }
     write(Array("{\"signedPayload\":\"a.b.c\"}".utf8), to: "\(folder)/body/notification")
     write(

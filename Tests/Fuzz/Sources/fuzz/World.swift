@@ -17,13 +17,15 @@ final class World {
     /// A notification that holds: the only text that may be taken.
     let genuine: [UInt8]
 
+    /// Of the intermediate, which answers for the leaf.
+    let intermediateKey: SigningKey
     private let leafKey: SigningKey
     private let header: [UInt8]
 
     private init() {
         let dates = (World.now - 86_400_000)...(World.now + 86_400_000)
         let rootKey = SigningKey(.p384, seed: [1])
-        let intermediateKey = SigningKey(.p384, seed: [2])
+        intermediateKey = SigningKey(.p384, seed: [2])
         leafKey = SigningKey(.p256, seed: [3])
         let authority: [CertificateRequest.Extension] = [
             .basicConstraints(isAuthority: true, pathLength: nil), .keyUsage([5, 6]),
