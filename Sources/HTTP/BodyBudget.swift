@@ -18,10 +18,10 @@ final class BodyBudget: Sendable {
     var usedBytes: Int { used.load(ordering: .relaxed) }
 
     /// false: there is no room. Large bodies are taken up to half of the budget only, so that they cannot keep out those of
-    /// the usual size.
-    func take(_ bytes: Int, isLarge: Bool) -> Bool {
+    /// the usual size; and a quarter is for those who are preferred.
+    func take(_ bytes: Int, isLarge: Bool, isPreferred: Bool) -> Bool {
         let now = used.add(bytes, ordering: .relaxed).newValue
-        guard now <= bound(isLarge) else {
+        guard now <= bound(isLarge, isPreferred) else {
             used.subtract(bytes, ordering: .relaxed)
             return false
         }
@@ -30,9 +30,13 @@ final class BodyBudget: Sendable {
     }
 
     /// Of a body that was only announced: nothing is set aside for it.
-    func hasRoom(for bytes: Int, isLarge: Bool) -> Bool { usedBytes <= bound(isLarge) - bytes }
+    func hasRoom(for bytes: Int, isLarge: Bool, isPreferred: Bool) -> Bool {
+        usedBytes <= bound(isLarge, isPreferred) - bytes
+    }
 
-    private func bound(_ isLarge: Bool) -> Int { isLarge ? limit / 2 : limit }
+    private func bound(_ isLarge: Bool, _ isPreferred: Bool) -> Int {
+        isPreferred ? limit : isLarge ? limit / 2 : limit / 4 * 3
+    }
 
     func giveBack(_ bytes: Int) {
         used.subtract(bytes, ordering: .relaxed)

@@ -73,16 +73,20 @@ final class Connection: Sendable {
 
     /// For a head, or a handshake before it, when places are scarce: ten times what a client far away needs.
     private static let patienceWithHeads: Duration = .seconds(1)
+    /// The same for a whole body of a sender who is nobody in particular.
+    private static let patienceWithBodies: Duration = .seconds(2)
 
     let core: ServerCore
     let handle: ConnectionHandle
     let peer: IPAddress?
+    let isPreferred: Bool
     let state: Mutex<State>
 
     init(_ core: ServerCore, _ handle: ConnectionHandle) {
         self.core = core
         self.handle = handle
         peer = perennial_httpd_peer(handle.pointer).flatMap(IPAddress.init)
+        isPreferred = peer.map(core.configuration.prefers) ?? false
         state = Mutex(State(socket: perennial_httpd_socket(handle.pointer), phase: .reading(since: .now, received: 0)))
     }
 
@@ -162,7 +166,7 @@ final class Connection: Sendable {
     /// Why a large body that is announced need not be sent.
     private func noRoom(_ framing: Framing) -> HTTPResponse? {
         guard let bytes = framing.declaredBytes, bytes > Self.firstBodyBytes,
-            !core.bodies.hasRoom(for: bytes, isLarge: true)
+            !core.bodies.hasRoom(for: bytes, isLarge: true, isPreferred: isPreferred)
         else { return nil }
         return buffersFull()
     }
@@ -177,9 +181,10 @@ final class Connection: Sendable {
         let isLarge = bytes > Self.firstBodyBytes
         let announced = isLarge ? state.declaredBytes : min(state.declaredBytes, Self.firstBodyBytes)
         let wanted = min(max(bytes, 2 * state.reservedBytes, announced), core.configuration.maxBodyBytes)
-        guard core.bodies.take(wanted - state.reservedBytes, isLarge: wanted > Self.firstBodyBytes) else {
-            return false
-        }
+        guard
+            core.bodies.take(
+                wanted - state.reservedBytes, isLarge: wanted > Self.firstBodyBytes, isPreferred: isPreferred)
+        else { return false }
         state.body.reserveCapacity(wanted)
         state.reservedBytes = wanted
         return true
@@ -444,8 +449,8 @@ final class Connection: Sendable {
             isNew ? configuration.greetingDeadline : configuration.headDeadline)
     }
 
-    /// Since when the connection takes a place that others need more: nothing has come, or no whole head for a while. nil: a
-    /// request is on it.
+    /// Since when the connection takes a place that others need more: nothing has come, or no whole head or body for a while. nil:
+    /// a request is on it.
     var spareSince: ContinuousClock.Instant? { state.withLock { spareSince($0) } }
 
     private func spareSince(_ state: State) -> ContinuousClock.Instant? {
@@ -455,6 +460,8 @@ final class Connection: Sendable {
         case .reading(let since, let before) where state.request == nil:
             if perennial_received_bytes(socket) <= before { return since }
             return since.duration(to: .now) > Self.patienceWithHeads ? since : nil
+        case .reading(let since, _) where !isPreferred:
+            return since.duration(to: .now) > Self.patienceWithBodies ? since : nil
         default: return nil
         }
     }

@@ -45,6 +45,8 @@ public final class HTTPServer: Sendable {
         /// Asked before the handshake of TLS, with the number of connections that the address has (an IPv6 address: its /64)
         /// already. false: the connection is closed.
         public var accepts: @Sendable (_ peer: IPAddress, _ open: Int) -> Bool = { _, _ in true }
+        /// Whose connections are kept, and whose bodies are taken, where there is too little room for all.
+        public var prefers: @Sendable (_ peer: IPAddress) -> Bool = { _ in false }
         /// A refused body is still read up to this size, because a client that is cut off while it sends often never sees
         /// the answer.
         public var maxDiscardedBytes = 1 << 20

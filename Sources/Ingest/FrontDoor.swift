@@ -117,6 +117,7 @@ final class FrontDoor: ServicePart {
         configuration.maxConnections = max(64, min(wanted, possible))
         let (endpoint, most) = (endpoint, max(16, configuration.maxConnections / Self.clientsForAllPlaces))
         configuration.accepts = { peer, open in endpoint.admits(peer) && (open < most || endpoint.isTrusted(peer)) }
+        configuration.prefers = { endpoint.isTrusted($0) }
         configuration.refusal = HTTPResponse.refusalInJSON
         return configuration
     }

@@ -55,6 +55,16 @@ import Testing
         #expect(try server.client().post("/echo", [UInt8](repeating: 0, count: 100 << 10)).status == 200)
     }
 
+    @Test func `leaves a quarter of the budget to those who are preferred`() {
+        let budget = BodyBudget(bytes: 100)
+        #expect(budget.take(50, isLarge: true, isPreferred: false))
+        #expect(!budget.take(1, isLarge: true, isPreferred: false))
+        #expect(budget.take(25, isLarge: false, isPreferred: false))
+        #expect(!budget.take(1, isLarge: false, isPreferred: false))
+        #expect(budget.take(25, isLarge: true, isPreferred: true))
+        #expect(!budget.take(1, isLarge: false, isPreferred: true))
+    }
+
     @Test func `gives the room back of bodies that never end`() async throws {
         let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
         defer { server.stop() }
@@ -65,10 +75,10 @@ import Testing
 
     @Test func `gives memory back once when a burst is over`() {
         let budget = BodyBudget(bytes: 64 << 20)
-        #expect(budget.take(7 << 20, isLarge: false))
+        #expect(budget.take(7 << 20, isLarge: false, isPreferred: false))
         budget.giveBack(7 << 20)
         #expect(!budget.isBurstOver())
-        #expect(budget.take(20 << 20, isLarge: true))
+        #expect(budget.take(20 << 20, isLarge: true, isPreferred: false))
         #expect(!budget.isBurstOver())
         budget.giveBack(14 << 20)
         #expect(!budget.isBurstOver())
@@ -87,7 +97,7 @@ import Testing
         // So many that are left are a crowd themselves.
         #expect(isOver(0) && !isOver(0))
         // Bodies have a burst of their own.
-        #expect(core.bodies.take(20 << 20, isLarge: true) && !isOver(0))
+        #expect(core.bodies.take(20 << 20, isLarge: true, isPreferred: false) && !isOver(0))
         core.bodies.giveBack(20 << 20)
         #expect(isOver(0) && !isOver(0))
     }
@@ -144,5 +154,25 @@ import Testing
         let silent = try (0..<20).map { _ in try server.client() }
         #expect(try server.client().get("/").status == 200)
         #expect(try silent[0].readToEnd() == "")
+    }
+
+    /// A proxy or Apple that keeps a connection open is not to be cut for strangers who say nothing, nor for their half bodies.
+    @Test func `gives way to others before preferred ones do, also in the middle of a body`() async throws {
+        let preferred = Mutex(true)
+        let server = try TestServer {
+            $0.maxConnections = 20
+            $0.greetingDeadline = .seconds(60)
+            $0.headDeadline = .seconds(60)
+            $0.requestDeadline = .seconds(60)
+            $0.prefers = { _ in preferred.withLock { $0 } }
+        }
+        defer { server.stop() }
+        let kept = try server.client()
+        #expect(try kept.get("/").status == 200)
+        preferred.withLock { $0 = false }
+        let halves = try (0..<18).map { _ in try begin(server, 10) }
+        #expect(try halves[0].readToEnd().hasPrefix("HTTP/1.1 ") == false)
+        #expect(try server.client().get("/").status == 200)
+        #expect(try kept.get("/").status == 200)
     }
 }
