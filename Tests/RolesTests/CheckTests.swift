@@ -180,8 +180,6 @@ import Testing
         let advice = "\nwarning  ingest.tls.certificate  its key is RSA: "
         #expect(rsa.standardOutput.contains(advice) && rsa.standardOutput.contains("--key-type ecdsa"), "\(rsa.words)")
         #expect(rsa.standardOutput.contains("\nok       ingest.tls.certificate  CN=notify.example.com, until "))
-        let ecdsa = try await check(["ingest", "--apps", apps] + tls(folder, -60...60))
-        #expect(!ecdsa.standardOutput.contains("its key is RSA"), "\(ecdsa.words)")
     }
 
     @Test func `judges the settings and files of that role, and no other's`() async throws {
