@@ -71,9 +71,7 @@ final class Connection: Sendable {
     /// The largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of padding and hash.
     private static let farewellOfTLS: Int64 = 69
 
-    /// For a head, or a handshake before it, when places are scarce: ten times what a client far away needs.
-    private static let patienceWithHeads: Duration = .seconds(1)
-    /// The same for a whole body of a sender who is nobody in particular.
+    /// For a whole body of a sender who is nobody in particular, when places are scarce.
     private static let patienceWithBodies: Duration = .seconds(2)
 
     let core: ServerCore
@@ -409,7 +407,7 @@ final class Connection: Sendable {
         }
     }
 
-    func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?) {
+    func sweep(at now: ContinuousClock.Instant, drainingSince: ContinuousClock.Instant?, isCrowded: Bool) {
         let configuration = core.configuration
         state.withLock { state in
             guard let socket = state.socket else { return }
@@ -425,7 +423,7 @@ final class Connection: Sendable {
                     cut(&state, saying: nil)
                 }
             case .reading(let since, let before):
-                if since.duration(to: now) > limit(of: state, receivedBefore: before) {
+                if since.duration(to: now) > limit(of: state, receivedBefore: before, isCrowded) {
                     core.metrics.count(.timedOut)
                     cut(&state, saying: refusal(408, "the request was not complete in time"))
                 } else if drained && received == 0 {
@@ -440,9 +438,10 @@ final class Connection: Sendable {
     }
 
     /// How long a request may take to come, as far as it is.
-    private func limit(of state: State, receivedBefore: Int64) -> Duration {
+    private func limit(of state: State, receivedBefore: Int64, _ isCrowded: Bool) -> Duration {
         let configuration = core.configuration
         if state.request != nil { return configuration.requestDeadline }
+        if isCrowded { return min(configuration.requestDeadline, configuration.crowdedDeadline) }
         let isNew = receivedBefore == 0 && state.target.isEmpty
         return min(
             configuration.requestDeadline, configuration.headDeadline,
@@ -459,7 +458,7 @@ final class Connection: Sendable {
         case .idle(let since, let before): return perennial_received_bytes(socket) <= before ? since : nil
         case .reading(let since, let before) where state.request == nil:
             if perennial_received_bytes(socket) <= before { return since }
-            return since.duration(to: .now) > Self.patienceWithHeads ? since : nil
+            return since.duration(to: .now) > core.configuration.crowdedDeadline ? since : nil
         case .reading(let since, _) where !isPreferred:
             return since.duration(to: .now) > Self.patienceWithBodies ? since : nil
         default: return nil

@@ -57,6 +57,9 @@ public final class HTTPServer: Sendable {
         /// Of a new connection, to the end of its first request line: the handshake of TLS is part of it. Whoever connects
         /// and says nothing takes the place of somebody else.
         public var greetingDeadline: Duration = .seconds(3)
+        /// The same for both when half of `maxConnections` are open: ten times what a client far away needs. Each connection that
+        /// is open makes all requests dearer, and waiting for places takes longer than any of them.
+        public var crowdedDeadline: Duration = .seconds(1)
         /// From the first byte of an answer to the last.
         public var sendDeadline: Duration = .seconds(30)
         /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both
@@ -156,7 +159,7 @@ public final class HTTPServer: Sendable {
         let configuration = core.configuration
         let shortest = min(
             configuration.requestDeadline, configuration.headDeadline, configuration.greetingDeadline,
-            configuration.drainGrace)
+            configuration.crowdedDeadline, configuration.drainGrace)
         let interval = max(.milliseconds(20), min(.milliseconds(250), shortest / 4))
         return WorkerThread.start("http-sweeper") {
             while !stop.wait(for: interval) { core.sweep() }
