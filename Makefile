@@ -62,8 +62,8 @@ bench: setup ## measures what is promised against limits of the same run, on a r
 fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
-mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name
-	@GROUP='$(GROUP)' ONE='$(ONE)' Tests/Mutants/run.sh
+mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SHARE=1/3
+	@GROUP='$(GROUP)' ONE='$(ONE)' SHARE='$(SHARE)' Tests/Mutants/run.sh
 
 nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh

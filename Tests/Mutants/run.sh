@@ -3,6 +3,7 @@
 #
 # GROUP=commit-path   only the mutants of this folder
 # ONE=flush           only the mutant of this name
+# SHARE=2/3           of these every third one, beginning with the second
 # --check             only looks whether the list still fits the sources
 #
 # A mutant is a file of one folder (its group):
@@ -105,12 +106,18 @@ mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant"
 for mutant in "${mutants[@]}"; do check "$mutant"; done
 if [ "${1:-}" = --check ]; then exit 0; fi
 
+[[ ${SHARE:-1/1} =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || fail "SHARE is written like 2/3, not '$SHARE'"
+readonly share=$((BASH_REMATCH[1] - 1)) of=${BASH_REMATCH[2]}
+[ "$share" -lt "$of" ] || fail "there are only $of shares, not '$SHARE'"
+
 chosen=()
-for mutant in "${mutants[@]}"; do
+for index in "${!mutants[@]}"; do
+    [ $((index % of)) = "$share" ] || continue
+    mutant=${mutants[index]}
     if [ "$(field "$mutant" needs)" = kafka ] && [ -z "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ]; then continue; fi
     chosen+=("$mutant")
 done
-skipped=$((${#mutants[@]} - ${#chosen[@]}))
+skipped=$(((${#mutants[@]} + of - 1 - share) / of - ${#chosen[@]}))
 [ "${#chosen[@]}" -gt 0 ] || fail "all $skipped need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
 PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)
