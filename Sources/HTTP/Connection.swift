@@ -459,7 +459,7 @@ final class Connection: Sendable {
         case .reading(let since, let before) where state.request == nil:
             if perennial_received_bytes(socket) <= before { return since }
             return since.duration(to: .now) > core.configuration.crowdedDeadline ? since : nil
-        case .reading(let since, _) where !isPreferred:
+        case .reading(let since, _):
             return since.duration(to: .now) > Self.patienceWithBodies ? since : nil
         default: return nil
         }

@@ -85,16 +85,14 @@ final class ServerCore: Sendable {
     }
 
     /// Connections without a request are a courtesy to their clients: when few places are left, those that have been so
-    /// longest go, and those of preferred clients last. So nobody can keep others out by opening connections and leaving them.
+    /// longest go, but none of preferred clients. So nobody can keep others out by opening connections and leaving them.
     private func makeRoom(among open: [Connection]) {
         let excess = open.count - configuration.maxConnections * Self.fullPercent / 100
         guard excess > 0 else { return }
-        let spare = open.compactMap { connection in connection.spareSince.map { (since: $0, connection: connection) } }
-        let order = spare.sorted { left, right in
-            left.connection.isPreferred == right.connection.isPreferred
-                ? left.since < right.since : right.connection.isPreferred
+        let spare = open.filter { !$0.isPreferred }.compactMap { connection in
+            connection.spareSince.map { (since: $0, connection) }
         }
-        for (_, connection) in order.prefix(excess) { connection.cutIfSpare() }
+        for (_, connection) in spare.sorted(by: { $0.since < $1.since }).prefix(excess) { connection.cutIfSpare() }
     }
 
     /// Nothing is given to a handler any more.

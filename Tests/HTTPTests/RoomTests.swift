@@ -175,7 +175,7 @@ import Testing
     }
 
     /// A proxy or Apple that keeps a connection open is not to be cut for strangers who say nothing, nor for their half bodies.
-    @Test func `gives way to others before preferred ones do, also in the middle of a body`() async throws {
+    @Test func `gives way to others and preferred ones do not, also in the middle of a body`() async throws {
         let preferred = Mutex(true)
         let server = try TestServer {
             $0.maxConnections = 20
@@ -189,7 +189,7 @@ import Testing
         #expect(try kept.get("/").status == 200)
         preferred.withLock { $0 = false }
         let halves = try (0..<18).map { _ in try begin(server, 10) }
-        #expect(try halves[0].readToEnd().hasPrefix("HTTP/1.1 ") == false)
+        #expect(try halves[0].readToEnd() == "")
         #expect(try server.client().get("/").status == 200)
         #expect(try kept.get("/").status == 200)
     }
