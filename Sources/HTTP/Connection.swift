@@ -441,7 +441,7 @@ final class Connection: Sendable {
     private func limit(of state: State, receivedBefore: Int64, _ isCrowded: Bool) -> Duration {
         let configuration = core.configuration
         if state.request != nil { return configuration.requestDeadline }
-        if isCrowded { return min(configuration.requestDeadline, configuration.crowdedDeadline) }
+        if isCrowded, !isPreferred { return min(configuration.requestDeadline, configuration.crowdedDeadline) }
         let isNew = receivedBefore == 0 && state.target.isEmpty
         return min(
             configuration.requestDeadline, configuration.headDeadline,

@@ -57,9 +57,9 @@ public final class HTTPServer: Sendable {
         /// Of a new connection, to the end of its first request line: the handshake of TLS is part of it. Whoever connects
         /// and says nothing takes the place of somebody else.
         public var greetingDeadline: Duration = .seconds(3)
-        /// The same for both when half of `maxConnections` are open: ten times what a client far away needs. Each connection that
-        /// is open makes all requests dearer, and waiting for places takes longer than any of them.
-        public var crowdedDeadline: Duration = .seconds(1)
+        /// The same for both when a quarter of `maxConnections` are open, except for those who are preferred: more than a client far
+        /// away needs. Each connection that is open makes all requests dearer, and waiting for places takes longer than any of them.
+        public var crowdedDeadline: Duration = .milliseconds(500)
         /// From the first byte of an answer to the last.
         public var sendDeadline: Duration = .seconds(30)
         /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both

@@ -71,7 +71,7 @@ final class ServerCore: Sendable {
     func sweep() {
         let drainStart = drainStart.withLock { $0 }
         let open = connections.withLock { Array($0.values) }
-        let isCrowded = open.count > configuration.maxConnections / 2
+        let isCrowded = open.count > configuration.maxConnections / 4
         for connection in open { connection.sweep(at: .now, drainingSince: drainStart, isCrowded: isCrowded) }
         makeRoom(among: open)
         if isBurstOver(openConnections: open.count) { perennial_trim_memory() }

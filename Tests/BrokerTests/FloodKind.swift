@@ -51,7 +51,20 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
     }
 
     /// Requests a second. What a server can close at once comes as often as all of it can be open within its three seconds.
-    var rate: Double { isSilent ? 1_100 : 300 }
+    /// Where a request costs much, as many as one sender can afford: with few of them much of the cost is waking up.
+    var rate: Double {
+        switch self {
+        case .silent, .silentOfMany, .silentOfStrangers: 1_100
+        case .chain: 1_500
+        case .transaction: 800
+        case .unfinishedOfMany: 1_000
+        default: 300
+        }
+    }
+
+    /// How many times what any other request may cost. The largest body takes as long to receive as everything else takes together, and
+    /// so many of them fill a line of 1.7 Gbit/s.
+    var dearness: Double { self == .transaction ? 2 : 1 }
 
     /// What nearly all of it is answered with: a flood that is answered otherwise is not the one that it is meant to be. Empty: the
     /// connection is closed, with words or without.

@@ -143,16 +143,16 @@ import Testing
         #expect(try body.answer().status == 200)
     }
 
-    @Test func `has less time for its heads when it takes half of all places`() throws {
+    @Test func `has less time for its heads when it takes a quarter of all places`() throws {
         let server = try TestServer {
-            $0.maxConnections = 8
+            $0.maxConnections = 16
             ($0.greetingDeadline, $0.headDeadline, $0.requestDeadline) = (.seconds(60), .seconds(60), .seconds(60))
             $0.crowdedDeadline = .milliseconds(100)
         }
         defer { server.stop() }
         let body = try begin(server, 10)
         let silent = try server.client()
-        // With them, more than half.
+        // With them, more than a quarter.
         let others = try (0..<3).map { _ in try server.client() }
         defer { withExtendedLifetime(others) {} }
         #expect(try silent.readToEnd().hasPrefix("HTTP/1.1 408 "))
