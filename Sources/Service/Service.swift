@@ -152,20 +152,19 @@ public final class Service: Sendable {
         ended.open()
     }
 
-    private func prepareParts() -> Bool {
-        for part in parts {
+    /// Nothing starts when one of them fails.
+    private func prepareParts() {
+        for part in parts where !stopRequested.isOpen {
             do {
                 try part.prepare()
             } catch {
                 fail(part.name, "a part of the service cannot start; stopping", error)
-                return false
             }
         }
-        return true
     }
 
     private func startParts() -> [any ServicePart] {
-        guard prepareParts() else { return [] }
+        prepareParts()
         var started: [any ServicePart] = []
         for part in parts where !stopRequested.isOpen {
             let name = part.name

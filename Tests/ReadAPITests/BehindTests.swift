@@ -116,13 +116,15 @@ extension Rig {
         let rig = try Rig()
         let crew = try Crew(rig)
         rig.settle(steps: 3)
+        _ = rig.following.step()
         try crew.take()
         let taken = rig.time.now
-        rig.time.advance(by: .seconds(1))
+        rig.time.advance(by: .milliseconds(400))
         try crew.deal(upTo: 1)
-        // Whoever watches has seen it; whoever follows has not read on since.
+        // Whoever watches has seen it; whoever follows has not looked for new ends since.
         rig.watch.look()
-        rig.time.advance(by: .seconds(1))
+        _ = rig.following.step()
+        rig.time.advance(by: .milliseconds(400))
         #expect(rig.time.now - (try #require(try rig.miss().behind)) <= taken)
         rig.settle(steps: 2)
         #expect(try rig.miss().behind == 1000)
