@@ -22,6 +22,7 @@ extension Configuration.Ingest {
         maxBodyBytes = settings.required(SettingTable.ingestMaxBodyBytes)
         timeout = .milliseconds(settings.required(SettingTable.ingestTimeout))
         maxInFlight = settings.required(SettingTable.ingestMaxInFlight)
+        repeatedMilliseconds = settings.required(SettingTable.ingestRepeated)
         maxBufferedBytes = settings.required(SettingTable.ingestMaxBufferedBytes)
         rejectedMaxBytesPerHour = settings.required(SettingTable.rejectedMaxBytesPerHour)
         usageToken = settings[SettingTable.usageToken]

@@ -57,6 +57,8 @@ public struct Configuration: Sendable {
         public let timeout: Duration
         public let maxInFlight: Int
         /// At least twice `greatestBodyBytes`: large bodies have half of it.
+        /// 0: everything is written, also what Kafka has already.
+        public let repeatedMilliseconds: Int
         public let maxBufferedBytes: Int
         public let rejectedMaxBytesPerHour: Int
         public let usageToken: String?

@@ -22,7 +22,7 @@ final class Acknowledged: Sendable {
     }
 
     /// A text is known for at least one generation and at most two.
-    static let generationMilliseconds: Int64 = 3 * 3_600_000
+    private let generationMilliseconds: Int64
     /// Some hundred bytes each. Apple sends that many to a very large app in a quarter of an hour.
     static let limitEach = 32_768
     /// Requests are not dealt with in the order in which they came.
@@ -43,6 +43,11 @@ final class Acknowledged: Sendable {
 
     private let state = Mutex(State())
 
+    /// - Parameter generationMilliseconds: 0: nothing is known.
+    init(generationMilliseconds: Int64) {
+        self.generationMilliseconds = generationMilliseconds
+    }
+
     func contains(_ text: [UInt8], now: Int64) -> Bool {
         let end = Self.end(of: text)
         let hash = state.withLock { state in
@@ -55,6 +60,7 @@ final class Acknowledged: Sendable {
 
     /// - Parameter hash: of the whole text.
     func begin(_ text: [UInt8], hash: [UInt8], now: Int64, _ waiter: @escaping Waiter) -> Finding {
+        guard generationMilliseconds > 0 else { return .new }
         let end = Self.end(of: text)
         return state.withLock { state in
             turn(&state, now)
@@ -74,7 +80,7 @@ final class Acknowledged: Sendable {
         let end = Self.end(of: text)
         return state.withLock { state in
             turn(&state, now)
-            if outcome == .written { state.current[end] = hash }
+            if outcome == .written, generationMilliseconds > 0 { state.current[end] = hash }
             guard let waiters = state.underWay[hash] else { return [] }
             state.underWay.updateValue(nil, forKey: hash)
             return waiters ?? []
@@ -95,9 +101,9 @@ final class Acknowledged: Sendable {
     private func turn(_ state: inout State, _ now: Int64) {
         let age = now - state.start
         // A clock that was set back knows nothing of ages.
-        if age < -Self.disorderMilliseconds || age >= 2 * Self.generationMilliseconds {
+        if age < -Self.disorderMilliseconds || age >= 2 * generationMilliseconds {
             (state.start, state.current, state.previous) = (now, [:], [:])
-        } else if age >= Self.generationMilliseconds || state.current.count >= Self.limitEach {
+        } else if age >= generationMilliseconds || state.current.count >= Self.limitEach {
             (state.start, state.current, state.previous) = (max(now, state.start), [:], state.current)
         }
     }

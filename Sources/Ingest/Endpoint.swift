@@ -19,6 +19,8 @@ public final class Endpoint: HTTPHandler {
         /// From the whole body to the answer.
         public var timeout: Duration = .seconds(2)
         public var rejectedBytesPerHour = 64 << 20
+        /// For so long acknowledged notifications are known; 0: they are not.
+        public var repeatedMilliseconds: Int64 = 3 * 3_600_000
         public var archivesSignedPayloads = true
         /// Bundle ids of the apps that are taken, for metrics.
         public var bundles: [String] = []
@@ -57,6 +59,7 @@ public final class Endpoint: HTTPHandler {
             app: configuration.app, archivesSignedPayloads: configuration.archivesSignedPayloads)
         notifications = NotificationIntake(
             judge: judge, sink: sink, metrics: self.metrics, refusals: refusals, records: records,
+            repeatedMilliseconds: configuration.repeatedMilliseconds,
             rejected: RejectedKeeper(
                 sink: sink, metrics: self.metrics, records: records, bytesPerHour: configuration.rejectedBytesPerHour))
         usage = UsageIntake(

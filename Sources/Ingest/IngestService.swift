@@ -124,6 +124,7 @@ public struct IngestService: Sendable {
         endpoint.usageToken = configuration.ingest.usageToken
         endpoint.usageEnvironment = configuration.environment
         endpoint.timeout = configuration.ingest.timeout
+        endpoint.repeatedMilliseconds = Int64(configuration.ingest.repeatedMilliseconds)
         endpoint.rejectedBytesPerHour = configuration.ingest.rejectedMaxBytesPerHour
         endpoint.bundles = configuration.apps.map(\.bundleId)
         endpoint.archivesSignedPayloads = configuration.verification.archivesSignedPayloads

@@ -12,12 +12,13 @@ final class NotificationIntake: Sendable {
     private let refusals: RefusalLog
     private let records: RecordFactory
     private let rejected: RejectedKeeper
-    private let acknowledged = Acknowledged()
+    private let acknowledged: Acknowledged
 
     init(
         judge: any NotificationJudge, sink: any RecordSink, metrics: IngestMetrics, refusals: RefusalLog,
-        records: RecordFactory, rejected: RejectedKeeper
+        records: RecordFactory, repeatedMilliseconds: Int64, rejected: RejectedKeeper
     ) {
+        acknowledged = Acknowledged(generationMilliseconds: repeatedMilliseconds)
         self.judge = judge
         self.sink = sink
         self.metrics = metrics

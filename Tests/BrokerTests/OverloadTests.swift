@@ -14,7 +14,7 @@ extension RealBroker {
                 productPath("perennial"), bootstrap: try await SharedKafka.bootstrapServers(),
                 prefix: "overload-\(UInt32.random(in: 0 ... .max))", roots: fixture.rootPEM, apps: fixture.appsFile,
                 // Of one address that is none of a proxy only an eighth of the connections is accepted.
-                settings: ["--ingest.trusted.proxies", "127.0.0.1"])
+                settings: ["--ingest.trusted.proxies", "127.0.0.1", "--ingest.repeated.ms", "0"])
             var overload: Overload
             var tries = 0
             repeat {

@@ -127,10 +127,10 @@ extension Acknowledged {
 }
 
 @Suite(.ownThreads) struct `What Kafka has acknowledged` {
-    private static let generation = Acknowledged.generationMilliseconds
+    private static let generation: Int64 = 3 * 3_600_000
 
     @Test func `is known for some hours`() {
-        let known = Acknowledged()
+        let known = Acknowledged(generationMilliseconds: Self.generation)
         known.note([1], now: Apple.now)
         #expect(known.contains([1], now: Apple.now) && !known.contains([2], now: Apple.now))
         #expect(known.contains([1], now: Apple.now + Self.generation - 1))
@@ -141,7 +141,7 @@ extension Acknowledged {
     }
 
     @Test func `is not known by a clock that was set back, or after a long silence`() {
-        let known = Acknowledged()
+        let known = Acknowledged(generationMilliseconds: Self.generation)
         known.note([1], now: Apple.now)
         #expect(!known.contains([1], now: Apple.now - Acknowledged.disorderMilliseconds - 1))
         known.note([2], now: Apple.now)
@@ -150,7 +150,7 @@ extension Acknowledged {
 
     /// Threads deal with requests in another order than that in which they came.
     @Test func `is known also to a request that came a little earlier`() {
-        let known = Acknowledged()
+        let known = Acknowledged(generationMilliseconds: Self.generation)
         known.note([1], now: Apple.now)
         let turn = Apple.now + Self.generation
         known.note([2], now: turn)
@@ -159,7 +159,7 @@ extension Acknowledged {
     }
 
     @Test func `takes no more memory than two generations`() {
-        let known = Acknowledged()
+        let known = Acknowledged(generationMilliseconds: Self.generation)
         func text(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
         for number in 0..<2 * Acknowledged.limitEach + 1 { known.note(text(number), now: 1000) }
         #expect(!known.contains(text(0), now: 1000))
@@ -188,9 +188,15 @@ extension Acknowledged {
         #expect(door.log.publications.count == 2 && door.outcome("accepted") == 1)
     }
 
+    @Test func `is not known where nothing is to be`() {
+        let known = Acknowledged(generationMilliseconds: 0)
+        known.note([1], now: Apple.now)
+        #expect(!known.contains([1], now: Apple.now))
+    }
+
     /// Its end finds it; but whoever sends another text with the end of a genuine one is to be judged.
     @Test func `is known by all of its bytes`() {
-        let known = Acknowledged()
+        let known = Acknowledged(generationMilliseconds: Self.generation)
         let end = [UInt8](repeating: 7, count: 86)
         known.note([1] + end, now: Apple.now)
         #expect(known.contains([1] + end, now: Apple.now))
