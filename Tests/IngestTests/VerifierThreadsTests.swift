@@ -22,6 +22,8 @@ import Testing
             client.send(rig.notification("u-\(number)")) { result in
                 if (try? result.get().status) == 200 { accepted.add(1, ordering: .relaxed) }
             }
+            // Two may wait; the third is the one that is being verified.
+            try await waitUntil("one is being verified", within: soon) { judge.taken.load(ordering: .relaxed) > 0 }
         }
         try await waitUntil("three are held", within: soon) {
             rig.metric(#"perennial_http_requests_in_flight{server="ingest"}"#) == 3
