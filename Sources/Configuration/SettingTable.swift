@@ -71,7 +71,8 @@ public enum SettingTable {
         "Requests held at a time; beyond it 503.")
     static let ingestRepeated = setting(
         "ingest.repeated.ms", default: "10800000", .integer(0...86_400_000), for: [.ingest],
-        "For so long, and at most twice as long, what Kafka has acknowledged is answered 200 and not written again; 0: it is.")
+        "For so long, and at most twice as long, what Kafka has acknowledged is answered 200 and not written again; 0: it is."
+    )
     static let ingestMaxBufferedBytes = setting(
         "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
         "Of the bodies of all requests together; beyond it 503.")
@@ -175,7 +176,8 @@ public enum SettingTable {
         minimumInSyncReplicas.definition, apps.definition, ingestListen.definition, ingestCertificate.definition,
         ingestKey.definition, ingestPlaintext.definition, ingestAllow.definition, ingestTrustedProxies.definition,
         ingestMaxBodyBytes.definition, ingestTimeout.definition, ingestMaxInFlight.definition,
-        ingestRepeated.definition, ingestMaxBufferedBytes.definition, rejectedMaxBytesPerHour.definition, verifyRoots.definition,
+        ingestRepeated.definition, ingestMaxBufferedBytes.definition, rejectedMaxBytesPerHour.definition,
+        verifyRoots.definition,
         verifyOCSP.definition,
         archiveSignedPayloads.definition, logFormat.definition, logLevel.definition, adminListen.definition,
         stateDirectory.definition, stateCacheBytes.definition, workerThreads.definition, workerSlot.definition,
