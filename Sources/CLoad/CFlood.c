@@ -18,7 +18,7 @@
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
 
-// An answer that is larger than this is none of the server's under test.
+// The server under test never sends a larger answer.
 enum { EVENTS = 256, ANSWER_BYTES = 2048, NUMBER_DIGITS = sizeof PERENNIAL_FLOOD_NUMBER - 1 };
 
 struct line {
@@ -230,7 +230,7 @@ static bool read_answer(struct flooding *run, struct line *line) {
     while ((bytes = complete_answer(line, &status, &closes)) > 0) {
         line->received -= bytes;
         memmove(line->answer, line->answer + bytes, line->received + 1);
-        // "100 Continue" is none.
+        // "100 Continue" does not count as an answer.
         if (status < 200) continue;
         run->outcome->statuses[status < PERENNIAL_FLOOD_STATUSES ? status : 0]++;
         line->is_asking = false;

@@ -75,7 +75,7 @@ static inline void *perennial_httpd_context(struct MHD_Connection *connection) {
     return info ? info->socket_context : NULL;
 }
 
-/// Gives the client of a new connection, whose handshake has not begun, tickets to come again with. The key is copied.
+/// Turns on TLS session tickets for a new connection. Call it before the handshake begins. The key is copied.
 static inline int perennial_httpd_offer_tickets(struct MHD_Connection *connection, const gnutls_datum_t *key) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     return info && info->tls_session ? gnutls_session_ticket_enable_server(info->tls_session, key) : -1;

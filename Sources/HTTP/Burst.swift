@@ -2,7 +2,8 @@
 
 import Synchronization
 
-/// The allocator keeps what was freed for ever, unless it is told that a burst is over.
+/// The allocator does not return freed memory to the system by itself. This type tells when a burst is over and memory can be
+/// returned.
 final class Burst: Sendable {
     private let least: Int
     /// The most since a burst was over.

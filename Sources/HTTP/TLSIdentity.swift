@@ -97,8 +97,8 @@ final class TLSIdentities: Sendable {
     }
 }
 
-/// What tickets are sealed with: a client that comes again within the hour shows its ticket and need not be shown a signature.
-/// Of one server alone; GnuTLS derives another key from it every few hours.
+/// The key that encrypts TLS session tickets. A client that reconnects within an hour sends its ticket, and the server makes no
+/// signature. Each server has its own key; GnuTLS derives a new one from it every few hours.
 ///
 /// Unchecked: made once, then only read.
 final class TicketKey: @unchecked Sendable {

@@ -142,7 +142,8 @@ final class ManyCrew {
     func words(lines: Int = 3) async throws -> String {
         var words: [String] = []
         for (place, process) in processes.sorted(by: { "\($0.key)" < "\($1.key)" }) {
-            let reasons = (try? await process.reasons()) ?? "it does not answer"
+            let reasons: String
+            do { reasons = try await process.reasons() } catch { reasons = "it does not answer: \(error)" }
             words.append("\(place): \(reasons)\n\(process.process.lastLines(lines))")
         }
         return words.joined(separator: "\n")
