@@ -21,7 +21,7 @@ struct JournalEntry: Sendable {
         self.at = at
         self.transactionId = transactionId
         body = json["body"]?.string ?? ""
-        // perennial/0.1.0 (<group>.<slot>)
+        // perennial/0.2.0 (<group>.<slot>)
         let agent = json["userAgent"]?.string ?? ""
         slot = agent.split(separator: ".").last.flatMap { Int($0.dropLast()) } ?? -1
         status = json["status"]?.integer

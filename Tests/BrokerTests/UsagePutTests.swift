@@ -39,7 +39,7 @@ extension RealBroker {
                     #expect(record.partition == Partitioner.partition(of: key, count: 7))
                     #expect((before...WallClock.milliseconds()).contains(try #require(record.timestamp)))
                     values[String(decoding: record.value, as: UTF8.self), default: []].append(record)
-                    #expect(record.header("schema") == "usage/1" && record.header("app") == "perennial/0.1.0")
+                    #expect(record.header("schema") == "usage/1" && record.header("app") == "perennial/0.2.0")
                 }
                 #expect(Set(values.keys) == Set(rows.enumerated().filter { isWanted($0.offset) }.map(\.element)))
                 // Of those that ingest was posted as well there are two.

@@ -84,7 +84,7 @@ private func run(
                 #expect(outcome.code == .wrongUsage)
                 #expect(outcome.data.isEmpty)
                 #expect(
-                    outcome.messages == ["perennial \(name.rawValue): version 0.1.0 does not have this command yet"])
+                    outcome.messages == ["perennial \(name.rawValue): version 0.2.0 does not have this command yet"])
             }
         }
     }
@@ -131,7 +131,7 @@ private func run(
         ("nope", "perennial: no command is called \"nope\"; perennial help lists them"),
         (
             "backfil",
-            "perennial: no command is called \"backfil\"; the nearest is backfill, which version 0.1.0 does not "
+            "perennial: no command is called \"backfil\"; the nearest is backfill, which version 0.2.0 does not "
                 + "have yet. perennial help lists them"
         ),
         (

@@ -5,7 +5,7 @@ import Testing
     @Test func `puts data on standard output and messages on standard error`() async throws {
         let version = try await perennial(["version"])
         #expect(version.code == 0)
-        #expect(version.standardOutput.hasPrefix("Perennial 0.1.0\n"))
+        #expect(version.standardOutput.hasPrefix("Perennial 0.2.0\n"))
         let unknown = try await perennial(["verzion"])
         #expect(unknown.code == 2)
         #expect(unknown.standardOutput.isEmpty)
@@ -15,7 +15,7 @@ import Testing
     @Test func `exits 2 for a command that is to come`() async throws {
         let outcome = try await perennial(["standalone"])
         #expect(outcome.code == 2)
-        #expect(outcome.standardError == "perennial standalone: version 0.1.0 does not have this command yet\n")
+        #expect(outcome.standardError == "perennial standalone: version 0.2.0 does not have this command yet\n")
     }
 
     @Test func `exits 3 and says so once when its data cannot be written`() async throws {

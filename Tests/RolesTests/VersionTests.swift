@@ -19,7 +19,7 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     @Test func `shows the program, the compiler and each library`() {
         let lines = version(librdkafka("2.12.0", headers: "2.0.2")).data.split(separator: "\n")
         #expect(lines.count == 10)
-        #expect(lines[0] == "Perennial 0.1.0")
+        #expect(lines[0] == "Perennial 0.2.0")
         #expect(lines[1].hasPrefix("Swift 6."))
         #expect(lines[2] == "librdkafka 2.12.0 (built with 2.0.2)")
         #expect(lines[3].hasPrefix("OpenSSL 3."))
@@ -38,7 +38,7 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     @Test func `tells programs the same as JSON`() throws {
         let outcome = version(librdkafka("2.0.2"), ["--format", "json"])
         let object = try #require(try JSONSerialization.jsonObject(with: Data(outcome.data.utf8)) as? [String: Any])
-        #expect(object["perennial"] as? String == "0.1.0")
+        #expect(object["perennial"] as? String == "0.2.0")
         let libraries = try #require(object["libraries"] as? [[String: String]])
         #expect(libraries.map { $0["name"] } == Self.names)
         #expect(libraries[0] == ["name": "librdkafka", "running": "2.0.2", "headers": "2.0.2"])

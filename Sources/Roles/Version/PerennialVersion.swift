@@ -1,7 +1,7 @@
 // The version of this program.
 
 public enum PerennialVersion {
-    public static let text = "0.1.0"
+    public static let text = "0.2.0"
 
     /// The compiler, as far as a program can ask: the greatest version it is known to be.
     static var swift: String {
