@@ -1,4 +1,4 @@
-// Every setting, once: name, default, values, effect, and who reads it. Help, README and checks come from here.
+// Every setting, once: name, default, values, effect, and who reads it. Help, docs/reference/settings.md and checks come from here.
 
 import Contract
 public import Settings
@@ -9,168 +9,176 @@ public enum SettingTable {
 
     static let topicPrefix = setting(
         "topic.prefix", default: "appstore", .topicPrefix, for: .onTopics,
-        "First part of the names of topics and groups.")
+        "First part of the name of every topic and consumer group.")
     static let environment = setting(
         "environment", default: "production", note: "`api`, `topics`, `dead-letters`, `offsets`: both",
         .choice as SettingKind<EnvironmentChoice>,
         for: .onTopics,
-        "Picks the topics that are read; a worker reads those of one. Ingest serves both and routes by the verified environment; records of usage that "
-            + "name none are written to this one.")
+        "Which topics are read; a worker reads those of one environment. Ingest serves both and routes each notification by "
+            + "its verified environment; usage records that name no environment are written to this one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
-        "Partitions of every topic. A topic with another count is refused: keys would be in other places.")
+        "Number of partitions of every topic. A topic with another number is refused, because keys would be in other partitions.")
     static let replicationFactor = setting(
         // A 16-bit number in the protocol.
         "topics.replication.factor", default: "3", .integer(1...32_767), for: [.topics],
-        "Copies of each partition, for `topics apply`.")
+        "Replication factor of the topics that `topics apply` creates.")
     static let minimumInSyncReplicas = setting(
         "topics.min.insync.replicas", default: "2", .integer(1...32_767), for: [.topics],
-        "Copies that have to have a record before it counts as written, for `topics apply`.")
+        "`min.insync.replicas` of every topic, set by `topics apply`: so many replicas must have a record before it counts as written.")
 
     // MARK: Apps and verification
 
     static let apps = setting(
         "apps", .path, for: .verifiers + .runWorkers + [.promote, .inspect],
-        "JSON file of the apps, their Apple ids, entitlements and periods.")
+        "JSON file with the apps, their Apple ids, their entitlements and the periods of products that do not renew.")
     static let verifyRoots = setting(
         "verify.roots", .list(of: .path), for: .verifiers,
-        "Files (PEM or DER) of self-signed certificate authorities to trust besides the built-in Apple Root CA - G3.")
+        "Files (PEM or DER) with self-signed certificate authorities to trust in addition to the built-in Apple Root CA - G3.")
     static let verifyOCSP = setting(
         "verify.ocsp", default: "off", .choice as SettingKind<OCSPMode>, for: .verifiers,
-        "Whether revocation is asked of Apple. `soft`: no answer passes; `hard`: no answer does not.")
+        "Whether Apple's OCSP responder is asked if a certificate is revoked. `soft`: accept a payload if the responder does "
+            + "not answer. `hard`: give no verdict until it does.")
     static let archiveSignedPayloads = setting(
         "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters],
-        "Also publish each signed payload to `signed`.")
+        "Also publish each signed payload to the topic `signed`.")
 
     // MARK: Ingest
 
     static let ingestListen = setting(
-        "ingest.listen", default: "0.0.0.0:8443", .listenAddress, for: [.ingest], "Where Apple's notifications arrive.")
+        "ingest.listen", default: "0.0.0.0:8443", .listenAddress, for: [.ingest],
+        "Address on which ingest receives Apple's notifications.")
     static let ingestCertificate = setting(
         "ingest.tls.certificate", .path, for: [.ingest],
-        "PEM file: certificate and its chain. Read again on SIGHUP and when it changes.")
-    static let ingestKey = setting("ingest.tls.key", .path, for: [.ingest], "PEM file: private key of the certificate.")
+        "PEM file with the TLS certificate and its chain. Ingest reads it again on SIGHUP and when it changes.")
+    static let ingestKey = setting(
+        "ingest.tls.key", .path, for: [.ingest], "PEM file with the private key of the TLS certificate.")
     static let ingestPlaintext = setting(
-        "ingest.plaintext", default: "false", .flag, for: [.ingest], "Serve HTTP, behind a proxy that ends TLS.")
+        "ingest.plaintext", default: "false", .flag, for: [.ingest], "Serve plain HTTP, behind a proxy that terminates TLS.")
     static let ingestAllow = setting(
         "ingest.allow", default: "any", .allowedAddresses, for: [.ingest],
-        "Client addresses that are served, such as Apple's `17.0.0.0/8`.")
+        "Client addresses that ingest serves, such as Apple's `17.0.0.0/8`.")
     static let ingestTrustedProxies = setting(
         "ingest.trusted.proxies", .list(of: .addressRange), for: [.ingest],
-        "Proxies whose X-Forwarded-For is believed.")
+        "Proxies whose header `X-Forwarded-For` ingest trusts.")
     static let ingestMaxBodyBytes = setting(
         // A real notification has 20 KB. Twice the default still fits a batch of Kafka (TopicPlan.limitBatchBytes).
         "ingest.max.body.bytes", default: "262144", .integer(32_768...Configuration.Ingest.greatestBodyBytes),
-        for: [.ingest], "Larger bodies are answered 413.")
+        for: [.ingest], "Largest body of a request. Ingest answers larger ones with 413.")
     static let ingestTimeout = setting(
         "ingest.timeout.ms", default: "2000", .integer(100...60_000), for: [.ingest],
-        "From the whole body to the answer; then 503, and Apple comes again.")
+        "Time from receiving the complete body to answering. After that ingest answers 503, and Apple retries.")
     static let ingestMaxInFlight = setting(
         "ingest.max.in.flight", default: "2048", .integer(1...65_536), for: [.ingest],
-        "Requests held at a time; beyond it 503.")
+        "Requests in flight at the same time. Ingest answers more with 503.")
     static let ingestRepeated = setting(
         "ingest.repeated.ms", default: "10800000", .integer(0...86_400_000), for: [.ingest],
-        "For so long, and at most twice as long, what Kafka has acknowledged is answered 200 and not written again; 0: it is."
+        "How long, and at most twice as long, ingest remembers a notification that Kafka has acknowledged: a repetition is "
+            + "answered 200 and not written again. 0: every repetition is written."
     )
     static let ingestMaxBufferedBytes = setting(
         "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
-        "Of the bodies of all requests together; beyond it 503.")
+        "Memory for the bodies of all requests in flight together. Ingest answers more with 503.")
     static let rejectedMaxBytesPerHour = setting(
         "rejected.max.bytes.per.hour", default: "67108864", .integer(0...1 << 40), for: [.ingest],
-        "Kept of refused bodies, per process; what is beyond it is only counted.")
+        "Bytes of refused bodies that each process stores per hour in `rejected`. Bodies beyond this are counted but not stored.")
     static let usageToken = setting(
-        "usage.token", .bearerToken, secret: true, for: [.ingest], "Bearer token; turns `POST /usage` on.")
+        "usage.token", .bearerToken, secret: true, for: [.ingest], "Bearer token of `POST /usage`. If unset, ingest does not serve that path.")
 
     // MARK: Every service
 
     static let logFormat = setting(
         "log.format", default: "json", .choice as SettingKind<LogFormat>, for: .services + [.replay],
-        "`text` for people.")
+        "Format of the log lines; `text` is for people.")
     static let logLevel = setting(
         "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>,
         for: .services + [.replay],
-        "Least important level logged.")
+        "Lowest level that is logged.")
     static let adminListen = setting(
         "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,
         for: .services + [.replay],
-        "Where `/livez`, `/readyz` and `/metrics` are served.")
+        "Address that serves `/livez`, `/readyz` and `/metrics`.")
 
     // MARK: Workers
 
     static let stateDirectory = setting(
         "state.directory", default: "./state", .path, for: .runWorkers + [.api, .promote],
-        "Local state; a cache that is rebuilt from Kafka when it is lost.")
+        "Directory of the local state. It is a cache: if it is lost, it is rebuilt from Kafka.")
     static let stateCacheBytes = setting(
         // Below one MiB the store's own blocks do not fit.
         "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote],
-        "Memory for state, backlogs and restores, per process; all that a worker has resident is at most 100 MiB more.")
+        "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB more.")
     static let workerThreads = setting(
         "worker.threads", default: "1", .integer(1...256), for: .runWorkers,
-        "Threads of a worker, each with its own partitions.")
+        "Number of threads of a worker. Each thread works on partitions of its own.")
     static let workerSlot = setting(
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
-        "Stable number of this replica. `auto`: the number behind the last `-` of a host name that ends so (`worker-3`); with any "
-            + "other name a dynamic member of the group, without a number.")
+        "Stable number of this replica. `auto`: the number after the last `-` of the host name (`worker-3`). A host name without "
+            + "such a number makes the replica a dynamic member of the group, without a slot.")
     static let workerLeave = setting(
         "worker.leave", default: "false", .flag, for: .runWorkers,
-        "Leave the group on SIGTERM (a planned scale-in) instead of keeping the place for a restart.")
+        "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica for a restart.")
     static let commitInterval = setting(
         // Half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time to a commit; an input read to its end commits at once. A replay takes a second at least.")
+        "Longest time between two commits. A worker that has read its input to the end commits at once. A replay waits at least a "
+            + "second.")
     static let tickInterval = setting(
         "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
-        "Silence of a partition after which a tick moves its clock.")
+        "If nothing is written to a partition for this long, a tick is written to move its clock.")
     static let entitlementsLeeway = setting(
         // Apple's own longest grace period is 28 days.
         "entitlements.leeway.ms", default: "3600000", note: "60000 in sandbox", .integer(0...28 * 86_400_000),
         for: [.entitlements, .replay, .promote, .inspect],
-        "Time after the end of a period in which access lasts although the renewal's word has not come.")
+        "How long access lasts after the end of a period while the notification about the renewal has not arrived.")
     static let churnZone = setting(
         "churn.zone", default: "UTC", .zone, for: [.churn, .replay, .diff, .promote, .api, .inspect],
-        "Time zone of the day buckets.")
+        "Time zone of the days that churn counts by.")
 
     // MARK: Read API, consumption, Apple
 
     static let apiListen = setting(
-        "api.listen", default: "127.0.0.1:8080", .listenAddress, for: [.api], "Where the read API is served.")
+        "api.listen", default: "127.0.0.1:8080", .listenAddress, for: [.api], "Address that serves the read API.")
     static let apiToken = setting(
         "api.token", .bearerTokens, secret: true, for: [.api],
-        "Bearer tokens, each of 16 characters at least; without one only a loopback address is listened on. Read again on SIGHUP and when its file changes."
+        "Bearer tokens, each of at least 16 characters. If unset, the API binds only to a loopback address. The API reads them again "
+            + "on SIGHUP and when their file changes."
     )
     static let apiMaxBehind = setting(
         // Ten years at most, for a log that is filled from the past.
         "api.max.behind.ms", default: "600000", .integer(1000...315_360_000_000), for: [.api],
-        "Age of a notification that its worker has not dealt with above which answers are 503.")
+        "If a worker has not processed a notification that is older than this, the API answers 503.")
     static let consumptionPolicy = setting(
-        "consumption.policy", .path, for: [.consumption, .replay], "JSON file of the refund policy.")
+        "consumption.policy", .path, for: [.consumption, .replay], "JSON file with the refund policy.")
     static let consumptionWait = setting(
         // Apple waits 12 hours; an hour is left for sending and repeating.
         "consumption.wait.ms", default: "3600000", .integer(0...11 * 3_600_000), for: [.consumption, .replay],
-        "How long a request waits for usage before it is decided.")
+        "How long a refund request waits for usage records before it is decided.")
     static let consumptionSend = setting(
-        "consumption.send", default: "true", .flag, for: [.consumption], "`false` decides and records, sends nothing.")
+        "consumption.send", default: "true", .flag, for: [.consumption],
+        "`false`: decide and record the answers to refund requests, but send nothing to Apple.")
     static let consumptionRate = setting(
         // Apple's limits are 50 a second for each app, and a tenth of that in sandbox.
         "consumption.rate", default: "50", note: "5 in sandbox", .integer(1...10_000), for: [.consumption],
-        "Answers a second for each app, of all replicas together: each takes its share of the partitions.")
+        "Answers to Apple per second and app, of all replicas together. Each replica uses the share that its partitions have.")
     static let appleIssuerId = setting(
-        "apple.issuer.id", .identifier, for: .callApple, "Issuer id of the App Store Server API key.")
-    static let appleKeyId = setting("apple.key.id", .identifier, for: .callApple, "Id of the App Store Server API key.")
+        "apple.issuer.id", .identifier, for: .callApple, "Issuer id of the key for the App Store Server API.")
+    static let appleKeyId = setting(
+        "apple.key.id", .identifier, for: .callApple, "Id of the key for the App Store Server API.")
     static let appleKey = setting(
         "apple.key", .pathOrText, secret: true, for: .callApple,
-        "Path of the App Store Server API key (`.p8`), or by `file:` its text.")
+        "Path of the key for the App Store Server API (`.p8`); a value that begins with `file:` gives its text.")
     static let appleProduction = setting(
         "apple.api.production", default: "https://api.storekit.apple.com", .baseURL, for: .callApple,
-        "App Store Server API of production.")
+        "Address of the App Store Server API for production.")
     static let appleSandbox = setting(
         "apple.api.sandbox", default: "https://api.storekit-sandbox.apple.com", .baseURL, for: .callApple,
-        "App Store Server API of sandbox.")
+        "Address of the App Store Server API for sandbox.")
 
     static let appleCA = setting(
-        "apple.ca", .path, for: .callApple, "PEM file: a private authority that `apple.api.*` are trusted by as well.")
-    /// In the order of the table in help and README.
+        "apple.ca", .path, for: .callApple, "PEM file with a private certificate authority that is trusted for `apple.api.*` as well.")
+    /// In the order of the table in help and docs/reference/settings.md.
     public static let definitions: [SettingDefinition] = [
         topicPrefix.definition, environment.definition, partitions.definition, replicationFactor.definition,
         minimumInSyncReplicas.definition, apps.definition, ingestListen.definition, ingestCertificate.definition,

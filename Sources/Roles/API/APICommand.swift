@@ -14,16 +14,17 @@ import Zone
 extension Command {
     static let api = Command(
         .api,
-        "Answers who may use what, what became of refunds, and how many stay, over HTTP, from a local copy of the topics.",
+        "Answers questions about entitlements, refund requests and churn over HTTP, from a local copy of the topics.",
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
-            /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID}, /v1/accounts/{appAccountToken},
-            /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency; with api.token only for those who bear one, read
-            again on SIGHUP and when its file changes. Follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is set;
-            ?environment= asks one, and production goes first. Answers 503 until it has caught up, and when the workers are farther
-            behind than api.max.behind.ms; position tells how far. churn.zone should be that of perennial churn. What is in
-            state.directory is a copy: lost, it is built anew. Replicas are independent of each other; on one machine each needs a state.directory of its own. Runs until
-            SIGTERM or SIGINT.
+            /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID},
+            /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency.
+            With api.token, requests need one of its tokens; the API reads them again on SIGHUP and when their file changes.
+            The API follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is
+            set. ?environment= asks one of them; otherwise production goes first. It answers 503 until its copy is complete, and when a
+            worker is farther behind than api.max.behind.ms; position in an answer says how far. Give churn.zone as perennial churn has it.
+            state.directory holds the copy, which is rebuilt if it is lost. Replicas are independent; on one machine each needs a
+            state.directory of its own. Runs until SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {

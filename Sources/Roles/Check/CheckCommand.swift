@@ -12,13 +12,13 @@ extension Command {
         .check, "Reads the whole configuration, connects to Kafka, and says what is wrong.", operands: "[ROLE]",
         operandCount: 0...1,
         details: """
-            With ROLE (\(RoleRights.roles.map(\.rawValue).joined(separator: ", "))) it judges what that role needs and nothing
-            else: its settings and files, its topics, and each right in Kafka, tried in ways that change nothing; of those that
-            are lacking it prints the lines of kafka-acls.sh. Run it as the user that the role signs in as.
-            Answers within 10 s, one line a finding: ok, warning or fault, what was looked at, and what to do. Exit code 0: no
-            fault; 1: a fault, such as a broker that does not answer; 2: the configuration is wrong (told on standard error).
-            With consumption.policy it shows the rules of the refund policy and of its shadow as tables, and warns of rules
-            that can never match; what is wrong in the file is told with line and column. Kafka is asked after that.
+            With ROLE (\(RoleRights.roles.map(\.rawValue).joined(separator: ", "))) it checks only what that role needs: its settings
+            and files, its topics, and each of its rights in Kafka. It tries the rights in ways that change nothing, and prints the lines
+            of kafka-acls.sh for those that are missing. Run it as the user that the role signs in as.
+            It answers within 10 s, with one line per finding: ok, warning or fault, what was checked, and what to do. Exit code 0: no
+            fault; 1: a fault, such as a broker that does not answer; 2: the configuration is wrong (standard error says how).
+            With consumption.policy it shows the rules of the refund policy and of its shadow as tables, and warns of rules that can
+            never match. It reports errors in that file with line and column, before it connects to Kafka.
             The key of apple.key has to be one on P-256, and apple.ca PEM; neither is sent anywhere.
             """,
         action: .configured { invocation, configuration in

@@ -12,8 +12,8 @@ extension Command {
     static let clock = Command(
         .clock, "Keeps time in the topics: appends a tick to each partition of notifications that is quiet.",
         details: """
-            Needed only where ingest does not run: it ticks by itself. Several replicas share the partitions; when one goes, the
-            others take over. Runs until SIGTERM or SIGINT. /readyz says why ticks do not come.
+            Needed only where no ingest runs, because ingest writes the ticks itself. Several replicas share the partitions; when one
+            stops, the others take over. Runs until SIGTERM or SIGINT. If no ticks are written, /readyz says why.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {

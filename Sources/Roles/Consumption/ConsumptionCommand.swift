@@ -20,12 +20,13 @@ extension Command {
         .consumption, "Answers Apple's refund requests: by policy, in time, once.", operands: "[\(whatIfWord)]",
         operandCount: 0...1, options: whatIfOptions,
         details: """
-            Reads notifications, usage (what the app's backend says of purchases) and consumption-attempts; writes consumption:
-            one record for each step of a request. What is decided is sent to the App Store Server API, whose key apple.issuer.id,
-            apple.key.id and apple.key name; what Apple answered goes to consumption-attempts. With consumption.send=false
-            nothing is sent and no key is needed. Without consent of the customer nothing is sent, whatever the policy says.
-            Replicas share the partitions; give each a worker.slot of its own. What is on disk is a cache. Runs until SIGTERM or
-            SIGINT. Bundle ids come from the file `apps`: requests of other apps are not answered.
+            Reads notifications, usage (what the app's backend reports about purchases) and consumption-attempts; writes
+            consumption, one record for each step of a request. It sends each decision to the App Store Server API, with the key
+            that apple.issuer.id, apple.key.id and apple.key name, and writes Apple's answer to consumption-attempts. With
+            consumption.send=false it sends nothing and needs no key. It sends nothing without the consent of the customer,
+            whatever the policy says. It answers only for the apps that the setting apps lists.
+            Replicas share the partitions; give each a worker.slot of its own. The local state is a cache. Runs until SIGTERM or
+            SIGINT.
 
             \(whatIfDetails)
             """,

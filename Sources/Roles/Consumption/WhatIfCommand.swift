@@ -13,7 +13,7 @@ extension Command {
     /// The options that `what-if` takes, for the command that it is part of.
     static let whatIfOptions = [
         CommandOption(
-            "policy", value: "FILE", effect: "what-if: the policy that is asked; nothing else is done with it."),
+            "policy", value: "FILE", effect: "what-if: the policy to try; it is used for nothing else."),
         CommandOption(
             "from", value: "TIME",
             effect: "what-if: only requests since then: `2026-11-20`, `2026-11-20T10:00:00Z` (UTC), `2h`, `7d`."),
@@ -24,11 +24,11 @@ extension Command {
     ]
 
     static let whatIfDetails = """
-        what-if reads the topic consumption of one environment and asks another policy about every request that was decided or
-        withheld by policy, from the facts that the decision carries: which answers would be others, and how much money was
-        at stake. It sends nothing and changes nothing. Requests that no policy was asked about (without consent, not yours,
-        shared) are left out. --from and --to are about when Apple signed a request. Exit code 2: the policy is wrong, each
-        place with its line and column.
+        what-if reads the topic consumption of one environment and applies another policy to every request that was decided or
+        withheld by policy, from the facts that the decision carries. It shows which answers would differ, and how much money
+        was at stake. It sends nothing and changes nothing. It leaves out requests that no policy decided (without consent,
+        of another app, shared). --from and --to limit when Apple signed a request. Exit code 2: the policy is wrong; each
+        error is shown with line and column.
         """
 
     static func whatIf(_ invocation: Invocation, _ configuration: Configuration) -> ExitCode {

@@ -9,36 +9,36 @@ import Settings
 
 extension Command {
     static let deadLetters = Command(
-        .deadLetters, "Lists, shows and redrives notifications that were refused, and workers' dead letters.",
+        .deadLetters, "Lists, shows and redrives refused notifications and the dead letters of workers.",
         operands: "list|show|redrive [rejected|WORKER] [LETTER]", operandCount: 1...3,
         options: [
-            CommandOption("reason", value: "CODE", effect: "Only letters with this reason; several with commas."),
+            CommandOption("reason", value: "CODE", effect: "Only letters with this reason; separate several with commas."),
             CommandOption(
                 "since", value: "TIME",
-                effect: "Only letters that came since then: `2h`, `7d`, `2026-11-20` or `2026-11-20T10:00:00Z` (UTC)."),
+                effect: "Only letters written since then: `2h`, `7d`, `2026-11-20` or `2026-11-20T10:00:00Z` (UTC)."),
             CommandOption(
                 "limit", value: "COUNT",
                 effect:
                     "list: the newest COUNT, \(LetterQuery.defaultListLimit) by default. redrive: the first COUNT, all by "
                     + "default."),
-            CommandOption("format", value: "text|json", effect: "json: one object a line."),
+            CommandOption("format", value: "text|json", effect: "json: one object per line."),
             CommandOption("raw", effect: "show: only the bytes of the letter."),
             CommandOption(
-                "apply", effect: "redrive: publishes what holds or can go back. Without it nothing is written."),
+                "apply", effect: "redrive: publishes what verifies or can be redriven. Without it nothing is written."),
         ],
         details: """
-            Without a name: rejected. WORKER is entitlements, churn or consumption: what that worker could not process.
-            LETTER is PARTITION:OFFSET, or the beginning of a key, as list shows them (of rejected: the SHA-256 of what was refused).
-            show decodes the signed payload of a notification. It verifies nothing.
-            redrive verifies refused notifications again, with the settings as they are now, and publishes those that hold as
-            ingest would have, received when they first came. What was refused as revoked is refused again.
-            redrive WORKER publishes records to the topics that the worker read them from, key, value and headers as they were, with
-            a header attempt that counts; every reader of that topic sees them again. Letters of timers and of
-            settled keys cannot be redriven.
-            Letters stay where they are: a second redrive publishes them again, which readers take for the repetitions that they
-            are. Topics of both environments, unless --environment names one.
-            Exit code 1: show has found no such letter. 3: Kafka did not answer, or did not take everything, or there was no
-            verdict because verify.ocsp is hard and Apple did not say whether the certificates are revoked.
+            Without a name: rejected. WORKER is entitlements, churn or consumption: the records that this worker could not process.
+            LETTER is PARTITION:OFFSET, or the beginning of a key, as list shows them (in rejected: the SHA-256 of what was refused).
+            show decodes the signed payload of a notification. It does not verify it.
+            redrive verifies refused notifications again, with the settings as they are now, and publishes those that verify as ingest
+            would have, with the time at which they first arrived. What was refused as revoked is refused again.
+            redrive WORKER publishes records to the topics that the worker read them from, with their key, value and headers and a
+            header attempt that counts. Every reader of that topic sees them again. Letters of timers, settled keys and gaps cannot be
+            redriven.
+            Letters stay where they are. A second redrive publishes them again, and readers recognise them as repetitions. Topics of both
+            environments, unless --environment names one.
+            Exit code 1: show found no such letter. 3: Kafka did not answer or did not take everything, or there was no verdict because
+            verify.ocsp is hard and Apple did not say if the certificates are revoked.
             """,
         action: .configured { invocation, configuration in
             let query: LetterQuery

@@ -14,35 +14,37 @@ extension Command {
         operands: "entitlements|churn|consumption", operandCount: 1...1,
         options: [
             CommandOption(
-                "name", value: "NAME", effect: "The replay's name, as in perennial replay WORKER --name NAME."),
+                "name", value: "NAME", effect: "The name of the replay, as in perennial replay WORKER --name NAME."),
             CommandOption(
                 "samples", value: "N",
-                effect: "Keys that are shown with what differs, the first that are found; \(DiffQuery.defaultSamples) "
-                    + "without it, 0 for none."),
+                effect: "How many differing keys are shown, the first that are found (\(DiffQuery.defaultSamples)); "
+                    + "0: none."),
             CommandOption(
-                "format", value: "text|json", effect: "json: one object a line, samples, rates, then totals."),
+                "format", value: "text|json", effect: "json: one object per line: samples, rates, then totals."),
             CommandOption(
                 "unfinished",
-                effect: "Compares although the replay is not at its end: what it has not read counts as newer."),
+                effect: "Compares although the replay has not reached its end: what it has not read counts as newer."),
             CommandOption(
                 "scratch", value: "DIRECTORY",
                 effect:
-                    "Where records lie meanwhile; `TMPDIR` without it, else `/var/tmp`. Needs room for what the greatest "
-                    + "partition has in both topics. Nothing stays there, whatever ends the command."),
+                    "Directory for temporary files (`TMPDIR`, else `/var/tmp`). It needs room for the largest partition of "
+                    + "both topics. Nothing stays there, however the command ends."),
         ],
         details: """
-            Compares entitlements: entitlements and accounts; churn: churn-cells; consumption: consumption, whose unit is a
-            request: what was asked, what was decided last, what became of it. Event topics are not compared. Reads each topic
-            from its beginning to the end that it had at the start, a partition of both at a time, in less than 256 MiB.
-            Values are compared as JSON. Not compared are headers, and the members sequence, asOf, cause and offset, which tell
-            of the way there. null and no member are the same, and so are the spellings of a number. A tombstone is no value.
-            SAME, DIFFERENT; ONLY HERE: in the replay; ONLY THERE: in the live topic; NEWER: made from input that the other side
-            has not dealt with, by the header source and the positions of both groups: nothing can be said of it yet.
-            churn: tells what the cells that differ mean for the rates of each month, over all products; a cell that is newer
-            counts alike on both sides. churn.zone should be that of the worker.
-            Only one environment is looked at: production, unless --environment sandbox is given.
-            Exit code 0: no key differs; newer ones may be there. 1: some differ. 2: cannot be compared: no such replay, a replay
-            that is not at its end or was made with --from, other partition counts, records of a later version. 3: Kafka did not answer, or no room.
+            Compares entitlements: entitlements and accounts; churn: churn-cells; consumption: consumption, one request at a time: what
+            was asked, the last decision, the outcome. Event topics are not compared. Reads each topic from its beginning to the end that
+            it had at the start, the same partition of both at a time, in less than 256 MiB.
+            Values are compared as JSON. Headers are not compared, nor are the members sequence, asOf, cause and offset, which depend
+            on how the value was reached. null equals a missing member, and so do two spellings of a number. A tombstone is no value.
+            SAME and DIFFERENT: both sides have the key. ONLY HERE: only the replay has it. ONLY THERE: only the live topic has it.
+            NEWER: one side has made the value from input that the other has not processed, by the header source and the positions of
+            both groups, so it cannot be compared yet.
+            For churn it shows what the differing cells mean for the rates of each month, over all products; a newer cell counts the
+            same on both sides. Give churn.zone as the worker has it.
+            Only one environment is compared: production, unless --environment sandbox is given.
+            Exit code 0: no key differs; there may be newer ones. 1: some differ. 2: the two cannot be compared: no such replay, a replay
+            that has not reached its end or was made with --from, other numbers of partitions, records of a later version. 3: Kafka did
+            not answer, or there was no room.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

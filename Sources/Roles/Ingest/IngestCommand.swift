@@ -11,11 +11,11 @@ import Telemetry
 
 extension Command {
     static let ingest = Command(
-        .ingest, "Takes App Store Server Notifications, verifies them, and answers 200 when Kafka has them.",
+        .ingest, "Receives App Store Server Notifications, verifies them, and answers 200 when Kafka has them.",
         details: """
-            POST /notifications is what Apple calls; POST /usage, with a usage.token, is for the app's own backend. When their files
-            change, and at SIGHUP, the TLS certificate, apps, verify.roots and usage.token are read again; what cannot be used is
-            told, and what was read before stays. SIGTERM and SIGINT answer what is held, and end with exit code 0.
+            Apple posts to /notifications. With usage.token, the app's own backend posts to /usage. On SIGHUP, and when their files
+            change, ingest reads the TLS certificate, apps, verify.roots and usage.token again. If it cannot use a file, it logs why
+            and keeps what it has. On SIGTERM or SIGINT ingest answers the requests in flight and exits with 0.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {

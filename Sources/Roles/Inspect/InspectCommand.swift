@@ -12,7 +12,7 @@ import Zone
 extension Command {
     static let inspect = Command(
         .inspect,
-        "Shows one subscription or account and why it is as it is, refund requests, or metrics of all, from the topics.",
+        "Explains one subscription or account, and shows refund requests or churn metrics, from the topics.",
         operands: "subscription|account ID, refunds [ID], or metrics", operandCount: 1...2,
         options: [
             CommandOption(
@@ -23,47 +23,46 @@ extension Command {
             CommandOption(
                 "all",
                 effect:
-                    "Every purchase and notification, not only the newest; json always has all. refunds: up to "
-                    + "\(RefundsQuery.limitAll) requests, in json too."),
+                    "Shows every purchase and notification, not only the newest; json always has all. refunds: up to "
+                    + "\(RefundsQuery.limitAll) requests, also in json."),
             CommandOption(
                 "at", value: "TIME",
                 effect:
-                    "The answer for then, with all that is known now: `2026-11-20`, `2026-11-20T10:00:00Z` (UTC), `2h`, `7d`."
+                    "The answer for that time, with all that is known now: `2026-11-20`, `2026-11-20T10:00:00Z` (UTC), `2h`, `7d`."
             ),
             CommandOption(
                 "content", value: "DATE[,...]",
-                effect: "subscription: which items published on these dates are accessible, and why."),
+                effect: "subscription: which items, published on these dates, are accessible, and why."),
             CommandOption(
                 "from", value: "DAY",
                 effect: "metrics: the first day, as `2026-11-01`. refunds: only requests since then, also `2h`, `7d`."),
             CommandOption(
-                "to", value: "DAY", effect: "metrics: the day behind the last one. refunds: only requests before then."),
+                "to", value: "DAY", effect: "metrics: the first day not included. refunds: only requests before then."),
             CommandOption(
-                "by", value: "NAME[,...]", effect: "metrics: told apart by `product`, `plan`, `storefront`, `currency`."
+                "by", value: "NAME[,...]", effect: "metrics: one group for each `product`, `plan`, `storefront`, `currency`."
             ),
             CommandOption(
                 "chart", value: "SERIES",
-                effect: "metrics: bars of one series below the table: "
+                effect: "metrics: a bar chart of one series below the table: "
                     + (ChartSeries.stocks + ["lapsed"]).map { "`\($0)`" }.joined(separator: ", ") + ", any counter."),
         ],
         details: """
-            subscription: ID is an original transaction id. Reads its partition of notifications, which has everything, computes
-            the answer as the worker entitlements does, and says what is in entitlements and whether that is the same. The
-            settings apps and entitlements.leeway.ms should be those of the worker. Long partitions take a while; a bar tells.
-            account: ID is an appAccountToken. Reads its partition of accounts: what the customer owns over all apps, what that
-            gives, and what a screen of support should advise. --at takes no time before its newest record: what was so then
-            only its subscriptions tell.
-            refunds: ID is an originalTransactionId, a transactionId or a notificationUUID; without one the newest requests of all.
-            Reads consumption: what Apple asked, the facts, the rule, what was sent, every attempt, and what Apple decided. The
-            partition of an originalTransactionId is enough; to find another ID all may have to be read.
-            metrics: reads all of churn-cells, which perennial churn writes, and tells rates of churn, billing, trials and
-            refunds, each with its formula; what is not final has a star. Money is told apart by currency. csv has a line for
-            each day, group and currency. Rates are of all days asked for together: ask month by month. churn.zone should be
-            that of the worker: it tells which days are over.
-            A subscription is told as of its partition's clock, the latest timestamp in it; an account as of now. In json
-            position.asOf is that clock, and at the instant that is told of.
-            Only topics of one environment are looked at: production, unless --environment sandbox is given.
-            Exit code 1: it is not there; of metrics, churn-cells holds nothing at all. 3: Kafka did not answer.
+            subscription: ID is an originalTransactionId. Reads its partition of notifications, computes the answer as the worker
+            entitlements does, and says what is in the topic entitlements and whether that is the same. Give apps and
+            entitlements.leeway.ms as the worker has them. A long partition takes a while; a bar shows the progress.
+            account: ID is an appAccountToken. Reads its partition of accounts: what the customer owns over all apps, what that gives,
+            and what support should advise. --at cannot be before the newest record of the account; ask for its subscriptions instead.
+            refunds: ID is an originalTransactionId, a transactionId or a notificationUUID; without an ID the newest requests are shown.
+            Reads consumption: what Apple asked, the facts, the rule, what was sent, every attempt, and what Apple decided. For an
+            originalTransactionId one partition is read; for another ID all of them may have to be.
+            metrics: reads all of churn-cells, which perennial churn writes, and shows rates of churn, billing, trials and refunds, each
+            with its formula. A star marks what is not final. Money is separate for each currency. csv has a line for each day, group
+            and currency. A rate is of all days of the range together: ask month by month. Give churn.zone as the worker has it, because
+            it decides which days are over.
+            A subscription is shown as of its partition's clock, the latest timestamp in it; an account as of now. In json position.asOf
+            is that clock, and at is the instant that the answer is for.
+            Only the topics of one environment are read: production, unless --environment sandbox is given.
+            Exit code 1: it is not there; for metrics, churn-cells is empty. 3: Kafka did not answer.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

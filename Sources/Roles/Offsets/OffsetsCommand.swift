@@ -8,32 +8,32 @@ import Settings
 
 extension Command {
     static let offsets = Command(
-        .offsets, "Shows how far the groups are behind, resets groups without state, and accepts gaps.",
+        .offsets, "Shows the lag of the groups, resets groups without state, and accepts gaps.",
         operands: "show|reset|accept-gap [GROUP|WORKER]", operandCount: 1...2,
         options: [
             CommandOption(
                 "to", value: "beginning|end|TIME|PARTITION:OFFSET[,...]",
                 effect:
-                    "reset: the place of the next record to read. TIME: `2h`, `7d`, `2026-11-20` or "
-                    + "`2026-11-20T10:00:00Z` (UTC). accept-gap: beginning or end, where a position lies beyond the end."
+                    "reset: the next record to read. TIME: `2h`, `7d`, `2026-11-20` or "
+                    + "`2026-11-20T10:00:00Z` (UTC). accept-gap: beginning or end, if the position lies beyond the end."
             ),
             CommandOption("topic", value: "NAME", effect: "reset: only positions in this topic."),
             CommandOption("partition", value: "P", effect: "accept-gap: only this partition; --apply needs it."),
-            CommandOption("format", value: "text|json", effect: "json: one object a line."),
-            CommandOption("apply", effect: "reset, accept-gap: sets the positions. Without it nothing is written."),
+            CommandOption("format", value: "text|json", effect: "json: one object per line."),
+            CommandOption("apply", effect: "reset, accept-gap: writes the positions. Without it nothing is written."),
         ],
         details: """
-            show without a name: every group of the prefix, of both environments unless --environment names one: workers, clock,
-            replays. WORKER is entitlements, churn, consumption or clock; any other name is that of a group.
-            POSITION is the next record to read, as it is committed now. END is that of committed records; HELD is what an open
-            transaction holds back behind it. LAG counts records; where more than \(LagProbe.countLimit) offsets are left, it counts offsets from
+            show without a name shows every group of the prefix, of both environments unless --environment names one: workers, clock,
+            replays. WORKER is entitlements, churn, consumption or clock; any other name is the name of a group.
+            POSITION is the committed offset: the next record to read. END is the end of committed records; HELD is what an open
+            transaction holds back behind it. LAG counts records. Where more than \(LagProbe.countLimit) offsets are left, it counts offsets from
             the next record on, some of which may be ends of transactions: `<=`. BEHIND is the age of the next record to read.
-            reset changes every partition of the topics in which the group has positions, and only while nobody is in the group.
-            Groups of workers that keep state, of their replays and of the clock are refused.
-            accept-gap is for a worker that waits in a partition because records of its input were deleted before they were read.
-            It shows which offsets and times are gone. With --apply the worker goes on behind them: group, state and a dead letter
-            that says so are written in one transaction, while every process of the worker is stopped.
-            Exit code 1: there is no such group or gap, or somebody is in the group. 3: Kafka did not answer.
+            reset changes every partition of the topics in which the group has positions, and only while the group has no members.
+            It refuses the groups of workers that keep state, of their replays and of the clock.
+            accept-gap is for a worker that waits in a partition because records of its input were deleted before it read them. It shows
+            which offsets and times are missing. With --apply the worker continues after them: group, state and a dead letter that
+            records the gap are written in one transaction. Stop every process of the worker before that.
+            Exit code 1: there is no such group or gap, or the group has members. 3: Kafka did not answer.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

@@ -10,25 +10,25 @@ extension Command {
         .promote, "Puts the state and the values of a replay in the place of the live ones.",
         operands: "WORKER", operandCount: 1...1,
         options: [
-            CommandOption("name", value: "NAME", effect: "The replay."),
-            CommandOption("apply", effect: "Does it. Without it nothing is written."),
-            CommandOption("back", effect: "Goes back to what was there before the promotion of this replay."),
+            CommandOption("name", value: "NAME", effect: "The name of the replay."),
+            CommandOption("apply", effect: "Promotes. Without it nothing is written."),
+            CommandOption("back", effect: "Restores what was there before this replay was promoted."),
             CommandOption(
                 "max-lag", value: "N",
                 effect:
-                    "The replay may be behind the live worker by so many records (default \(PromoteQuery.usualLag)); --apply reads "
+                    "How many records the replay may be behind the live worker (default \(PromoteQuery.usualLag)); --apply reads "
                     + "them."),
             CommandOption("format", value: "text|json", effect: "json: one object."),
         ],
         details: """
-            WORKER is entitlements or churn. Give the settings of the replay. Before --apply stop the replay, then every process of
-            the live worker; ingest and the api go on. Steps: the replay is brought to exactly where the live worker stands; the
-            state and the values of today are kept as the replay \(PromoteQuery.keptPrefix)NAME; the live state is marked, and no worker works on it from
-            then on; every partition is moved; the marks go. Values that say something else are written once, with the next
-            sequence; keys that the replay does not have get a tombstone. Event topics keep their history.
-            Killed at any point, the same call ends it right. Then start the workers, with the settings of the replay.
+            WORKER is entitlements or churn. Give the settings of the replay. Before --apply, stop the replay and then every process of
+            the live worker; ingest and the api go on. These are the steps: the replay reads on to exactly where the live worker stands;
+            the state and the values of today are kept as the replay \(PromoteQuery.keptPrefix)NAME; the live state is marked, and no worker works on it
+            while the mark is there; every partition is moved; the marks are removed. A value that differs is written once, with the next
+            sequence; a key that the replay does not have gets a tombstone. Event topics keep their history.
+            If the command is killed at any point, run it again and it completes. Then start the workers with the settings of the replay.
             Exit code 0: done, or nothing stands in the way of --apply; 1: something does, each reason on a line; 2: the arguments
-            or settings are wrong; 3: Kafka did not answer, or a signal came before the end.
+            or settings are wrong; 3: Kafka did not answer, or a signal stopped the command before its end.
             """,
         serviceOption: "apply",
         action: .configured { invocation, configuration in

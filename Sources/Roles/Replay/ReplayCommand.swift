@@ -11,31 +11,31 @@ extension Command {
         operands: "[WORKER]", operandCount: 0...1,
         options: [
             CommandOption(
-                "name", value: "NAME", effect: "Begins the replay of this name, goes on with it, or joins it."),
+                "name", value: "NAME", effect: "Starts the replay with this name, continues it, or joins it."),
             CommandOption(
                 "from", value: "TIME|PARTITION:OFFSET[,...]",
                 effect:
-                    "Where output begins; the state is built from the beginning in any case. TIME: `2h`, `7d`, `2026-11-20` or "
+                    "Where output begins. The state is always built from the beginning. TIME: `2h`, `7d`, `2026-11-20` or "
                     + "`2026-11-20T10:00:00Z` (UTC)."),
-            CommandOption("rate", value: "N", effect: "At most N records a second, for each process."),
-            CommandOption("follow", effect: "Goes on at the end, until a signal comes."),
-            CommandOption("incomplete", effect: "Runs although the first notifications are gone."),
-            CommandOption("list", effect: "Shows the replays that there are."),
-            CommandOption("format", value: "text|json", effect: "--list: json: one object a line."),
+            CommandOption("rate", value: "N", effect: "At most N records per second, for each process."),
+            CommandOption("follow", effect: "Continues at the end, until a signal stops it."),
+            CommandOption("incomplete", effect: "Runs although the first notifications are deleted."),
+            CommandOption("list", effect: "Lists all replays."),
+            CommandOption("format", value: "text|json", effect: "With --list; json: one object per line."),
             CommandOption(
-                "drop", value: "NAME", effect: "Removes a replay: its topics, its group, its state on this host."),
+                "drop", value: "NAME", effect: "Removes a replay: its topics, its group and its state on this host."),
         ],
         details: """
             WORKER is \(Worker.allCases.map(\.rawValue).joined(separator: ", ")). Every topic T that the worker writes has a shadow, T.replay-NAME, which the replay
-            makes as T is made. It reads the live inputs, and nothing of the live outputs, group or state is touched. Nothing is
-            ever sent. Give it the settings of the live worker, or those that are to be tried.
-            Health and metrics are served only when the flag --admin.listen says where: the usual port is the live worker's.
-            Several processes may share a replay: each needs a worker.slot of its own, and all the same settings and --from.
-            It ends when every partition is at the end that it had at the start. SIGTERM and SIGINT stop it sooner. Either way,
-            and after a kill, the same command goes on where it was.
-            Exit code 0: it is at its end, or was stopped by a signal; 1: --drop found nothing, or the replay runs; 2: the
-            arguments, settings or topics are wrong, or the replay was begun with others; 3: Kafka did not answer, the worker had to
-            end, or it cannot go on at some partitions and all others are at their end: each is told with what is to be done.
+            creates with the settings of T. The replay reads the live inputs. It does not touch the live outputs, group or state, and it
+            sends nothing to Apple. Give it the settings of the live worker, or those that you want to try.
+            Health and metrics are served only if the flag --admin.listen is given, because the usual port is the live worker's.
+            Several processes may share a replay. Each needs a worker.slot of its own, and all need the same settings and --from.
+            The replay ends when every partition has reached the end that it had at the start. SIGTERM and SIGINT stop it sooner. After
+            either, and after a kill, the same command continues where it stopped.
+            Exit code 0: the replay has reached its end, or a signal stopped it; 1: --drop found nothing, or the replay is running; 2: the
+            arguments, settings or topics are wrong, or the replay was started with others; 3: Kafka did not answer, the worker had to
+            end, or some partitions cannot continue and all others are at their end. Each such partition is named, with what to do.
             """,
         serviceOption: "name",
         action: .configured { invocation, configuration in

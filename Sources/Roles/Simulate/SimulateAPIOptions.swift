@@ -23,28 +23,28 @@ struct SimulateAPIOptions: Sendable {
     static let options = [
         CommandOption(
             "api", value: "ADDRESS",
-            effect: "Serves the App Store Server API's endpoints for consumption there, as 127.0.0.1:0."),
+            effect: "Serves the App Store Server API's endpoints for consumption at this address, as 127.0.0.1:0."),
         CommandOption(
-            "api-sandbox", value: "ADDRESS", effect: "Serves sandbox there, and with --api production alone."),
+            "api-sandbox", value: "ADDRESS", effect: "Serves sandbox at this address, and then only production at --api."),
         CommandOption(
             "api-ca", value: "FILE",
-            effect: "Serves it over TLS, and writes the authority of its certificate: for apple.ca."),
-        CommandOption("api-key", value: "FILE", effect: "Writes the key that tokens are signed with: for apple.key."),
+            effect: "Serves it over TLS, and writes the authority of its certificate, for apple.ca."),
+        CommandOption("api-key", value: "FILE", effect: "Writes the key that tokens are signed with, for apple.key."),
         CommandOption(
             "api-settings", value: "FILE",
-            effect: "Writes the settings apple.* for it, as soon as it listens. They are printed as well."),
+            effect: "Writes the settings `apple.*` for it, as soon as it listens. They are printed as well."),
         CommandOption(
             "api-faults", value: "PERCENT",
             effect:
-                "Of requests, get 429, 500, 503, no answer or a cut connection, some of them after they were taken (0)."
+                "Share of requests that get 429, 500, 503, no answer or a cut connection, some of them after they were accepted (0)."
         ),
         CommandOption(
-            "api-hold", value: "DURATION", effect: "How long an answer that never comes is waited for (60s)."),
+            "api-hold", value: "DURATION", effect: "How long a request without an answer stays open (60s)."),
         CommandOption(
-            "api-rate", value: "N", effect: "Requests a second for each app; what is beyond gets 429 (no limit)."),
+            "api-rate", value: "N", effect: "Requests per second for each app; more get 429 (no limit)."),
         CommandOption("api-journal", value: "FILE", effect: "Writes a line for each request before it is answered."),
         CommandOption(
-            "api-for", value: "DURATION", effect: "Serves so long after the last post (until SIGTERM or SIGINT)."),
+            "api-for", value: "DURATION", effect: "How long to serve after the last post (until SIGTERM or SIGINT)."),
     ]
 
     init() {}

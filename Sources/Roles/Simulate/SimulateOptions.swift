@@ -68,41 +68,41 @@ struct SimulateOptions: Sendable {
             CommandOption("ca", value: "FILE", effect: "PEM: authorities to trust in TLS besides those of the system."),
             CommandOption(
                 "out", value: "DIR",
-                effect: "Writes every payload to a file there, and index.jsonl, instead of posting."),
+                effect: "Writes every payload to a file in DIR, and index.jsonl, instead of posting."),
             CommandOption(
                 "root", value: "FILE",
-                effect: "Writes the root certificate of the make-believe store: for verify.roots."),
-            CommandOption("apps", value: "FILE", effect: "Writes the apps of the stories: for the setting apps."),
+                effect: "Writes the root certificate of the simulated store, for verify.roots."),
+            CommandOption("apps", value: "FILE", effect: "Writes the apps of the stories, for the setting apps."),
             CommandOption("truth", value: "FILE", effect: "Writes what really happened, as JSON lines."),
             CommandOption(
                 "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
-            CommandOption("seed", value: "N", effect: "Same seed and dates, same bytes (1)."),
-            CommandOption("subscribers", value: "N", effect: "How many stories are told (100)."),
+            CommandOption("seed", value: "N", effect: "Seed of the stories: the same seed and dates give the same bytes (1)."),
+            CommandOption("subscribers", value: "N", effect: "Number of subscribers, one story each (100)."),
             CommandOption(
                 "environment", value: "production|sandbox|both",
-                effect: "Where they happen (production); both: a fifth of the subscribers in sandbox."),
+                effect: "Environment of the stories (production); both: a fifth of the subscribers in sandbox."),
             CommandOption(
                 "from", value: "DATE",
                 effect:
-                    "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise so that the last one ended at the last midnight."
+                    "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise such that the last day ended at the last midnight."
             ),
             CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
-            CommandOption("hours", value: "N", effect: "In place of --days: how many hours."),
+            CommandOption("hours", value: "N", effect: "How many hours the stories cover, in place of --days."),
             CommandOption(
                 "live",
                 effect:
-                    "Begins --days or --hours before now: what is past is posted at once, the rest when its time comes."
+                    "Starts --days or --hours before now: the past is posted at once, the rest when its time comes."
             ),
             CommandOption(
                 "ahead", value: "DURATION",
-                effect: "With --live: how long the stories go on after now (1h), as 30s or 10m."),
+                effect: "With --live: how long the stories continue after now (1h), as 30s or 10m."),
             CommandOption(
                 "refunds", value: "PERCENT",
-                effect: "Of subscribers, live a story that is about asking for a refund (0)."),
+                effect: "Share of subscribers whose story contains a refund request (0)."),
             CommandOption(
                 "decide-after", value: "DURATION",
                 effect:
-                    "Apple decides on refunds within this time, 24h at most (otherwise within 2 to 40 hours, in sandbox a minute)."
+                    "Apple decides on refunds within this time, at most 24h (otherwise within 2 to 40 hours, in sandbox a minute)."
             ),
             CommandOption(
                 "usage", value: "URL",
@@ -111,21 +111,21 @@ struct SimulateOptions: Sendable {
             ),
             CommandOption(
                 "usage-token", value: "TOKEN",
-                effect: "Of --usage: the bearer token, or file:PATH to read it from a file."),
+                effect: "Bearer token for --usage, or file:PATH to read it from a file."),
             CommandOption(
                 "usage-out", value: "FILE", effect: "Writes the usage records, as JSON lines with at and record."),
             CommandOption(
-                "speed", value: "N|max", effect: "How many times faster than life (max: as fast as answers come)."),
-            CommandOption("rate", value: "N", effect: "At most so many new posts a second."),
-            CommandOption("connections", value: "N", effect: "Posts on their way at the same time (32)."),
-            CommandOption("duplicates", value: "PERCENT", effect: "Of notifications, sent again within an hour (0)."),
-            CommandOption("delays", value: "PERCENT", effect: "Sent up to an hour late (0)."),
-            CommandOption("reorder", value: "PERCENT", effect: "Sent just after the next one of any subscriber (0)."),
+                "speed", value: "N|max", effect: "How many times faster than real time (max: as fast as answers arrive)."),
+            CommandOption("rate", value: "N", effect: "At most N new posts per second."),
+            CommandOption("connections", value: "N", effect: "Posts in flight at the same time (32)."),
+            CommandOption("duplicates", value: "PERCENT", effect: "Share of notifications that are sent again within an hour (0)."),
+            CommandOption("delays", value: "PERCENT", effect: "Share that is sent up to an hour late (0)."),
+            CommandOption("reorder", value: "PERCENT", effect: "Share that is sent just after the next one of any subscriber (0)."),
             CommandOption(
-                "forgeries", value: "PERCENT", effect: "Accompanied by a forgery, which ingest has to refuse (0)."),
+                "forgeries", value: "PERCENT", effect: "Share that is accompanied by a forgery, which ingest has to refuse (0)."),
             CommandOption(
                 "retry-scale", value: "N",
-                effect: "How many times faster than Apple to try again (3600: an hour is a second)."),
+                effect: "How many times faster than Apple to retry (3600: an hour is a second)."),
         ] + SimulateAPIOptions.options
 }
 

@@ -8,17 +8,17 @@ import Settings
 
 extension Command {
     static let topics = Command(
-        .topics, "Creates every topic with its settings, or shows what that would do.", operands: "plan|apply",
+        .topics, "Creates every topic with its settings, or shows what would be done.", operands: "plan|apply",
         operandCount: 1...1,
         options: [
             CommandOption(
                 "format", value: "text|json", effect: "plan: json: one object, with every setting of each topic.")
         ],
         details: """
-            plan shows what is to be done and changes nothing: exit code 1 when something is, or is wrong.
-            apply creates missing topics and corrects settings: exit code 1 when something stays wrong, each named.
-            Neither ever deletes a topic, changes its number of partitions or moves its replicas.
-            Topics of both environments, unless --environment names one.
+            plan shows what would be done and changes nothing. Exit code 1: there is something to do, or something is wrong.
+            apply creates missing topics and corrects settings. Exit code 1: something is still wrong; each such topic is named.
+            Neither deletes a topic, changes its number of partitions or moves its replicas.
+            Both work on the topics of both environments, unless --environment names one.
             """,
         action: .configured { invocation, configuration in
             let verb = invocation.operands[0]

@@ -7,21 +7,21 @@ import Settings
 
 extension Command {
     static let usage = Command(
-        .usage, "Writes records of usage: what the app's own backend knows of a purchase.",
+        .usage, "Writes usage records: what the app's own backend knows about a purchase.",
         operands: "put [FILE|JSON|-]", operandCount: 1...2,
         options: UsageOptions.members + [
             CommandOption(
-                "skip-wrong", effect: "Writes the lines that are right although others are not, which are counted."),
-            CommandOption("dry-run", effect: "Checks everything and writes nothing; Kafka is not asked."),
+                "skip-wrong", effect: "Writes the correct lines although others are wrong, and counts those."),
+            CommandOption("dry-run", effect: "Checks everything and writes nothing; does not connect to Kafka."),
         ],
         details: """
-            One record from options, or as JSON; or a FILE, or by - standard input, with one JSON record in each line, as
-            POST /usage of ingest takes them. Empty lines are passed over.
-            Everything is checked first: what is wrong is told with its line, and then nothing is written. Each record goes to
-            the topic usage of the environment that it names, else of --environment, and the command ends when Kafka has
-            acknowledged all of them. Writing a record again does no harm.
-            Exit code 0: all is written (with --skip-wrong: all that is right); 1: with --skip-wrong, no line was right; 2: a
-            record, the arguments, the settings or the topics are wrong; 3: Kafka did not answer or did not take everything.
+            The record is given by options or as JSON. A FILE, or - for standard input, has one JSON record per line. Records are the
+            same as those of POST /usage of ingest. Empty lines are ignored.
+            Everything is checked first. If something is wrong, its line is named and nothing is written. Each record goes to the topic
+            usage of the environment that it names, otherwise of --environment. The command ends when Kafka has acknowledged all of them.
+            Writing a record again does no harm.
+            Exit code 0: all is written (with --skip-wrong: all that is correct); 1: with --skip-wrong, no line was correct; 2: a record,
+            the arguments, the settings or the topics are wrong; 3: Kafka did not answer or did not take everything.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {
@@ -56,16 +56,16 @@ struct UsageOptions {
 
     private static let kinds: [(member: String, kind: Kind, value: String, effect: String)] = [
         ("originalTransactionId", .text, "ID", "The purchase, or the subscription, that the record is about."),
-        ("transactionId", .text, "ID", "Of it this transaction alone; otherwise all of them."),
-        ("consented", .bool, "true|false", "Whether the customer agreed that Apple is told."),
-        ("consentedAt", .number, "MS", "When that was said, in milliseconds since 1970; otherwise now."),
+        ("transactionId", .text, "ID", "Only this transaction of it; otherwise all of them."),
+        ("consented", .bool, "true|false", "Whether the customer agreed that this is shared with Apple."),
+        ("consentedAt", .number, "MS", "When the customer said so, in milliseconds since 1970; otherwise now."),
         ("deliveryStatus", .text, "WORD", "DELIVERED, or UNDELIVERED_ and the reason, as Apple calls it."),
         ("sampleContentProvided", .bool, "true|false", "Whether the customer could try it before buying."),
         ("consumptionPercentage", .number, "COUNT", "How much is used up, 0 to 100000 (thousandths of a percent)."),
-        ("refundPreference", .text, "WORD", "DECLINE, GRANT_FULL or GRANT_PRORATED, where the policy has none."),
-        ("accountCreatedAt", .number, "MS", "When the account was made, in milliseconds since 1970."),
+        ("refundPreference", .text, "WORD", "DECLINE, GRANT_FULL or GRANT_PRORATED; used if the policy gives none."),
+        ("accountCreatedAt", .number, "MS", "When the account was created, in milliseconds since 1970."),
         ("playTimeSeconds", .number, "COUNT", "How long the customer has used the app."),
-        ("userStatus", .number, "0..4", "Of the account: 1 active, 2 suspended, 3 terminated, 4 limited."),
+        ("userStatus", .number, "0..4", "State of the account: 1 active, 2 suspended, 3 terminated, 4 limited."),
         ("platform", .number, "0..2", "Where the content was used: 1 Apple, 2 another."),
     ]
 

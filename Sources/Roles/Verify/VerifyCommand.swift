@@ -10,20 +10,20 @@ import Telemetry
 
 extension Command {
     static let verify = Command(
-        .verify, "Verifies one signed payload, and shows what it says or why it is refused.", operands: "[FILE]",
+        .verify, "Verifies one signed payload, and shows its content or why it is refused.", operands: "[FILE]",
         operandCount: 0...1,
         options: [
             CommandOption(
                 "kind", value: PayloadKind.allCases.map(\.rawValue).joined(separator: "|"),
-                effect: "What is expected to be signed.")
+                effect: "The kind of payload that is expected (notification).")
         ],
         details: """
             FILE, or standard input, holds the signed text (one line end after it is allowed) or the body of Apple's POST.
-            Exit code 0: it verifies, and standard output has its JSON, payloads signed inside of it decoded in their places.
-            Exit code 1: it does not, and standard output has the reason code; standard error says more.
-            Exit code 3: no verdict, because verify.ocsp is hard and within 10 s Apple did not say whether the certificates are
-            revoked (it is asked at ocsp.apple.com, through http_proxy if that is set).
-            Without apps neither bundleId nor appAppleId is checked. Payloads of both environments verify.
+            Exit code 0: it verifies. Standard output has its JSON, with the signed payloads inside it decoded in their places.
+            Exit code 1: it does not verify. Standard output has the reason code; standard error says more.
+            Exit code 3: there is no verdict, because verify.ocsp is hard and Apple did not say within 10 s if the certificates are
+            revoked (ocsp.apple.com is asked, through http_proxy if that is set).
+            Without apps, bundleId and appAppleId are not checked. Payloads of both environments verify.
             """,
         action: .configured { invocation, configuration in
             guard let word = invocation.choice("kind", of: PayloadKind.allCases.map(\.rawValue)),

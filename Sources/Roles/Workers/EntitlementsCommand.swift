@@ -7,11 +7,11 @@ import Platform
 
 extension Command {
     static let entitlements = Command(
-        .entitlements, "Decides from notifications what each customer may use, and tells it whenever that changes.",
+        .entitlements, "Computes from notifications what each customer may use, and publishes every change.",
         details: """
-            Reads notifications; writes entitlements (one record per subscription), entitlement-events (one per change) and
-            accounts (what each appAccountToken owns, over all apps). Replicas share the partitions; give each a worker.slot of
-            its own. What is on disk is a cache. Runs until SIGTERM or SIGINT. Names of entitlements come from the file `apps`.
+            Reads notifications; writes entitlements (one record per subscription), entitlement-events (one per change) and accounts
+            (what each appAccountToken owns, over all apps). The names of entitlements come from the file that the setting apps names.
+            Replicas share the partitions; give each a worker.slot of its own. The local state is a cache. Runs until SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
             WorkerRun(
