@@ -100,11 +100,12 @@ import WorkerTestKit
     }
 }
 
-@Suite struct `The README` {
+@Suite struct `The tutorial about a consumer` {
     @Test func `shows the example as it is compiled`() throws {
         let here = URL(filePath: #filePath).deletingLastPathComponent()
-        let readme = try String(contentsOf: here.appending(path: "../../README.md"), encoding: .utf8)
+        let page = here.appending(path: "../../docs/tutorial/your-own-consumer.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
         let example = try String(contentsOf: here.appending(path: "../Example/Renewals.swift"), encoding: .utf8)
-        #expect(readme.contains("```swift\n\(example)```"))
+        #expect(text.contains("```swift\n\(example)```"))
     }
 }
