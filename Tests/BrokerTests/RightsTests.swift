@@ -114,7 +114,7 @@ extension RealBroker {
             try await bound.stop()
         }
 
-        /// What the README's table says of commands that work beside a live worker, row by row.
+        /// What the table of docs/reference/kafka-rights.md says of commands that work beside a live worker, row by row.
         private struct Rows {
             let ground: Ground
             let name: String
@@ -187,7 +187,7 @@ extension RealBroker {
                 environment: .only([:]), workingDirectory: "/")
         }
 
-        @Test func `replay does with the rights that the README names`() async throws {
+        @Test func `replay does with the rights that its page names`() async throws {
             let (ground, scene) = try await Self.groundWithState("replay-rights")
             let disk = scene.disks.file("user")
             let refused = try await Self.asUser(["replay", "churn", "--name", "r"], ground, disk)
@@ -200,7 +200,7 @@ extension RealBroker {
             #expect(dropped.code == 0, "\(dropped.words)")
         }
 
-        @Test func `diff and promote do with the rights that the README names`() async throws {
+        @Test func `diff and promote do with the rights that its page names`() async throws {
             let (ground, scene) = try await Self.groundWithState("diff-rights")
             let replay = try await scene.tool("churn", ["--name", "r"])
             #expect(replay.code == 0, "\(replay.words)")

@@ -2,7 +2,7 @@ import Churn
 import Contract
 import Testing
 
-/// The numbers were reckoned by hand from the cells above them, by the formulas of the README.
+/// The numbers were reckoned by hand from the cells above them, by the formulas of docs/how-to/read-churn-numbers.md.
 @Suite struct `A rate` {
     private var cells = Cells()
 

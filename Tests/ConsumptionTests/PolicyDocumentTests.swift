@@ -2,13 +2,13 @@ import Consumption
 import Foundation
 import Testing
 
-/// docs/refund-policy.md against the program.
+/// docs/reference/refund-policy.md against the program.
 @Suite struct `The page on refund policies` {
     private let page: String
 
     init() throws {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../docs/refund-policy.md").standardized
+            .appendingPathComponent("../../docs/reference/refund-policy.md").standardized
         page = try String(contentsOf: path, encoding: .utf8)
     }
 

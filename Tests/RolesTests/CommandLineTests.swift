@@ -101,7 +101,7 @@ private func run(
 
     @Test(arguments: [
         ["version", "--topic.prefix=x"], ["version", "extra"], ["version", "--format"], ["version", "--format=xml"],
-        ["help", "settings", "--format=html"], ["version", "-x"],
+        ["help", "settings", "--format=html"], ["help", "commands", "--format=html"], ["version", "-x"],
         ["version", "--verbose"],
         ["version", "--help=1"],
     ])
@@ -193,22 +193,49 @@ private func run(
     }
 }
 
-@Suite struct `The table of settings` {
-    @Test func `in the README is the one of the code`() throws {
-        let readme = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../README.md").standardized
-        let text = try String(contentsOf: readme, encoding: .utf8)
-        let first = try #require(text.range(of: SettingsHelp.firstMarker))
-        let last = try #require(text.range(of: SettingsHelp.lastMarker))
-        #expect(
-            String(text[first.lowerBound..<last.upperBound]) == run(["help", "settings", "--format", "markdown"]).data,
-            """
-            README.md and the code differ. Put what `swift run perennial help settings --format markdown` prints in the place \
-            of the table between the markers.
-            """)
+/// Checks that a page of docs/reference has, between its markers, what the program prints.
+private func expectPage(_ name: String, from first: String, to last: String, hasWhat arguments: [String]) throws {
+    let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../docs/reference/\(name)").standardized
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let start = try #require(text.range(of: first)).lowerBound
+    let end = try #require(text.range(of: last)).upperBound
+    let call = "swift run perennial \(arguments.joined(separator: " "))"
+    #expect(
+        String(text[start..<end]) == run(arguments).data,
+        """
+        docs/reference/\(name) and the code differ. Run `\(call)`, and put what it prints in the place of everything from \
+        \(first) to \(last).
+        """)
+}
+
+@Suite struct `The page of commands` {
+    @Test func `is the one of the code`() throws {
+        try expectPage(
+            "commands.md", from: CommandsHelp.firstMarker, to: CommandsHelp.lastMarker,
+            hasWhat: ["help", "commands", "--format", "markdown"])
     }
 
-    @Test func `has every setting, for people and for the README`() {
+    @Test func `has every command with every option`() {
+        let markdown = run(["help", "commands", "--format=markdown"]).data
+        for command in Program.standard.commands {
+            let parts = markdown.components(separatedBy: "\n## `perennial \(command.name.rawValue)`\n")
+            #expect(parts.count == 2, "\(command.name)")
+            let section = parts[1].components(separatedBy: "\n## ")[0]
+            for option in command.options { #expect(section.contains("\n| `--\(option.name)"), "\(option.name)") }
+        }
+        #expect(run(["help", "commands"]).data == run(["help"]).data)
+    }
+}
+
+@Suite struct `The table of settings` {
+    @Test func `in the reference is the one of the code`() throws {
+        try expectPage(
+            "settings.md", from: SettingsHelp.firstMarker, to: SettingsHelp.lastMarker,
+            hasWhat: ["help", "settings", "--format", "markdown"])
+    }
+
+    @Test func `has every setting, for people and for the reference`() {
         let text = run(["help", "settings"]).data
         let markdown = run(["help", "settings", "--format=markdown"]).data
         for key in SettingTable.definitions.map(\.key) + ["kafka.*"] {

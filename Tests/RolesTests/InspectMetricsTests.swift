@@ -39,13 +39,14 @@ import Zone
     }
 
     /// Somebody copies from there.
-    @Test func `are in the README as they are shown`() throws {
-        let readme = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).appendingPathComponent("../../../README.md").standardized,
+    @Test func `are in the how-to as they are shown`() throws {
+        let page = try String(
+            contentsOf: URL(fileURLWithPath: #filePath)
+                .appendingPathComponent("../../../docs/how-to/read-churn-numbers.md").standardized,
             encoding: .utf8)
         let shown = try card("metrics").split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        let start = try #require(readme.range(of: "```\n\(shown[0])\n")?.lowerBound)
-        let block = readme[start...].dropFirst(4).prefix { $0 != "`" }.split(separator: "\n").map(String.init)
+        let start = try #require(page.range(of: "```\n\(shown[0])\n")?.lowerBound)
+        let block = page[start...].dropFirst(4).prefix { $0 != "`" }.split(separator: "\n").map(String.init)
         // Parts of it: what is left out is one line of dots.
         var rest = shown[...]
         for line in block where line != "..." {

@@ -55,7 +55,7 @@ final class MetricsDesk {
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }
 
-    /// The month of the README: two products and two currencies, most of it long decided.
+    /// The month of docs/how-to/read-churn-numbers.md: two products and two currencies, most of it long decided.
     func tellStory() throws {
         try cell(
             "2026-10-01", "'activeDelta':1180,'graceDelta':20,'retryDelta':35,'trialDelta':60",

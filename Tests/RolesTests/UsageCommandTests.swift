@@ -143,8 +143,8 @@ import Testing
         }
     }
 
-    /// Every ```sh block of docs/usage.md, as it stands there, but for address and token.
-    @Test func `and POST /usage work as docs/usage.md says`() async throws {
+    /// Every ```sh block of docs/how-to/report-usage.md, as it stands there, but for address and token.
+    @Test func `and POST /usage work as docs/how-to/report-usage.md says`() async throws {
         let cluster = try Self.cluster()
         defer { cluster.close() }
         let folder = try ScratchDirectory("usage-document")
@@ -191,7 +191,7 @@ import Testing
 
     private static func blocks(_ language: String) throws -> [String] {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../docs/usage.md").standardized
+            .appendingPathComponent("../../docs/how-to/report-usage.md").standardized
         let parts = try String(contentsOf: path, encoding: .utf8).components(separatedBy: "```\(language)\n")
         return parts.dropFirst().map { part in part.components(separatedBy: "```")[0] }
     }

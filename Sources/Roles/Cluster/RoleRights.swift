@@ -1,4 +1,4 @@
-// What each role does in Kafka, and so the rights that it needs. The README's table says the same.
+// What each role does in Kafka, and so the rights that it needs. docs/reference/kafka-rights.md says the same.
 
 import Configuration
 import Contract

@@ -26,7 +26,7 @@ extension Program {
     }
 
     func help(for command: Command) -> String {
-        let listed = (command.readsSettings ? [settingsFileOption] : []) + command.options
+        let listed = listedOptions(of: command)
         let width = (listed.map { optionText($0).count }.max() ?? 0) + 2
         let options = listed.map { "  " + padded(optionText($0), to: width) + $0.effect }
         var parts = ["Usage: \(usage(of: command))", command.summary]
@@ -37,6 +37,21 @@ extension Program {
         return parts.joined(separator: "\n\n")
     }
 
+    func listedOptions(of command: Command) -> [CommandOption] {
+        (command.readsSettings ? [settingsFileOption] : []) + command.options
+    }
+
+    /// nil: all of them, as `check` does; its list would be the whole table.
+    func settings(readBy command: Command) -> [String]? {
+        guard command.name != .check else { return nil }
+        let keys = SettingTable.definitions.filter { $0.readers.contains(command.name.rawValue) }.map(\.key)
+        return (SettingTable.kafkaReaders.contains(command.name.rawValue) ? ["kafka.*"] : []) + keys
+    }
+
+    func optionText(_ option: CommandOption) -> String {
+        "--\(option.name)" + (option.valueName.map { " \($0)" } ?? "")
+    }
+
     /// Not among the options of a command: the settings take it, as they take its variable.
     private var settingsFileOption: CommandOption {
         let schema = SettingTable.schema
@@ -45,16 +60,12 @@ extension Program {
             effect: "Settings file; otherwise \(schema.fileVariable), else \(schema.defaultFile) when it is there.")
     }
 
-    private func optionText(_ option: CommandOption) -> String {
-        "--\(option.name)" + (option.valueName.map { " \($0)" } ?? "")
-    }
-
     private func settingsText(of command: Command) -> String {
-        // `check` reads all of them: its list would be the whole table.
-        guard command.name != .check else { return "Settings: all of them; perennial help settings lists them." }
-        let keys = SettingTable.definitions.filter { $0.readers.contains(command.name.rawValue) }.map(\.key)
+        guard let keys = settings(readBy: command) else {
+            return "Settings: all of them; perennial help settings lists them."
+        }
         return "Settings it reads (perennial help settings explains them):\n"
-            + (["kafka.*"] + keys).map { "  --\($0)" }.joined(separator: "\n")
+            + keys.map { "  --\($0)" }.joined(separator: "\n")
     }
 }
 
@@ -64,16 +75,22 @@ func padded(_ text: String, to width: Int) -> String {
 
 extension Command {
     static let help = Command(
-        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|settings]",
+        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|commands|settings]",
         // "help topics plan" asks of topics: what follows the command's name is not looked at.
         operandCount: 0...Int.max,
         options: [
-            CommandOption("format", value: "text|markdown", effect: "Of the settings: for people, or for the README.")
+            CommandOption(
+                "format", value: "text|markdown",
+                effect: "commands, settings: text for a terminal, or markdown for the pages in docs/reference.")
         ],
         action: .plain { invocation in
             guard let format = invocation.choice("format", of: ["text", "markdown"]) else { return .wrongUsage }
             switch invocation.operands.first {
             case nil: invocation.output.data(invocation.program.overview)
+            case "commands":
+                let program = invocation.program
+                invocation.output.data(
+                    format == "markdown" ? CommandsHelp(program: program).markdown : program.overview)
             case "settings":
                 let table = SettingsHelp(commands: invocation.program.commands.map(\.name.rawValue))
                 invocation.output.data(format == "markdown" ? table.markdown : table.text)

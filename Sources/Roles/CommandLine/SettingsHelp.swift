@@ -1,4 +1,4 @@
-// The table of settings, for people and for the README.
+// The table of settings, for people and for docs/reference/settings.md.
 
 import Configuration
 import Settings
@@ -34,7 +34,7 @@ struct SettingsHelp {
         let scopes = SettingTable.kafka.scopes.map { "`\(family).\($0).*`" }.joined(separator: ", ")
         return Row(
             key: "\(family).*", defaultText: "none", values: "as in librdkafka's CONFIGURATION.md",
-            effect: "Any property of librdkafka, for every client; \(scopes) for one kind. "
+            effect: "Any property of librdkafka, for every client; \(scopes) for one kind of client. "
                 + "The few that correctness depends on are refused with the reason.",
             readers: readers(SettingTable.kafkaReaders))
     }
@@ -56,10 +56,10 @@ struct SettingsHelp {
             """
         }
         let intro = """
-            A setting is given, in falling precedence, by a flag (--topic.prefix x), a variable
-            (\(SettingTable.schema.variable(for: "topic.prefix"))=x), the settings file, or its default. The file is named by
-            --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable), else \(SettingTable.schema.defaultFile); it has lines key = value, and
-            # begins a comment line. A value that begins with file: is read from that path.
+            A setting is given by a flag (--topic.prefix x), else by a variable (\(SettingTable.schema.variable(for: "topic.prefix"))=x),
+            else in the settings file; otherwise its default counts. The settings file is named by --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable),
+            otherwise it is \(SettingTable.schema.defaultFile) if that exists. It has lines key = value; a line that begins with # is a
+            comment. A value that begins with file: is read from that path.
             """
         return ([intro] + blocks).joined(separator: "\n\n")
     }
