@@ -106,8 +106,8 @@ import Testing
 
     @Test func `has nothing unexpected at its top`() throws {
         let expected: Set = [
-            "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "Package.swift", "README.md", "SECURITY.md",
-            "Sources", "Tests", "deploy", "docs",
+            "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "Package.swift", "README.md",
+            "SECURITY.md", "Sources", "Tests", "deploy", "docs",
         ]
         let ignored = try String(contentsOf: repository.appendingPathComponent(".gitignore"), encoding: .utf8)
         for name in try FileManager.default.contentsOfDirectory(atPath: repository.path) where !name.hasPrefix(".") {
