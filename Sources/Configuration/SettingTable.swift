@@ -1,4 +1,5 @@
-// Every setting, once: name, default, values, effect, and who reads it. Help, docs/reference/settings.md and checks come from here.
+// Every setting, once: name, default, values, effect, and who reads it. Help, docs/reference/settings.md and checks come
+// from here.
 
 import Contract
 public import Settings
@@ -14,19 +15,22 @@ public enum SettingTable {
         "environment", default: "production", note: "`api`, `topics`, `dead-letters`, `offsets`: both",
         .choice as SettingKind<EnvironmentChoice>,
         for: .onTopics,
-        "Which topics are read; a worker reads those of one environment. Ingest serves both and routes each notification by "
-            + "its verified environment; usage records that name no environment are written to this one.")
+        "Which topics are read; a worker reads those of one environment. Ingest serves both and routes each "
+            + "notification by its verified environment; usage records that name no environment are written to this "
+            + "one.")
     static let partitions = setting(
         // Kafka itself bends at some thousand; a mistyped count is found before it is made.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
-        "Number of partitions of every topic. A topic with another number is refused, because keys would be in other partitions.")
+        "Number of partitions of every topic. A topic with another number is refused, because keys would be in other "
+            + "partitions.")
     static let replicationFactor = setting(
         // A 16-bit number in the protocol.
         "topics.replication.factor", default: "3", .integer(1...32_767), for: [.topics],
         "Replication factor of the topics that `topics apply` creates.")
     static let minimumInSyncReplicas = setting(
         "topics.min.insync.replicas", default: "2", .integer(1...32_767), for: [.topics],
-        "`min.insync.replicas` of every topic, set by `topics apply`: so many replicas must have a record before it counts as written.")
+        "`min.insync.replicas` of every topic, set by `topics apply`: so many replicas must have a record before it "
+            + "counts as written.")
 
     // MARK: Apps and verification
 
@@ -35,11 +39,12 @@ public enum SettingTable {
         "JSON file with the apps, their Apple ids, their entitlements and the periods of products that do not renew.")
     static let verifyRoots = setting(
         "verify.roots", .list(of: .path), for: .verifiers,
-        "Files (PEM or DER) with self-signed certificate authorities to trust in addition to the built-in Apple Root CA - G3.")
+        "Files (PEM or DER) with self-signed certificate authorities to trust in addition to the built-in Apple Root "
+            + "CA - G3.")
     static let verifyOCSP = setting(
         "verify.ocsp", default: "off", .choice as SettingKind<OCSPMode>, for: .verifiers,
-        "Whether Apple's OCSP responder is asked if a certificate is revoked. `soft`: accept a payload if the responder does "
-            + "not answer. `hard`: give no verdict until it does.")
+        "Whether Apple's OCSP responder is asked if a certificate is revoked. `soft`: accept a payload if the "
+            + "responder does not answer. `hard`: give no verdict until it does.")
     static let archiveSignedPayloads = setting(
         "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters],
         "Also publish each signed payload to the topic `signed`.")
@@ -55,7 +60,8 @@ public enum SettingTable {
     static let ingestKey = setting(
         "ingest.tls.key", .path, for: [.ingest], "PEM file with the private key of the TLS certificate.")
     static let ingestPlaintext = setting(
-        "ingest.plaintext", default: "false", .flag, for: [.ingest], "Serve plain HTTP, behind a proxy that terminates TLS.")
+        "ingest.plaintext", default: "false", .flag, for: [.ingest],
+        "Serve plain HTTP, behind a proxy that terminates TLS.")
     static let ingestAllow = setting(
         "ingest.allow", default: "any", .allowedAddresses, for: [.ingest],
         "Client addresses that ingest serves, such as Apple's `17.0.0.0/8`.")
@@ -74,17 +80,18 @@ public enum SettingTable {
         "Requests in flight at the same time. Ingest answers more with 503.")
     static let ingestRepeated = setting(
         "ingest.repeated.ms", default: "10800000", .integer(0...86_400_000), for: [.ingest],
-        "How long, and at most twice as long, ingest remembers a notification that Kafka has acknowledged: a repetition is "
-            + "answered 200 and not written again. 0: every repetition is written."
-    )
+        "How long, and at most twice as long, ingest remembers a notification that Kafka has acknowledged: a "
+            + "repetition is answered 200 and not written again. 0: every repetition is written.")
     static let ingestMaxBufferedBytes = setting(
         "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
         "Memory for the bodies of all requests in flight together. Ingest answers more with 503.")
     static let rejectedMaxBytesPerHour = setting(
         "rejected.max.bytes.per.hour", default: "67108864", .integer(0...1 << 40), for: [.ingest],
-        "Bytes of refused bodies that each process stores per hour in `rejected`. Bodies beyond this are counted but not stored.")
+        "Bytes of refused bodies that each process stores per hour in `rejected`. Bodies beyond this are counted but "
+            + "not stored.")
     static let usageToken = setting(
-        "usage.token", .bearerToken, secret: true, for: [.ingest], "Bearer token of `POST /usage`. If unset, ingest does not serve that path.")
+        "usage.token", .bearerToken, secret: true, for: [.ingest],
+        "Bearer token of `POST /usage`. If unset, ingest does not serve that path.")
 
     // MARK: Every service
 
@@ -108,22 +115,24 @@ public enum SettingTable {
     static let stateCacheBytes = setting(
         // Below one MiB the store's own blocks do not fit.
         "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote],
-        "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB more.")
+        "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB "
+            + "more.")
     static let workerThreads = setting(
         "worker.threads", default: "1", .integer(1...256), for: .runWorkers,
         "Number of threads of a worker. Each thread works on partitions of its own.")
     static let workerSlot = setting(
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
-        "Stable number of this replica. `auto`: the number after the last `-` of the host name (`worker-3`). A host name without "
-            + "such a number makes the replica a dynamic member of the group, without a slot.")
+        "Stable number of this replica. `auto`: the number after the last `-` of the host name (`worker-3`). A host "
+            + "name without such a number makes the replica a dynamic member of the group, without a slot.")
     static let workerLeave = setting(
         "worker.leave", default: "false", .flag, for: .runWorkers,
-        "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica for a restart.")
+        "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica "
+            + "for a restart.")
     static let commitInterval = setting(
         // Half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time between two commits. A worker that has read its input to the end commits at once. A replay waits at least a "
-            + "second.")
+        "Longest time between two commits. A worker that has read its input to the end commits at once. A replay waits "
+            + "at least a second.")
     static let tickInterval = setting(
         "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
         "If nothing is written to a partition for this long, a tick is written to move its clock.")
@@ -142,9 +151,8 @@ public enum SettingTable {
         "api.listen", default: "127.0.0.1:8080", .listenAddress, for: [.api], "Address that serves the read API.")
     static let apiToken = setting(
         "api.token", .bearerTokens, secret: true, for: [.api],
-        "Bearer tokens, each of at least 16 characters. If unset, the API binds only to a loopback address. The API reads them again "
-            + "on SIGHUP and when their file changes."
-    )
+        "Bearer tokens, each of at least 16 characters. If unset, the API binds only to a loopback address. The API "
+            + "reads them again on SIGHUP and when their file changes.")
     static let apiMaxBehind = setting(
         // Ten years at most, for a log that is filled from the past.
         "api.max.behind.ms", default: "600000", .integer(1000...315_360_000_000), for: [.api],
@@ -161,7 +169,8 @@ public enum SettingTable {
     static let consumptionRate = setting(
         // Apple's limits are 50 a second for each app, and a tenth of that in sandbox.
         "consumption.rate", default: "50", note: "5 in sandbox", .integer(1...10_000), for: [.consumption],
-        "Answers to Apple per second and app, of all replicas together. Each replica uses the share that its partitions have.")
+        "Answers to Apple per second and app, of all replicas together. Each replica uses the share that its "
+            + "partitions have.")
     static let appleIssuerId = setting(
         "apple.issuer.id", .identifier, for: .callApple, "Issuer id of the key for the App Store Server API.")
     static let appleKeyId = setting(
@@ -177,7 +186,8 @@ public enum SettingTable {
         "Address of the App Store Server API for sandbox.")
 
     static let appleCA = setting(
-        "apple.ca", .path, for: .callApple, "PEM file with a private certificate authority that is trusted for `apple.api.*` as well.")
+        "apple.ca", .path, for: .callApple,
+        "PEM file with a private certificate authority that is trusted for `apple.api.*` as well.")
     /// In the order of the table in help and docs/reference/settings.md.
     public static let definitions: [SettingDefinition] = [
         topicPrefix.definition, environment.definition, partitions.definition, replicationFactor.definition,

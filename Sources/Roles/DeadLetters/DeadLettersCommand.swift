@@ -12,15 +12,16 @@ extension Command {
         .deadLetters, "Lists, shows and redrives refused notifications and the dead letters of workers.",
         operands: "list|show|redrive [rejected|WORKER] [LETTER]", operandCount: 1...3,
         options: [
-            CommandOption("reason", value: "CODE", effect: "Only letters with this reason; separate several with commas."),
+            CommandOption(
+                "reason", value: "CODE", effect: "Only letters with this reason; separate several with commas."),
             CommandOption(
                 "since", value: "TIME",
                 effect: "Only letters written since then: `2h`, `7d`, `2026-11-20` or `2026-11-20T10:00:00Z` (UTC)."),
             CommandOption(
                 "limit", value: "COUNT",
                 effect:
-                    "list: the newest COUNT, \(LetterQuery.defaultListLimit) by default. redrive: the first COUNT, all by "
-                    + "default."),
+                    "list: the newest COUNT, \(LetterQuery.defaultListLimit) by default. redrive: the first COUNT, "
+                    + "all by default."),
             CommandOption("format", value: "text|json", effect: "json: one object per line."),
             CommandOption("raw", effect: "show: only the bytes of the letter."),
             CommandOption(

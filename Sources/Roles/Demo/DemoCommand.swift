@@ -10,7 +10,8 @@ extension Command {
         .demo,
         "Runs a simulated App Store, ingest, the workers and the API in one process; nothing to configure.",
         options: [
-            CommandOption("for", value: "TIME", effect: "Ends after this time: 30s, 10m or 2h (otherwise Ctrl-C ends it)."),
+            CommandOption(
+                "for", value: "TIME", effect: "Ends after this time: 30s, 10m or 2h (otherwise Ctrl-C ends it)."),
             CommandOption(
                 "kafka", value: "HOST:PORT", effect: "Keeps the log in this Kafka instead of in memory."),
         ],

@@ -27,8 +27,8 @@ extension Command {
             CommandOption(
                 "scratch", value: "DIRECTORY",
                 effect:
-                    "Directory for temporary files (`TMPDIR`, else `/var/tmp`). It needs room for the largest partition of "
-                    + "both topics. Nothing stays there, however the command ends."),
+                    "Directory for temporary files (`TMPDIR`, else `/var/tmp`). It needs room for the largest "
+                    + "partition of both topics. Nothing stays there, however the command ends."),
         ],
         details: """
             Compares entitlements: entitlements and accounts; churn: churn-cells; consumption: consumption, one request at a time: what

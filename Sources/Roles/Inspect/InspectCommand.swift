@@ -18,8 +18,8 @@ extension Command {
             CommandOption(
                 "format", value: "FORMAT",
                 effect:
-                    "subscription, account, refunds: text (default), a card for people, or json. metrics: table (default), json or csv."
-            ),
+                    "subscription, account, refunds: text (default), a card for people, or json. metrics: table "
+                    + "(default), json or csv."),
             CommandOption(
                 "all",
                 effect:
@@ -28,8 +28,8 @@ extension Command {
             CommandOption(
                 "at", value: "TIME",
                 effect:
-                    "The answer for that time, with all that is known now: `2026-11-20`, `2026-11-20T10:00:00Z` (UTC), `2h`, `7d`."
-            ),
+                    "The answer for that time, with all that is known now: `2026-11-20`, `2026-11-20T10:00:00Z` (UTC), "
+                    + "`2h`, `7d`."),
             CommandOption(
                 "content", value: "DATE[,...]",
                 effect: "subscription: which items, published on these dates, are accessible, and why."),

@@ -14,9 +14,8 @@ extension Command {
             CommandOption(
                 "to", value: "beginning|end|TIME|PARTITION:OFFSET[,...]",
                 effect:
-                    "reset: the next record to read. TIME: `2h`, `7d`, `2026-11-20` or "
-                    + "`2026-11-20T10:00:00Z` (UTC). accept-gap: beginning or end, if the position lies beyond the end."
-            ),
+                    "reset: the next record to read. TIME: `2h`, `7d`, `2026-11-20` or `2026-11-20T10:00:00Z` (UTC). "
+                    + "accept-gap: beginning or end, if the position lies beyond the end."),
             CommandOption("topic", value: "NAME", effect: "reset: only positions in this topic."),
             CommandOption("partition", value: "P", effect: "accept-gap: only this partition; --apply needs it."),
             CommandOption("format", value: "text|json", effect: "json: one object per line."),

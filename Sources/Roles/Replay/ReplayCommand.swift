@@ -15,8 +15,8 @@ extension Command {
             CommandOption(
                 "from", value: "TIME|PARTITION:OFFSET[,...]",
                 effect:
-                    "Where output begins. The state is always built from the beginning. TIME: `2h`, `7d`, `2026-11-20` or "
-                    + "`2026-11-20T10:00:00Z` (UTC)."),
+                    "Where output begins. The state is always built from the beginning. TIME: `2h`, `7d`, `2026-11-20` "
+                    + "or `2026-11-20T10:00:00Z` (UTC)."),
             CommandOption("rate", value: "N", effect: "At most N records per second, for each process."),
             CommandOption("follow", effect: "Continues at the end, until a signal stops it."),
             CommandOption("incomplete", effect: "Runs although the first notifications are deleted."),

@@ -25,7 +25,8 @@ struct SimulateAPIOptions: Sendable {
             "api", value: "ADDRESS",
             effect: "Serves the App Store Server API's endpoints for consumption at this address, as 127.0.0.1:0."),
         CommandOption(
-            "api-sandbox", value: "ADDRESS", effect: "Serves sandbox at this address, and then only production at --api."),
+            "api-sandbox", value: "ADDRESS",
+            effect: "Serves sandbox at this address, and then only production at --api."),
         CommandOption(
             "api-ca", value: "FILE",
             effect: "Serves it over TLS, and writes the authority of its certificate, for apple.ca."),
@@ -36,8 +37,8 @@ struct SimulateAPIOptions: Sendable {
         CommandOption(
             "api-faults", value: "PERCENT",
             effect:
-                "Share of requests that get 429, 500, 503, no answer or a cut connection, some of them after they were accepted (0)."
-        ),
+                "Share of requests that get 429, 500, 503, no answer or a cut connection, some of them after they were "
+                    + "accepted (0)."),
         CommandOption(
             "api-hold", value: "DURATION", effect: "How long a request without an answer stays open (60s)."),
         CommandOption(

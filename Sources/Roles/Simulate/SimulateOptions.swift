@@ -76,7 +76,8 @@ struct SimulateOptions: Sendable {
             CommandOption("truth", value: "FILE", effect: "Writes what really happened, as JSON lines."),
             CommandOption(
                 "acknowledged", value: "FILE", effect: "Writes how each post was answered in the end, as JSON lines."),
-            CommandOption("seed", value: "N", effect: "Seed of the stories: the same seed and dates give the same bytes (1)."),
+            CommandOption(
+                "seed", value: "N", effect: "Seed of the stories: the same seed and dates give the same bytes (1)."),
             CommandOption("subscribers", value: "N", effect: "Number of subscribers, one story each (100)."),
             CommandOption(
                 "environment", value: "production|sandbox|both",
@@ -84,8 +85,8 @@ struct SimulateOptions: Sendable {
             CommandOption(
                 "from", value: "DATE",
                 effect:
-                    "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise such that the last day ended at the last midnight."
-            ),
+                    "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise such that the last day ended at the last "
+                    + "midnight."),
             CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
             CommandOption("hours", value: "N", effect: "How many hours the stories cover, in place of --days."),
             CommandOption(
@@ -102,27 +103,33 @@ struct SimulateOptions: Sendable {
             CommandOption(
                 "decide-after", value: "DURATION",
                 effect:
-                    "Apple decides on refunds within this time, at most 24h (otherwise within 2 to 40 hours, in sandbox a minute)."
-            ),
+                    "Apple decides on refunds within this time, at most 24h (otherwise within 2 to 40 hours, in "
+                    + "sandbox a minute)."),
             CommandOption(
                 "usage", value: "URL",
                 effect:
-                    "Plays the app's backend too: posts usage records to this endpoint, such as https://127.0.0.1:8443/usage."
-            ),
+                    "Plays the app's backend too: posts usage records to this endpoint, such as "
+                    + "https://127.0.0.1:8443/usage."),
             CommandOption(
                 "usage-token", value: "TOKEN",
                 effect: "Bearer token for --usage, or file:PATH to read it from a file."),
             CommandOption(
                 "usage-out", value: "FILE", effect: "Writes the usage records, as JSON lines with at and record."),
             CommandOption(
-                "speed", value: "N|max", effect: "How many times faster than real time (max: as fast as answers arrive)."),
+                "speed", value: "N|max",
+                effect: "How many times faster than real time (max: as fast as answers arrive)."),
             CommandOption("rate", value: "N", effect: "At most N new posts per second."),
             CommandOption("connections", value: "N", effect: "Posts in flight at the same time (32)."),
-            CommandOption("duplicates", value: "PERCENT", effect: "Share of notifications that are sent again within an hour (0)."),
-            CommandOption("delays", value: "PERCENT", effect: "Share that is sent up to an hour late (0)."),
-            CommandOption("reorder", value: "PERCENT", effect: "Share that is sent just after the next one of any subscriber (0)."),
             CommandOption(
-                "forgeries", value: "PERCENT", effect: "Share that is accompanied by a forgery, which ingest has to refuse (0)."),
+                "duplicates", value: "PERCENT",
+                effect: "Share of notifications that are sent again within an hour (0)."),
+            CommandOption("delays", value: "PERCENT", effect: "Share that is sent up to an hour late (0)."),
+            CommandOption(
+                "reorder", value: "PERCENT",
+                effect: "Share that is sent just after the next one of any subscriber (0)."),
+            CommandOption(
+                "forgeries", value: "PERCENT",
+                effect: "Share that is accompanied by a forgery, which ingest has to refuse (0)."),
             CommandOption(
                 "retry-scale", value: "N",
                 effect: "How many times faster than Apple to retry (3600: an hour is a second)."),
