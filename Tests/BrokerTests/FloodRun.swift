@@ -21,8 +21,9 @@ struct FloodRun {
 
     let kind: FloodKind
     let seconds: Double
-    /// How long memory may take to come down.
-    let patienceWithMemory: Duration
+    /// How long after the flood memory is read: at the end of it, or as soon as it is below its limit.
+    let restOfMemory: Duration
+    let readsMemoryEarly: Bool
     private let fixture: NotificationFixture
     private let ingest: IngestProcess
     private let broker: Broker
@@ -36,7 +37,7 @@ struct FloodRun {
     /// - Parameter program: path of `perennial`.
     static func start(
         _ kind: FloodKind, _ program: String, _ fixture: NotificationFixture, seconds: Double,
-        patienceWithMemory: Duration
+        restOfMemory: Duration, readsMemoryEarly: Bool
     ) async throws -> FloodRun {
         let broker = try await Broker.shared()
         let prefix = "flood-\(UInt32.random(in: 0 ... .max))"
@@ -44,8 +45,9 @@ struct FloodRun {
             program, bootstrap: broker.bootstrap, prefix: prefix, roots: fixture.rootPEM, apps: fixture.appsFile,
             isPlaintext: kind.isPlaintext, settings: kind.settings)
         return FloodRun(
-            kind: kind, seconds: seconds, patienceWithMemory: patienceWithMemory, fixture: fixture, ingest: ingest,
-            broker: broker, prefix: prefix)
+            kind: kind, seconds: seconds, restOfMemory: restOfMemory, readsMemoryEarly: readsMemoryEarly,
+            fixture: fixture,
+            ingest: ingest, broker: broker, prefix: prefix)
     }
 
     func measure() async throws -> FloodFigures {
@@ -142,7 +144,8 @@ struct FloodRun {
         while true {
             let bytes = try ingest.memoryBytes()
             let waited = start.duration(to: .now)
-            if bytes < FloodLimits().laterBytes || waited > patienceWithMemory { return (bytes, waited) }
+            let isEarly = readsMemoryEarly && bytes < FloodLimits().laterBytes
+            if isEarly || waited > restOfMemory { return (bytes, waited) }
             try await Task.sleep(for: .milliseconds(100))
         }
     }

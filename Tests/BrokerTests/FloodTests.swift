@@ -33,7 +33,7 @@ extension RealBroker {
             for attempt in 1...Self.tries {
                 let run = try await FloodRun.start(
                     kind, program, fixture, seconds: Self.seconds,
-                    patienceWithMemory: .seconds(floodSeconds == nil ? 15 : 60))
+                    restOfMemory: .seconds(floodSeconds == nil ? 15 : 60), readsMemoryEarly: floodSeconds == nil)
                 let figures = try await run.measure()
                 print("floods: \(figures.row)")
                 let faults = figures.faults(limits)

@@ -76,7 +76,9 @@ final class FuzzedServer: HTTPHandler {
         defer { close(socket) }
         var sent = 0
         while sent < text.count {
-            let count = text[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            let count = uninterrupted {
+                text[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            }
             guard count > 0 else { break }
             sent += count
         }
@@ -84,7 +86,7 @@ final class FuzzedServer: HTTPHandler {
         var said: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
-            let count = recv(socket, &buffer, buffer.count, 0)
+            let count = uninterrupted { recv(socket, &buffer, buffer.count, 0) }
             guard count > 0 else { break }
             said += buffer[..<count]
         }
@@ -115,11 +117,21 @@ final class FuzzedServer: HTTPHandler {
             let size = socklen_t(MemoryLayout<sockaddr_in>.size)
             let code = withUnsafePointer(to: &name) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    isOwn ? bind(socket, $0, size) : connect(socket, $0, size)
+                    // Where it was interrupted, Linux goes on with the same connection.
+                    let address = $0
+                    return uninterrupted { isOwn ? bind(socket, address, size) : connect(socket, address, size) }
                 }
             }
-            precondition(code == 0, "no connection: \(String(cString: strerror(errno)))")
+            guard code == 0 else { fatalError("no connection: \(String(cString: strerror(errno)))") }
         }
         return socket
+    }
+}
+
+/// libFuzzer's alarm, each three seconds, interrupts whatever waits.
+private func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
+    while true {
+        let result = call()
+        if result >= 0 || errno != EINTR { return result }
     }
 }
