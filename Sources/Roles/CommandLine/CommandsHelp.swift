@@ -14,7 +14,8 @@ struct CommandsHelp {
         let list =
             ["| Command | What it does |", "|---|---|"]
             + program.commands.map { "| [`perennial \($0.name.rawValue)`](#\(anchor(of: $0))) | \(cell($0.summary)) |" }
-        let parts = [Self.firstMarker, list.joined(separator: "\n")] + program.commands.map(section) + [Self.lastMarker]
+        let parts =
+            [Self.firstMarker, list.joined(separator: "\n")] + program.commands.map(section) + [Self.lastMarker]
         return parts.joined(separator: "\n\n")
     }
 

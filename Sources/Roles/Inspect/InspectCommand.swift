@@ -39,7 +39,8 @@ extension Command {
             CommandOption(
                 "to", value: "DAY", effect: "metrics: the first day not included. refunds: only requests before then."),
             CommandOption(
-                "by", value: "NAME[,...]", effect: "metrics: one group for each `product`, `plan`, `storefront`, `currency`."
+                "by", value: "NAME[,...]",
+                effect: "metrics: one group for each `product`, `plan`, `storefront`, `currency`."
             ),
             CommandOption(
                 "chart", value: "SERIES",

@@ -38,7 +38,7 @@ struct SimulateAPIOptions: Sendable {
             "api-faults", value: "PERCENT",
             effect:
                 "Share of requests that get 429, 500, 503, no answer or a cut connection, some of them after they were "
-                    + "accepted (0)."),
+                + "accepted (0)."),
         CommandOption(
             "api-hold", value: "DURATION", effect: "How long a request without an answer stays open (60s)."),
         CommandOption(
