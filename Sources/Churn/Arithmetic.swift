@@ -1,17 +1,17 @@
-// Money and time that anybody may have signed: nothing here traps.
+// Arithmetic on prices and dates from payloads that anyone may have signed: no value may trap.
 
 internal import Contract
 
-/// From an instant to a later one; at the end of numbers it stays there.
+/// The time from one instant to a later one; `Int64.max` if it does not fit.
 func length(from: Int64, to: Int64) -> Int64 {
     let (length, overflows) = to.subtractingReportingOverflow(from)
     return overflows ? .max : length
 }
 
-/// What a subscription is worth a month cannot be more: months of a millisecond are no months.
+/// The upper limit of a monthly price. Without it a period of one millisecond would give an absurd price.
 let limitMRR: Int64 = 1_000_000_000_000_000
 
-/// A price per month.
+/// The price per month.
 func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
     guard to > from else { return 0 }
     let span = length(from: from, to: to)
@@ -21,11 +21,11 @@ func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
 
 private let averageMonth: Int64 = 2_629_800_000
 
-/// As many as the calendar has between the two, if the end is within two days of that.
+/// The number of calendar months between the two instants, if they end within two days of `to`.
 private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
     let day = CivilDay(number: from.floorDivided(by: millisecondsPerDay))
     let dayLength = Int128(millisecondsPerDay)
-    // Beyond 64 bits near the ends of time.
+    // Near the ends of the range of `Int64` the product needs more than 64 bits.
     let timeOfDay = Int128(from) - Int128(day.number) * dayLength
     var best: (months: Int64, distance: Int128)?
     let guess = span / averageMonth

@@ -1,10 +1,10 @@
-// A cell: what one partition counts of one day and one kind of subscription.
+// A cell: the counts of one partition, one day and one kind of row.
 
 public import Contract
 internal import JSON
 public import Notices
 
-/// By what numbers are told apart, of one row. Absent parts are empty.
+/// The kind of a row: counts are kept apart by these values. Absent values are empty.
 public struct CellParts: Sendable, Hashable {
     public var bundleId: Text
     public var productId: Text
@@ -25,7 +25,7 @@ public struct CellParts: Sendable, Hashable {
 }
 
 public struct CellKey: Sendable, Hashable {
-    /// What parts are divided by: no part has it.
+    /// Separates the parts in the key; no part contains it.
     static let divider = UInt8(ascii: "|")
 
     public var partition: Int32
@@ -38,7 +38,7 @@ public struct CellKey: Sendable, Hashable {
         self.parts = parts
     }
 
-    /// The key of its record.
+    /// The key of the cell's record.
     public var bytes: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(96)
@@ -65,14 +65,15 @@ public struct CellKey: Sendable, Hashable {
     }
 }
 
-/// Sums by counter, zeros left out. They wrap around rather than stop a worker: what is taken out again is exact all the same.
+/// Sums by counter, without zeros. They wrap around instead of stopping a worker: subtracting what was added is still
+/// exact.
 public struct Sums: Sendable, Equatable {
     public struct Sum: Sendable, Equatable {
         public var counter: Counter
         public var value: Int64
     }
 
-    /// By the counters' numbers.
+    /// Sorted by the counters' numbers.
     public private(set) var all: [Sum] = []
 
     public init() {}
@@ -152,7 +153,7 @@ extension ByteReader {
 }
 
 extension Sums {
-    /// The counter is behind all others.
+    /// The counter must be greater than all counters so far.
     fileprivate mutating func append(_ counter: Counter, _ value: Int64) {
         all.append(Sum(counter: counter, value: value))
     }

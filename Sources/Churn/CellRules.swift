@@ -1,9 +1,9 @@
-// By which days cells are counted, for those who read them.
+// The time zone whose days the cells are counted by, for readers of cells.
 
 internal import Crypto
 public import Zone
 
-/// What the header `rules` of a cell says: the zone, and the version of its data.
+/// The value of a cell's header `rules`: the zone and the version of its data.
 public struct CellRules: Sendable, Equatable {
     /// The zone's name.
     public let zone: String
@@ -14,14 +14,14 @@ public struct CellRules: Sendable, Equatable {
         header = hexadecimal(Array(SHA256.digest(Array(zone.fingerprint.utf8).span).prefix(8)))
     }
 
-    /// For somebody whose `churn.zone` this is, and who reads cells of other rules.
+    /// The warning for a reader who has this `churn.zone` and reads cells with other rules.
     public var warning: String {
-        "cells were counted by days of another zone, or of another version of its data, than churn.zone=\(zone) here: set "
-            + "churn.zone as perennial churn has it; if it is the same, have the same tzdata installed (cells from before an "
-            + "update stay as they were counted)"
+        "the cells were counted with another time zone, or another version of its data, than churn.zone=\(zone) here: set "
+            + "churn.zone to the value that perennial churn uses; if they are equal, install the same version of tzdata "
+            + "(cells from before an update of tzdata keep the old days)"
     }
 
-    /// - Parameter header: of a cell; without bytes it has none, and says nothing.
+    /// - Parameter header: the cell's header. An empty header counts as no difference.
     public func differ(from header: Span<UInt8>?) -> Bool {
         guard let header, !header.isEmpty else { return false }
         return !header.withUnsafeBufferPointer { $0.elementsEqual(self.header.utf8) }

@@ -1,13 +1,14 @@
-// What a worker keeps of a cell.
+// The state that a worker keeps for a cell.
 
 internal import Contract
 public import JSON
 internal import Notices
 
-/// The sums, and after which record they last were others than before it. Of one record much may be taken out and put back: its
-/// timers come first, and what they told may be wrong by the word that came. That is why its changes are kept apart.
+/// The sums, and the record that last changed them. One record can cause both a subtraction and an addition of the same
+/// values: the timers before it run first, and the record may correct what they posted. So the total change of the
+/// current record is kept separately.
 public struct CellState: Sendable, Equatable {
-    /// Of the partition: behind which record something was so.
+    /// A place in the partition: the record after which something held.
     public struct Mark: Sendable, Equatable {
         public var asOf: Int64
         public var offset: Int64
@@ -20,7 +21,7 @@ public struct CellState: Sendable, Equatable {
 
     public private(set) var sums = Sums()
     public private(set) var mark: Mark
-    /// What the last record that touched it has changed, all in all.
+    /// The total change by the last record that touched the cell.
     private var change = Sums()
     private var changedAt: Int64
     private var markBefore: Mark
@@ -54,7 +55,7 @@ public struct CellState: Sendable, Equatable {
         return writer.bytes
     }
 
-    /// nil for bytes that no state has.
+    /// nil if the bytes are not a valid state.
     public init?(_ bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard let asOf = reader.signed(), let offset = reader.signed(), let asOfBefore = reader.signed(),
@@ -101,7 +102,7 @@ public struct CellRecord: Sendable, Equatable {
 }
 
 extension CellRecord {
-    /// nil when the value in the document is no cell. Counters of later versions are left out.
+    /// nil if the document's value is not a cell. Counters of later versions are ignored.
     public init?(_ record: borrowing JSONDocument) {
         func part(_ name: StaticString) -> Text { record.text(name, of: record.root) ?? "" }
         guard let partition = record.integer("partition", of: record.root).flatMap(Int32.init(exactly:)),

@@ -1,15 +1,16 @@
-// What a worker keeps of a subscription.
+// The state that a worker keeps for a subscription.
 
 public import Contract
 public import Notices
 public import Zone
 
-/// The facts, and what was last added to the cells for them. That is kept, not computed again: another version of the zone's data
-/// would find other days, and what was added could never be taken out.
+/// The facts, and what was last added to the cells for them. The contribution is stored and not computed again: another
+/// version of the zone's data would give other days, and then the old values could never be subtracted.
 ///
-/// As bytes: facts, postings. These are told cell by cell: parts, day from the one before, how many, then counter and value.
+/// Encoding: facts, then postings. Postings are grouped by cell: parts, day as the difference from the day before,
+/// number of postings, then counter and value of each.
 public struct ChainState: Sendable {
-    /// Of the bytes; a worker's `stateFormat`.
+    /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
 
     public var facts = Facts()
@@ -17,13 +18,13 @@ public struct ChainState: Sendable {
 
     public init() {}
 
-    /// What has to be added to the cells, and when to ask again.
+    /// What to add to the cells, and when to compute it again.
     public struct Settlement: Sendable {
         public let changes: [(parts: CellParts, day: CivilDay, sums: Sums)]
         public let nextChange: Int64?
     }
 
-    /// Makes the contribution what it has to be at the clock.
+    /// Updates the contribution to what it must be at the clock.
     public mutating func settle(
         at clock: Int64, originalTransactionId: TransactionId, _ zone: Zone
     ) -> Settlement {
@@ -31,7 +32,7 @@ public struct ChainState: Sendable {
         let now = Contribution(timeline, originalTransactionId: originalTransactionId, zone)
         let changes = now.changes(since: contribution).map { (facts.cellParts($0.parts), $0.day, $0.sums) }
         contribution = now
-        // Now nothing is left to be taken out again under parts that are gone.
+        // The old contribution is gone: no posting refers to the parts that compaction removes.
         if facts.isWasteful {
             var smaller = facts
             if let moved = now.moved(to: smaller.compact()) { (facts, contribution) = (smaller, moved) }
@@ -62,15 +63,15 @@ public struct ChainState: Sendable {
         return writer.bytes
     }
 
-    /// nil for bytes that no state has.
+    /// nil if the bytes are not a valid state.
     ///
-    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
     public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
         guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let facts = Facts(&reader) else { return nil }
         var postings: [Contribution.Posting] = []
-        // A posting takes two bytes at least, and mostly three.
+        // A posting takes at least two bytes, and usually three.
         postings.reserveCapacity(reader.rest / 3)
         var last: Int64 = 0
         while !reader.isAtEnd {

@@ -3,12 +3,12 @@
 internal import JSON
 public import Notices
 
-/// A value of `churn-events`: the sum of all those of a cell is the cell.
+/// A value of `churn-events`. The sum of all events of a cell is the cell.
 public struct ChurnEvent: Sendable {
     public var originalTransactionId: [UInt8]
     public var cell: [UInt8]
     public var change: Sums
-    /// `signedDate` of the cause; of a timer its due time.
+    /// `signedDate` of the cause, or the due time of a timer.
     public var at: Int64
     public var cause: Cause?
 
@@ -20,7 +20,7 @@ public struct ChurnEvent: Sendable {
         self.cause = cause
     }
 
-    /// - Parameter id: the record's own.
+    /// - Parameter id: the id of the record.
     public func value(id: String) -> [UInt8] {
         var json = JSONWriter()
         json.object { json in

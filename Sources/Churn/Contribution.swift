@@ -4,9 +4,9 @@ internal import Contract
 internal import Notices
 internal import Zone
 
-/// Numbers by cell. The difference of two is what has to be added to the cells when one takes the place of the other.
+/// Values by cell. When one contribution replaces another, their difference has to be added to the cells.
 public struct Contribution: Sendable, Equatable {
-    /// A number at its place: part, day and counter in one, so that they sort fast.
+    /// A value at its place: parts, day and counter packed into one number, so that sorting is fast.
     struct Posting: Equatable {
         var place: UInt64
         var value: Int64
@@ -20,16 +20,16 @@ public struct Contribution: Sendable, Equatable {
         var parts: Int { Int(place >> 40) }
         var day: Int64 { Int64(place >> 8 & 0xffff_ffff) + CivilDay.first.number }
         var counter: Counter? { Counter(rawValue: UInt8(truncatingIfNeeded: place)) }
-        /// The same for all of one cell.
+        /// Equal for all postings of one cell.
         var cell: UInt64 { place >> 8 }
     }
 
-    /// In order, each place once, no zeros.
+    /// Sorted by place, each place once, without zeros.
     private(set) var postings: [Posting] = []
 
     public init() {}
 
-    /// nil when they are none.
+    /// nil if the postings are not in order.
     init?(postings: [Posting]) {
         for place in postings.indices.dropFirst() where postings[place - 1].place >= postings[place].place {
             return nil
@@ -37,7 +37,7 @@ public struct Contribution: Sendable, Equatable {
         self.postings = postings
     }
 
-    /// The same with parts at other places; nil when one of them has none.
+    /// The same contribution with the parts at new places; nil if a part has no new place.
     func moved(to places: [Int: Int]) -> Contribution? {
         var moved: [Posting] = []
         for posting in postings {
@@ -60,7 +60,7 @@ public struct Contribution: Sendable, Equatable {
         if postings.last?.value == 0 { postings.removeLast() }
     }
 
-    /// What is to be added to a cell.
+    /// What to add to one cell.
     struct Change {
         /// Their place in the facts.
         let parts: Int
@@ -68,7 +68,7 @@ public struct Contribution: Sendable, Equatable {
         let sums: Sums
     }
 
-    /// By cell, what makes this contribution of the one before.
+    /// The changes by cell that turn the earlier contribution into this one.
     func changes(since before: Contribution) -> [Change] {
         var loose: [Posting] = []
         loose.reserveCapacity(16)
@@ -108,7 +108,7 @@ public struct Contribution: Sendable, Equatable {
     }
 }
 
-/// Collects numbers under a row's key and the day of an instant.
+/// Collects values under a row's parts and the day of an instant.
 struct Ledger {
     let rows: [Row]
     let zone: Zone

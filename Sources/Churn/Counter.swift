@@ -1,31 +1,31 @@
 // The names of what is counted.
 
-/// One number of a cell. The number of a case is kept in states: new ones get numbers of their own.
+/// One value of a cell. The raw values are stored in states: a new counter needs a new number.
 public enum Counter: UInt8, Sendable, CaseIterable {
-    // Rows entered: each row counts once in these eight.
+    // How rows were entered: each row counts once in these eight.
     case started = 0, adopted, renewed, switched, resubscribed
     case earlyRecovered, graceRecovered, retryRecovered
-    // Rows paid.
+    // Payments.
     case charged = 10, unpriced, chargedRefunded
     // Plans.
     case upgraded = 15, downgraded, crossgraded
-    // Trials, by their first day.
+    // Trials, on their first day.
     case trials = 20, trialsConverted, trialsEnded, trialsOpen
-    // Failures, by the day of the first attempt.
+    // Failed payments, on the day of the first attempt.
     case failed = 25, graceEntered, failedOpen
     case recoveredWithin1 = 30, recoveredWithin3, recoveredWithin7, recoveredWithin16, recoveredWithin28
     case recoveredWithin60, recoveredWithin90
     // Retries.
     case retryEntered = 40, retryOpen, retryLost, retryCancelled, retryOther
-    // Payment stops, payment starts again.
+    // Payment stops and starts again.
     case lapsedVoluntary = 50, lapsedBilling, lapsedPrice, lapsedUnavailable, lapsedRefund, lapsedOther, regained
-    // What customers ask for.
+    // Requests of customers.
     case renewalTurnedOff = 60, renewalTurnedOn
     case refunded = 65, refundReversed, refundRequested, refundDeclined, oneTimeRefunded
-    // Commitments, by their first day.
+    // Commitments, on their first day.
     case commitmentsStarted = 75, commitmentsRefunded, commitmentsCompleted, commitmentsSwitched
     case commitmentsDefaulted, commitmentsOpen
-    // Their running sums are the stocks.
+    // The running sums of these are the stocks.
     case activeDelta = 85, trialDelta, graceDelta, retryDelta
     case unpaidGrace = 90
 
@@ -38,7 +38,7 @@ public enum Counter: UInt8, Sendable, CaseIterable {
 
     public var isMoney: Bool { rawValue >= Counter.revenue.rawValue }
 
-    /// As the contract writes it.
+    /// The name in the output topics.
     public var name: String { Self.names[Int(rawValue)] }
 
     public init?(name: String) {

@@ -1,9 +1,10 @@
-// Facts as bytes.
+// Encodes facts as bytes:
 //
-//     what was forgotten, texts, parts, notices
+//     key of the newest forgotten notice, texts, parts, notices
 //
-// Each list begins with its count. A notice: what it is, date, id, flags, then what the flags announce. Dates are told as
-// differences. A notification of Apple's takes about 60 bytes, whatever its names are.
+// Each list begins with its count. A notice consists of its kind, date, id and flags, followed by the fields that the
+// flags announce. Dates are stored as differences. A notification from Apple takes about 60 bytes, however long its
+// names are.
 
 internal import Notices
 
@@ -30,7 +31,7 @@ private struct Flags: OptionSet {
     static let grace = Flags(rawValue: 1 << 18)
     static let priceIncrease = Flags(rawValue: 1 << 19)
     static let commitmentRenew = Flags(rawValue: 1 << 20)
-    /// Product or plan of what is to come.
+    /// The product or plan of the next renewal.
     static let wanted = Flags(rawValue: 1 << 21)
     static let wantedCommitment = Flags(rawValue: 1 << 22)
     static let continuesAnother = Flags(rawValue: 1 << 23)
@@ -83,7 +84,7 @@ extension Facts {
         }
         guard let count = reader.count() else { return nil }
         var notices: [Notice] = []
-        // One more is to come.
+        // Room for the notice that the caller is about to add.
         notices.reserveCapacity(min(count, Facts.limit) + 1)
         var date: Int64 = 0
         for _ in 0..<count {
@@ -234,7 +235,7 @@ extension Transaction {
         isPurchased = !flags.contains(.notPurchased)
         isRenewing = !flags.contains(.notRenewing)
         continuesAnother = flags.contains(.continuesAnother)
-        // Whatever renews has an end: all that follows rests on it.
+        // A renewing row must have an end: later code relies on it.
         if isRenewing, expiresDate == nil { return nil }
     }
 }
@@ -279,7 +280,7 @@ extension Info {
 }
 
 extension ByteReader {
-    /// False is a fault.
+    /// Returns false if the bytes are invalid.
     fileprivate mutating func optional(_ isThere: Bool, from base: Int64 = 0, _ value: inout Int64?) -> Bool {
         guard isThere else { return true }
         guard let read = signed(from: base) else { return false }

@@ -1,15 +1,17 @@
-// Reads what a record of `notifications` says.
+// Reads a record of `notifications`.
 
 internal import Crypto
 public import JSON
 internal import Notices
 
 extension Facts {
-    /// Apple's are below a hundredth of it: a price beyond is a mistake, and no sum of others should suffer from it.
+    /// Apple's prices are below a hundredth of it. A higher price is an error, and must not overflow the sums of other
+    /// customers.
     private static let limitPrice: Int64 = 10_000_000_000_000
 
-    /// nil when the notification is not dated: nothing could be said about when it holds.
-    /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
+    /// nil if the notification has no date: then nobody can say when it holds.
+    /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
+    ///   ignored.
     public init?(notification record: borrowing JSONDocument) {
         guard let signedDate = record.integer("signedDate", of: record.root) else { return nil }
         self.init()
@@ -96,7 +98,7 @@ extension Facts {
 extension Text {
     private static let limit = 256
 
-    /// Longer ones, and such as would make the key of a cell another's, are taken as not said.
+    /// Longer values, and values that would break the key of a cell, are ignored.
     fileprivate var isUsable: Bool {
         !bytes.isEmpty && bytes.count <= Self.limit && !bytes.contains(CellKey.divider)
     }
@@ -179,7 +181,7 @@ extension NoticeId {
             self = Self.uuid(uuid.bytes) ?? Self.hash(SHA256.Prefix(uuid.bytes.span))
             return
         }
-        // Fetched by us: each answer of Apple's is a fact of its own.
+        // The fetcher wrote this record: each answer from Apple is a fact of its own.
         var hash = SHA256.Prefix(Array("fetched".utf8).span)
         for name in ["notificationType", "subtype"] as [StaticString] {
             if let value = record.member(name, of: record.root)?.value { hash.add(record.raw(value)) }
@@ -199,7 +201,7 @@ extension NoticeId {
         return NoticeId(high: high, low: low)
     }
 
-    /// 32 hexadecimal digits with hyphens between groups, in capitals or not.
+    /// 32 hexadecimal digits with hyphens between the groups, in upper or lower case.
     private static func uuid(_ text: [UInt8]) -> NoticeId? {
         guard text.count == 36 else { return nil }
         var (high, low): (UInt64, UInt64) = (0, 0)

@@ -1,30 +1,32 @@
-// All that notifications have said of one subscription or one-time purchase.
+// Everything that notifications have said about one subscription or one-time purchase.
 
 internal import Notices
 
-/// A set of notifications that only grows, up to a limit: whatever their order and however often they come, it is the same set.
+/// A set of notifications that only grows, up to a limit. The order and repetition of notifications do not change the
+/// set.
 public struct Facts: Sendable {
-    /// The newest count.
+    /// The number of notifications kept; the newest stay.
     public static let limit = 4_096
 
     private(set) var texts: [Text] = []
     private(set) var parts: [PartNumbers] = []
-    /// By date and id.
+    /// Sorted by date and id.
     private(set) var notices: [Notice] = []
-    /// The newest that was forgotten for its weight. What is not newer is not taken any more: else it would depend on the order
-    /// whether a light old one stays where a heavy newer one had to go.
+    /// The key of the newest notification that was forgotten because of its weight. Notifications that are not newer
+    /// are rejected: otherwise it would depend on the order whether a light old one stays where a heavy newer one was
+    /// dropped.
     private(set) var forgotten: Notice.Key?
-    /// Of what one notification says: it has a transaction that nothing can be concluded from. To be counted: Apple does not send
-    /// such.
+    /// Set for the facts of one notification: its transaction lacks what is needed to use it. This is counted, because
+    /// Apple does not send such transactions.
     public private(set) var hasUnusableTransaction = false
 
     public init() {}
 
-    /// Of what one notification says: something is about a subscription.
+    /// For the facts of one notification: it says something about a subscription.
     public var saysAnything: Bool { notices.contains { $0.transaction != nil || $0.info != nil } }
     public var count: Int { notices.count }
 
-    /// nil when they are no facts: out of order, too many, or of texts that are not there.
+    /// nil if the facts are invalid: not sorted, or too many.
     init?(texts: [Text], parts: [PartNumbers], notices: [Notice], forgotten: Notice.Key?) {
         guard notices.count <= Self.limit else { return nil }
         for place in notices.indices.dropFirst() where !(notices[place - 1].key < notices[place].key) { return nil }
@@ -50,13 +52,14 @@ public struct Facts: Sendable {
             if let forgotten, !(forgotten < notice.key) { continue }
             let place = place(of: notice.key)
             if place < notices.count, notices[place].key == notice.key {
-                // Told twice, and not the same: rare, and any choice will do that does not depend on the order.
+                // Two notifications with one key and different content are rare. Any choice that does not depend on the
+                // order is right.
                 guard notices[place].precedence.lexicographicallyPrecedes(notice.precedence) else { continue }
                 notices[place] = adopted(notice, of: other)
                 isNew = true
                 continue
             }
-            // Older than all that count, and there are enough.
+            // It is older than all others, and the limit is reached.
             if place == 0, notices.count == Self.limit { continue }
             notices.insert(adopted(notice, of: other), at: place)
             if notices.count > Self.limit { notices.removeFirst() }
@@ -68,14 +71,14 @@ public struct Facts: Sendable {
 
     // MARK: Limits
 
-    /// In bytes, of texts that differ: of a subscription of Apple's they have some hundred. What is kept of one stays below what a
-    /// log takes in one record, whatever texts it is told with.
+    /// The limit in bytes, over distinct texts; those of an Apple subscription take some hundred bytes. It keeps the
+    /// state of one subscription below the size of one Kafka record, whatever texts arrive.
     static let limitWeight = 200_000
 
-    /// The newest stay that are within the limit together. More news only make them heavier, so none that goes would ever have come
-    /// back.
+    /// Keeps the newest notices that fit within the limit together. Later merges only add weight, so a dropped notice
+    /// could never have come back.
     private mutating func forgetHeavy() {
-        // A text has 256 bytes at most: so few cannot be too heavy.
+        // A text has at most 256 bytes, so fewer cannot exceed the limit.
         guard texts.count >= 256 || notices.count >= 512 else { return }
         var seen: Set<TextNumber> = []
         var weight = 0
@@ -101,11 +104,11 @@ public struct Facts: Sendable {
         return weight
     }
 
-    /// Most of what the tables have is of notifications that are gone.
+    /// True if most of the texts may belong to notices that are no longer kept.
     var isWasteful: Bool { texts.reduce(0) { $0 + $1.bytes.count } > 2 * Self.limitWeight }
 
-    /// Leaves in the tables what the notifications say.
-    /// - Returns: the new places of parts, by the old ones.
+    /// Removes from the tables what no notice uses.
+    /// - Returns: the new places of the parts, by their old places.
     mutating func compact() -> [Int: Int] {
         let old = self
         (texts, parts) = ([], [])
@@ -120,7 +123,7 @@ public struct Facts: Sendable {
     private func place(of key: Notice.Key) -> Int {
         var low = 0
         var high = notices.count
-        // News mostly are the newest.
+        // New notices usually are the newest.
         if high == 0 || notices[high - 1].key < key { return high }
         while low < high {
             let middle = (low + high) / 2
@@ -148,7 +151,7 @@ public struct Facts: Sendable {
             currency: text(numbers.currency) ?? "")
     }
 
-    /// The same with the numbers of these tables.
+    /// The same notice with the numbers of these tables.
     private mutating func adopted(_ notice: Notice, of other: Facts) -> Notice {
         var notice = notice
         if let transaction = notice.transaction {
@@ -179,7 +182,7 @@ public struct Facts: Sendable {
         return parts.count - 1
     }
 
-    /// Of a text of these tables, put there if it is new.
+    /// The number of a text in these tables. A new text is added.
     mutating func number(_ text: Text?) -> TextNumber {
         guard let text else { return 0 }
         if let place = texts.firstIndex(of: text) { return TextNumber(place + 1) }

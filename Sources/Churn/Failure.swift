@@ -1,4 +1,4 @@
-// A payment that failed, and what became of it.
+// A failed payment and its outcome.
 
 internal import Contract
 
@@ -15,18 +15,19 @@ struct Failure: Equatable {
     /// When the payment was due.
     var due: Int64
     var failedAt: Int64
-    /// The end of the grace that Apple gave; nil: none.
+    /// The end of the grace period; nil: Apple gave none.
     var grace: Int64?
-    /// When Apple stops to try.
+    /// When Apple stops retrying.
     var window: Int64
-    /// When access ends if there is no grace. Who pays a commitment by the month has none from the first failure on.
+    /// When access ends if there is no grace period. A commitment billed by the month loses access at the first
+    /// failure.
     var cut: Int64
-    /// nil: not yet.
+    /// nil: not decided yet.
     var decision: Decision?
 
     func isDecided(at instant: Int64) -> Bool { decision.map { $0.at <= instant } ?? false }
 
-    /// Until then there is access if nothing else happens.
+    /// Access lasts until then if nothing else happens.
     var accessEnd: Int64 { grace ?? cut }
 }
 
@@ -38,13 +39,13 @@ extension Failure {
         adding(row.expires, row.isCommitment ? windowOfCommitment : window)
     }
 
-    /// Whether a failure of the row at a place is known; the next row may be the only proof.
+    /// Whether the payment for the period after this row is known to have failed; the next row may be the only proof.
     static func exists(_ place: Int, of rows: [Row]) -> Bool {
         if rows[place].hasFailed { return true }
         return place + 1 < rows.count && rows[place + 1].provesFailure(of: rows[place])
     }
 
-    /// nil: none is known.
+    /// nil if no failure is known.
     init?(_ place: Int, of rows: [Row], _ facts: Facts, at clock: Int64) {
         guard Self.exists(place, of: rows) else { return nil }
         let row = rows[place]
@@ -70,13 +71,13 @@ extension Failure {
         decision = decide(row, next: next, facts, at: clock)
     }
 
-    /// By the earliest since it failed; of those at one instant the first of the list.
+    /// The earliest candidate after the failure decides; of candidates at the same instant, the first in the list.
     private func decide(_ row: Row, next: Row?, _ facts: Facts, at clock: Int64) -> Decision? {
         if let next, next.isFlagged { return Decision(outcome: .recovered, at: next.start) }
         let notices = row.notices.lazy.map { facts.notices[$0] }
         var candidates: [Decision] = []
         if let next { candidates.append(Decision(outcome: next.isRenewal ? .recovered : .other, at: next.start)) }
-        // Apple has said that it was the payment: then who turned renewal off as well had no part in it.
+        // Apple has said that billing was the cause: turning off renewal as well did not decide it.
         if !notices.contains(where: { $0.type == .expired && $0.subtype == .billingRetry }) {
             for date in cancellations(row, facts) {
                 candidates.append(Decision(outcome: .cancelled, at: date))
@@ -97,7 +98,7 @@ extension Failure {
             .min { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }?.element
     }
 
-    /// When the customer turned renewal off, and did not turn it on again before the payment was due.
+    /// When the customer turned off renewal without turning it on again before the payment was due.
     private func cancellations(_ row: Row, _ facts: Facts) -> [Int64] {
         var dates: [Int64] = []
         for place in row.notices where facts.notices[place].type == .didChangeRenewalStatus {
@@ -113,28 +114,28 @@ extension Failure {
 }
 
 extension Row {
-    /// Paid at last, and in time: then the payment had failed, whether or not that was told.
+    /// The payment succeeded within the retry window: so it had failed before, whether or not Apple reported that.
     fileprivate func provesFailure(of before: Row) -> Bool {
         isFlagged && transaction.purchaseDate < Failure.window(of: before)
     }
 
-    /// By an upgrade: what is refunded of it then was not used, and nobody has left.
+    /// An upgrade replaced the row: its refund covers the unused rest, and the customer has not left.
     func cameToBeReplaced(by next: Row?) -> Bool { transaction.isUpgraded || next?.cameByUpgrade ?? false }
 }
 
 extension Notice {
-    /// A failed payment, or proof of one that was not told.
+    /// Reports a failed payment, or proves one that was not reported.
     var provesFailure: Bool {
         type == .didFailToRenew || type == .gracePeriodExpired || type == .expired && subtype == .billingRetry
     }
 
-    /// Whether the next period is to be billed, by a change of that; nil: not said.
+    /// Whether the next period will be billed, according to this change; nil: it does not say.
     fileprivate func nextRenewal(isCommitment: Bool) -> Bool? {
         switch info?.autoRenewStatus {
         case 0: return false
         case 1: return true
         case nil where !isCommitment:
-            // Of a commitment the subtype speaks of what comes after it.
+            // For a commitment the subtype is about what follows the commitment.
             if subtype == .autoRenewDisabled { return false }
             return subtype == .autoRenewEnabled ? true : nil
         default: return nil

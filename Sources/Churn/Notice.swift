@@ -1,13 +1,13 @@
-// One fact: what one notification says, as far as numbers rest on it.
+// One fact: what one notification says, as far as the counts depend on it.
 
 internal import Notices
 
-/// Apple's words that decide something.
+/// Apple's notification types that affect the counts.
 enum NoticeType: UInt8 {
     case other = 0, subscribed, didRenew, didFailToRenew, gracePeriodExpired, expired, didChangeRenewalPref
     case offerRedeemed, didChangeRenewalStatus, refund, refundDeclined, refundReversed, consumptionRequest, revoke
 
-    /// Of these the transaction may be an old one, and the renewal info is the current one all the same.
+    /// For these types the transaction may be an old one, but the renewal info is the current one.
     var isAboutOldRows: Bool {
         switch self {
         case .refund, .refundDeclined, .refundReversed, .consumptionRequest, .revoke: true
@@ -21,7 +21,7 @@ enum NoticeSubtype: UInt8 {
     case productNotForSale, autoRenewEnabled, autoRenewDisabled
 }
 
-/// 16 bytes, in order: of a notification without one, the beginning of a hash of what it says.
+/// 16 bytes, ordered. Without a UUID it is the beginning of a hash of the content.
 struct NoticeId: Hashable, Comparable {
     var high: UInt64
     var low: UInt64
@@ -31,17 +31,17 @@ struct NoticeId: Hashable, Comparable {
     }
 }
 
-/// A number of a text in the facts' table; 0: absent.
+/// The number of a text in the facts' table; 0: absent.
 typealias TextNumber = UInt32
 
-/// The id of a transaction with its text, if it is one, in the facts' table: a notice owns no memory, so that many are read,
-/// moved and dropped at once.
+/// The id of a transaction: a number, or the number of its text in the facts' table. So a notice owns no memory, and
+/// reading, moving and dropping many of them is fast.
 enum RowId: Hashable {
     case number(UInt64)
     case text(TextNumber)
 }
 
-/// A transaction as one notification tells it.
+/// A transaction as one notification shows it.
 struct Transaction: Equatable {
     enum Reason: UInt8 {
         case unknown = 0, purchase, renewal
@@ -53,10 +53,10 @@ struct Transaction: Equatable {
     var originalPurchaseDate: Int64?
     var expiresDate: Int64?
     var revocationDate: Int64?
-    /// Thousandths of a percent; nil: all.
+    /// In thousandths of a percent; nil: the whole amount.
     var revocationPercentage: Int64?
     var price: Int64?
-    /// Of a commitment.
+    /// The number of the period within a commitment.
     var period: Int64?
     var periods: Int64?
     var reason = Reason.unknown
@@ -64,7 +64,7 @@ struct Transaction: Equatable {
     var isFreeTrial = false
     var isPurchased = true
     var isRenewing = true
-    /// Of a subscription that began under another id, which may be in another partition.
+    /// The subscription began under another id, whose facts may be in another partition.
     var continuesAnother = false
     /// Its place in the facts' table of parts.
     var parts: Int
@@ -72,7 +72,7 @@ struct Transaction: Equatable {
     var isFree: Bool { isFreeTrial || price == 0 }
 }
 
-/// A renewal info as one notification tells it.
+/// A renewal info as one notification shows it.
 struct Info: Equatable {
     var version: Version
     var autoRenewStatus: Int64?
@@ -105,7 +105,7 @@ struct Notice: Equatable {
 
     var key: Key { Key(signedDate: signedDate, id: id) }
 
-    /// Among notifications with one key: of equal ones the payloads are the same.
+    /// Decides between notifications with one key. If the precedences are equal, so are the payloads.
     var precedence: [UInt64] {
         [
             transaction.map { UInt64(bitPattern: $0.version.signedDate) } ?? 0, transaction?.version.hash ?? 0,
@@ -118,13 +118,13 @@ struct Notice: Equatable {
     var isRecovery: Bool { type == .didRenew && subtype == .billingRecovery }
 }
 
-/// By what cells differ, as numbers of texts.
+/// The parts that tell cells apart, as numbers of texts.
 struct PartNumbers: Equatable {
     var bundle: TextNumber
     var product: TextNumber
     var plan: TextNumber
     var storefront: TextNumber
     var currency: TextNumber
-    /// `MONTHLY`: a commitment.
+    /// The plan is `MONTHLY`, which makes it a commitment.
     var isCommitment: Bool
 }

@@ -1,21 +1,21 @@
-// How one partition stands now: for alerts, which cannot wait for somebody to add up cells.
+// The current numbers of one partition: for alerts, which cannot wait for somebody to add up cells.
 
 public import Notices
 internal import Zone
 
-/// The stocks over all cells, what the day under way has brought, and whose days they are.
+/// The stocks over all cells, the counts of the current day, and the time zone.
 public struct Overview: Sendable, Equatable {
-    /// A currency beyond these is counted among the others.
+    /// Currencies beyond this number are added to `other`.
     private static let limitCurrencies = 64
     public static let otherCurrencies: Text = "other"
 
-    /// Running sums of the deltas.
+    /// The running sums of the deltas.
     public private(set) var stocks = Sums()
-    /// The monthly revenue by currency, none of them twice.
+    /// The monthly revenue by currency, each currency once.
     public private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
     public private(set) var day: Int64
     public private(set) var today = Sums()
-    /// The name of the time zone by whose days everything is counted. Of its data there may be other versions.
+    /// The name of the time zone that defines the days. There may be several versions of its data.
     public let zone: String
 
     public init(day: Int64, zone: String) {
@@ -25,7 +25,7 @@ public struct Overview: Sendable, Equatable {
 
     public static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
 
-    /// Another day has begun.
+    /// Starts a new day.
     public mutating func begin(_ day: Int64) {
         guard day > self.day else { return }
         self.day = day
@@ -66,7 +66,7 @@ public struct Overview: Sendable, Equatable {
         return writer.bytes
     }
 
-    /// nil for bytes that no overview has.
+    /// nil if the bytes are not a valid overview.
     public init?(_ bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard let stocks = reader.sums(), let day = reader.signed(), let today = reader.sums(),
@@ -85,14 +85,14 @@ public struct Overview: Sendable, Equatable {
 }
 
 extension Text {
-    /// ISO 4217: others would be whatever somebody wrote.
+    /// A code as in ISO 4217: other texts are not trusted as metric labels.
     fileprivate var isCurrency: Bool {
         bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
     }
 }
 
 extension Counter {
-    /// Of which the running sum says how much there is now.
+    /// Its running sum is the current number.
     public var isStock: Bool {
         switch self {
         case .activeDelta, .trialDelta, .graceDelta, .retryDelta: true

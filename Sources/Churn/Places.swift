@@ -1,9 +1,9 @@
-// Where the notifications about one purchase are among all of a subscription's.
+// Where the notifications about one purchase are among those of the subscription.
 
-/// In order. Mostly they follow each other: then they need no memory of their own.
+/// Sorted. Usually the places are consecutive, and then they need no heap memory.
 struct Places: RandomAccessCollection {
     private var run: Range<Int>
-    /// All of them, when they are no run.
+    /// All places, if they are not consecutive.
     private var scattered: [Int] = []
 
     init(_ first: Int) { run = first..<first + 1 }

@@ -1,14 +1,14 @@
-// Rows: what is known of each purchase, put together from its notifications.
+// Rows: each purchase, combined from its notifications.
 
 internal import Contract
 internal import Notices
 
-/// A period during which a refund held.
+/// The time during which a refund was in force.
 struct Refund: Equatable {
     var date: Int64
-    /// Thousandths of a percent.
+    /// In thousandths of a percent.
     var share: Int64
-    /// nil: it holds.
+    /// nil: the refund is still in force.
     var reversal: Int64?
 
     func holds(at instant: Int64) -> Bool { date <= instant && reversal.map { instant < $0 } ?? true }
@@ -18,42 +18,42 @@ struct Refund: Equatable {
 struct Row {
     static let limit = 1_000
 
-    /// The newest version.
+    /// From the newest version.
     var transaction: Transaction
-    /// Places of the notifications that carry it, the oldest first.
+    /// The places of the notifications that contain it, oldest first.
     var notices: Places
-    /// By the plan of the newest version.
+    /// From the plan of the newest version.
     var isCommitment: Bool
     var refunds: [Refund] = []
-    /// The first instant after the clock at which one of its refunds begins or ends.
+    /// The first instant after the clock at which one of its refunds begins or is reversed.
     var nextRefundChange: Int64?
-    /// Of all its versions: what was paid for is not made longer by a gift.
+    /// The smallest over all versions: free extra time does not extend the paid period.
     var smallestExpiresDate: Int64
-    /// What the notifications that carry it say of how it came.
+    /// What the notifications with this row say about how it began.
     var firstRenewal: Int64?
     var isFlagged = false
     var cameByUpgrade = false
     var isSubscribed = false
     var isInitialBuy = false
     var hasExpired = false
-    /// A failed payment is known of it, whatever followed.
+    /// A failed payment is known for it, whatever followed.
     var hasFailed = false
 
-    // What follows from its neighbours.
+    // Derived from the neighbouring rows.
     var isRenewal = false
     var start: Int64 = 0
 
     var expires: Int64 { transaction.expiresDate ?? transaction.purchaseDate }
     var isFree: Bool { transaction.isFree }
 
-    /// nil when no notification carries it.
+    /// nil if no notification contains it.
     init?(_ places: Places, of facts: Facts, at clock: Int64) {
         guard let first = places.first, let transaction = facts.notices[first].transaction else { return nil }
         notices = places
         self.transaction = transaction
         isCommitment = false
         smallestExpiresDate = transaction.expiresDate ?? .max
-        // Each by its place: a notice is too large to be copied for a look at it.
+        // Access by place: copying a whole notice just to look at it is too slow.
         for place in places {
             if place != first, let version = facts.notices[place].transaction {
                 if self.transaction.version < version.version { self.transaction = version }
@@ -76,12 +76,12 @@ struct Row {
         if hasRevocation(facts) { setRefunds(facts, clock) }
     }
 
-    /// Few have.
+    /// Few rows have one.
     private func hasRevocation(_ facts: Facts) -> Bool {
         notices.contains { facts.notices[$0].transaction?.revocationDate != nil }
     }
 
-    /// A run of versions with a revocation is one refund; the first without one behind it takes it back.
+    /// Consecutive versions with a revocation are one refund; the next version without one reverses it.
     private mutating func setRefunds(_ facts: Facts, _ clock: Int64) {
         var versions = notices.compactMap { facts.notices[$0].transaction }
         versions.sort { $0.version < $1.version }
@@ -97,19 +97,20 @@ struct Row {
             }
         }
         nextRefundChange = refunds.flatMap { [$0.date, $0.reversal ?? .min] }.filter { $0 > clock }.min()
-        // What is dated after the clock does not exist yet.
+        // What is dated after the clock has not happened yet.
         refunds.removeAll { $0.date > clock }
         for place in refunds.indices where refunds[place].reversal ?? .min > clock { refunds[place].reversal = nil }
     }
 }
 
 extension Row {
-    /// Of the amount that was paid.
+    /// The refunded part of the price.
     func amount(_ refund: Refund) -> Int64 {
         rounded(transaction.price ?? 0, times: refund.share, over: 100_000)
     }
 
-    /// E.16 2.
+    /// By purchase date; on a tie the upgraded row comes first, then the one that expires first, then by transaction
+    /// id.
     func precedes(_ other: Row, _ facts: Facts) -> Bool {
         if transaction.purchaseDate != other.transaction.purchaseDate {
             return transaction.purchaseDate < other.transaction.purchaseDate
@@ -120,11 +121,12 @@ extension Row {
         return facts.transactionId(transaction.id) < facts.transactionId(other.transaction.id)
     }
 
-    /// By transaction, of the notifications that exist, in no order.
+    /// The rows of the first `existing` notifications, one for each transaction, unsorted.
     static func all(of facts: Facts, existing: Int, at clock: Int64) -> [Row] {
         var places: [(id: RowId, notices: Places)] = []
         places.reserveCapacity(existing)
-        // Of all ids so far, made when it is needed first: ids mostly grow, and one above all others is new.
+        // Maps all ids so far. It is built only when needed: ids usually grow, and an id greater than all others is
+        // new.
         var numbers: [RowId: Int]?
         var greatest: UInt64?
         let least = leastKey(of: facts, existing: existing)
@@ -133,7 +135,7 @@ extension Row {
             if let least, let transaction = facts.notices[place].transaction, RowKey(transaction, facts) < least {
                 continue
             }
-            // Notifications about one purchase mostly follow each other.
+            // Notifications about one purchase usually follow each other.
             if !places.isEmpty, places[places.count - 1].id == id {
                 places[places.count - 1].notices.append(place)
                 continue
@@ -174,7 +176,7 @@ extension Row {
         }
     }
 
-    /// Of the greatest `limit` that count; nil: all do.
+    /// The smallest of the greatest `limit` keys; rows below it do not count. nil: all rows count.
     private static func leastKey(of facts: Facts, existing: Int) -> RowKey? {
         guard existing > limit else { return nil }
         let keys = Set(facts.notices[..<existing].compactMap { $0.transaction.map { RowKey($0, facts) } })

@@ -1,4 +1,4 @@
-// Trials and commitments: what became of each is told under its first row, on its first day.
+// Trials and commitments: the outcome of each is counted under its first row, on its first day.
 
 extension Timeline {
     func postTrials(to ledger: inout Ledger) {
@@ -47,7 +47,7 @@ extension Timeline {
             && facts.parts[row.transaction.parts].product == facts.parts[before.transaction.parts].product
     }
 
-    /// The first that holds, by the state before the next row or now.
+    /// The first condition that is true, by the state before the next row or now.
     private func outcome(ofCommitmentEndingWith place: Int) -> Counter {
         guard let state = visits.last(where: { $0.row == place })?.state else { return .commitmentsOpen }
         let next = next(after: place)

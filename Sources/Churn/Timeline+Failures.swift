@@ -1,4 +1,4 @@
-// What is counted of failed payments, each under the row that failed.
+// Counts of failed payments, each under the row whose payment failed.
 
 internal import Contract
 
@@ -32,7 +32,7 @@ extension Timeline {
         }
     }
 
-    /// When the row gave access last; one that never did: when it began.
+    /// When access by this row ended, or when the row began if it never gave access.
     private func lastAccess(_ place: Int, before decided: Int64) -> Int64 {
         let last = visits.last { $0.row == place && $0.state.hasAccess && $0.from <= decided }
         return last.map { $0.to ?? clock } ?? rows[place].start

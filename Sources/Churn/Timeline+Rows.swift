@@ -1,12 +1,12 @@
-// What is counted of rows: how each was entered, what was paid, what became of it.
+// Counts of rows: how each row was entered, what was paid, and what became of it.
 
 internal import Notices
 
-/// How a subscription came to one of its rows.
+/// How a subscription entered one of its rows.
 struct Entry: Equatable {
     enum Kind: Equatable {
         case started, adopted, renewed, switched, resubscribed
-        /// The payment of the row before had failed.
+        /// The payment before this row had failed.
         case recovered(Counter)
 
         var counter: Counter {
@@ -23,7 +23,7 @@ struct Entry: Equatable {
 
     var kind: Kind
     var hadAccess: Bool
-    /// What it is worth a month.
+    /// The price per month.
     var mrr: Int64
 
     var isRecovery: Bool {
@@ -33,7 +33,7 @@ struct Entry: Equatable {
 }
 
 extension Timeline {
-    /// Of each row.
+    /// One entry for each row.
     func entries(_ originalTransactionId: TransactionId) -> [Entry] {
         var entries: [Entry] = []
         entries.reserveCapacity(rows.count)
@@ -74,7 +74,7 @@ extension Timeline {
         guard !row.isFree, let price = row.transaction.price else { return 0 }
         if row.isCommitment { return min(price, limitMRR) }
         var from = row.transaction.purchaseDate
-        // Paid late, for a period that had begun.
+        // The payment came late, for a period that had begun.
         if case .recovered = kind, hadAccess, let due = failures[place - 1]?.due { from = min(from, due) }
         return monthly(price, from: from, to: row.smallestExpiresDate)
     }
@@ -84,7 +84,7 @@ extension Timeline {
     func postRows(_ entries: [Entry], to ledger: inout Ledger) {
         for (place, entry) in entries.enumerated() {
             let start = rows[place].start
-            // All that is about a failure is told under the row that failed.
+            // Everything about a failed payment is counted under the row whose payment failed.
             ledger.post(entry.kind.counter, at: start, under: entry.isRecovery ? place - 1 : place)
             if !rows[place].isFree { postPayment(place, entry, at: start, to: &ledger) }
             if place > 0, entry.kind != .resubscribed, let change = change(ofPlan: place, entries) {
@@ -103,7 +103,7 @@ extension Timeline {
         }
     }
 
-    /// nil: product and plan are those of the row before.
+    /// nil: product and plan are the same as those of the row before.
     private func change(ofPlan place: Int, _ entries: [Entry]) -> Counter? {
         guard !isSamePlan(place, place - 1) else { return nil }
         let (row, before) = (rows[place], rows[place - 1])
@@ -118,7 +118,7 @@ extension Timeline {
         facts.parts[rows[left].transaction.parts].currency == facts.parts[rows[right].transaction.parts].currency
     }
 
-    /// By the customer's last word on the row before.
+    /// From the customer's latest request on the row before.
     private func isDowngradeAskedFor(_ before: Row, to row: Row) -> Bool {
         let requests = before.notices.lazy.map { facts.notices[$0] }
         guard
@@ -155,7 +155,7 @@ extension Timeline {
         for row in oneTime { postNet(row, count: .oneTimeRefunded, amount: .oneTimeRefundedAmount, to: &ledger) }
     }
 
-    /// Refunds less reversals.
+    /// Counts refunds and subtracts their reversals.
     private func postNet(_ row: Row, count: Counter?, amount: Counter, to ledger: inout Ledger) {
         for refund in row.refunds {
             if let count { ledger.post(count, at: refund.date, under: row) }
@@ -187,7 +187,7 @@ extension Timeline {
         }
     }
 
-    /// nil: not said. Of a commitment its renewal as a whole is meant: its months are billed whatever the customer says.
+    /// nil: it does not say. For a commitment this means the renewal of the whole: its months are billed in any case.
     private func turnsRenewal(_ notice: Notice, _ row: Row) -> Bool? {
         func meaning(_ status: Int64?) -> Bool? { status == 1 ? true : status == 0 ? false : nil }
         if row.isCommitment { return meaning(notice.info?.commitmentAutoRenewStatus) }

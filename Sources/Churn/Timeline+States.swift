@@ -1,23 +1,23 @@
-// What is counted as a subscription goes from state to state: stocks, lapses, the bridge of the monthly revenue.
+// Counts as a subscription moves between states: stocks, lapses, and the bridge of the monthly revenue.
 
 internal import Contract
 
 extension Timeline {
-    /// A subscription in a state, as far as a change of it is told.
+    /// A subscription in one state, with what the counters need to know of it.
     private struct Standing {
         var row: Int
         var state: State
         var isPaying: Bool
-        /// What it pays a month.
+        /// The price per month.
         var mrr: Int64
     }
 
-    /// What is remembered on the way.
+    /// What the loop over the states remembers.
     private struct Memory {
         var hasPaid = false
-        /// Since access last began.
+        /// True if the customer has paid since access last began.
         var hasPaidInRun = false
-        /// Since it last paid.
+        /// True if the customer has lapsed since the last payment.
         var hasLapsed = false
     }
 
@@ -55,14 +55,14 @@ extension Timeline {
     ) {
         if let before, let stock = before.state.stock { ledger.post(stock, -1, at: instant, under: before.row) }
         if let stock = now.state.stock { ledger.post(stock, at: instant, under: now.row) }
-        // A free row is worth nothing: no need to ask.
+        // A free row has no monthly revenue: no check is needed.
         if let before, before.state.isAtRisk {
             ledger.post(.atRiskDelta, -entries[before.row].mrr, at: instant, under: before.row)
         }
         if now.state.isAtRisk { ledger.post(.atRiskDelta, entries[now.row].mrr, at: instant, under: now.row) }
     }
 
-    /// Of a grace that is over, unless it was paid in the end.
+    /// Counts a grace period that is over, unless the payment succeeded in the end.
     private func postUnpaidGrace(_ number: Int, _ entries: [Entry], _ ledger: inout Ledger) {
         let visit = visits[number]
         guard visit.state == .grace, let end = visit.to else { return }
@@ -117,7 +117,7 @@ extension Timeline {
         ledger.post(difference > 0 ? .mrrExpansion : .mrrContraction, difference, at: instant, under: now.row)
     }
 
-    /// The first that holds.
+    /// The first condition that is true.
     private func gain(from before: Standing?, to now: Standing, _ entries: [Entry], _ memory: Memory) -> Counter {
         if !memory.hasPaid { return now.row == 0 && entries[0].kind == .adopted ? .mrrAdopted : .mrrNew }
         if before?.row == now.row, before?.state == .lapsed(.refund) { return .mrrRefund }
@@ -142,7 +142,7 @@ extension State {
 
     fileprivate var isAtRisk: Bool { self == .grace || self == .retry }
 
-    /// What somebody who paid is counted as; nil: has not lapsed.
+    /// How a paying customer is counted in this state; nil: not as lapsed.
     fileprivate var lapse: Counter? {
         switch self {
         case .paid, .free, .grace: nil
@@ -155,7 +155,7 @@ extension State {
         }
     }
 
-    /// What the revenue of somebody who paid is lost to.
+    /// The counter for the lost revenue of a paying customer.
     fileprivate var lossOfRevenue: Counter {
         switch self {
         case .paid, .free, .grace: .mrrContraction

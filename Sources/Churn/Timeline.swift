@@ -1,4 +1,4 @@
-// A subscription's life: its rows, and the states it went through.
+// The life of a subscription: its rows, and the states it went through.
 
 internal import Notices
 
@@ -18,27 +18,27 @@ enum State: Equatable {
     }
 }
 
-/// The time in one state on one row. An empty one stands for a row that was replaced at the instant it began.
+/// The time in one state on one row. An empty visit stands for a row that was replaced at the instant it began.
 struct Visit: Equatable {
     var row: Int
     var state: State
     var from: Int64
-    /// nil: until now.
+    /// nil: it lasts until now.
     var to: Int64?
 }
 
-/// What the facts amount to at one instant: what is dated after it does not exist.
+/// What the facts mean at one instant. Facts dated later are ignored.
 struct Timeline {
     let facts: Facts
     let clock: Int64
-    /// Of the subscription, those that have begun: in order, and the starts as well.
+    /// The rows of the subscription that have begun, sorted; their starts are sorted as well.
     private(set) var rows: [Row] = []
-    /// Of each row.
+    /// One for each row.
     private(set) var failures: [Failure?] = []
     private(set) var visits: [Visit] = []
     /// Purchases that do not renew.
     private(set) var oneTime: [Row] = []
-    /// The first instant after the clock at which something else may come out although nothing was told; nil: none.
+    /// The first instant after the clock at which time alone may change the result; nil: there is none.
     private(set) var nextChange: Int64?
 
     init(_ facts: Facts, at clock: Int64) {
@@ -72,7 +72,7 @@ struct Timeline {
 
     // MARK: Rows
 
-    /// What follows for each from the one before it, which is done then.
+    /// Sets what each row takes from the row before it, which is complete by then.
     private mutating func setNeighbours() {
         for place in rows.indices {
             rows[place].isRenewal = isRenewal(place)
@@ -102,7 +102,7 @@ struct Timeline {
     private func start(of place: Int) -> Int64 {
         var start = rows[place].transaction.purchaseDate
         guard place > 0 else { return start }
-        // The cycle is kept: the day it is counted from says nothing of when it was paid.
+        // A late renewal keeps the billing cycle: its purchase date does not show when it was paid.
         if rows[place].isRenewal, start <= rows[place - 1].expires, let told = rows[place].firstRenewal,
             Failure.exists(place - 1, of: rows)
         {
@@ -121,7 +121,7 @@ struct Timeline {
     // MARK: States
 
     private mutating func visit(_ place: Int) {
-        // Mostly nothing happens before it ends, and the next has begun then.
+        // The usual case: nothing happens before the row ends, and by then the next row has begun.
         if place + 1 < rows.count, rows[place + 1].start <= rows[place].expires,
             rows[place].start < rows[place].expires, failures[place] == nil, rows[place].refunds.isEmpty
         {
@@ -147,7 +147,7 @@ struct Timeline {
     }
 }
 
-/// Says how one row stands.
+/// Decides the state of one row.
 private struct Judge {
     let row: Row
     let failure: Failure?
@@ -178,7 +178,7 @@ private struct Judge {
         return boundaries
     }
 
-    /// The first that holds.
+    /// The first condition that is true.
     func state(at instant: Int64, of timeline: Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
         if refunds.contains(where: { $0.holds(at: instant) }) { return .lapsed(.refund) }
@@ -205,7 +205,7 @@ extension Timeline {
         return info.priceIncreaseStatus == 0 ? .price : .other
     }
 
-    /// Of a commitment.
+    /// The last period of a commitment.
     func isLastPeriod(_ row: Row) -> Bool {
         guard row.isCommitment, let period = row.transaction.period else { return false }
         return period >= row.transaction.periods ?? 12
@@ -213,7 +213,7 @@ extension Timeline {
 }
 
 extension Reason {
-    /// nil: it says nothing.
+    /// nil: the subtype gives no reason.
     fileprivate init?(_ subtype: NoticeSubtype) {
         switch subtype {
         case .voluntary: self = .voluntary

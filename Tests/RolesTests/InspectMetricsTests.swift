@@ -204,7 +204,7 @@ import Zone
         desk.rules = "0123456789abcdef"
         try desk.cell("2026-11-28", "'started':3", partition: 1)
         #expect(try messages() == ["perennial inspect: \(utc.warning)"])
-        #expect(utc.warning.contains("churn.zone=UTC here: set churn.zone as perennial churn has it"))
+        #expect(utc.warning.contains("churn.zone=UTC here: set churn.zone to the value that perennial churn uses"))
         #expect(try desk.inspect(MetricsDesk.month).messages == [])
         // The worker has other data by now, as this host has.
         desk.rules = utc.header

@@ -1,36 +1,36 @@
-// Cells added up over partitions, by kind of row and by day: what every report is made from.
+// Sums of cells over all partitions, by kind of row and day: every report is made from them.
 
 public import Contract
 internal import Notices
 
-/// Grows with the kinds of rows and with the days, not with subscriptions or partitions. A copy shares everything until one of the
-/// two changes: who answers takes one, and holds nobody up.
+/// Its size grows with the kinds of rows and the days, not with subscriptions or partitions. A copy shares all memory
+/// until one of the two changes: so a request works on a copy and blocks nobody.
 public struct CellTable: Sendable {
     /// One kind of row.
     struct Column: Sendable {
         let parts: CellParts
-        /// In order, by their numbers.
+        /// Day numbers, sorted.
         fileprivate(set) var days: [Int32] = []
-        /// Of each day.
+        /// One for each day.
         fileprivate(set) var sums: [PackedSums] = []
     }
 
     private(set) var columns: [Column] = []
     private var places: [CellParts: Int] = [:]
-    /// The latest clock that a cell was written by; nil: there was none.
+    /// The latest clock of any cell; nil: there are no cells.
     public private(set) var asOf: Int64?
 
     public init() {}
 
-    /// The number of kinds and days that something is counted of.
+    /// The number of pairs of kind and day that have counts.
     public var count: Int { columns.reduce(0) { $0 + $1.days.count } }
 
-    /// Of which something is counted; nil: nothing is.
+    /// The first day with counts; nil: there is none.
     var firstDay: CivilDay? { columns.compactMap(\.days.first).min().map { CivilDay(number: Int64($0)) } }
 
     public mutating func see(asOf: Int64) { self.asOf = max(asOf, self.asOf ?? asOf) }
 
-    /// A partition's cell is another one now. Without sums it is not there.
+    /// Replaces the sums of one partition's cell. Empty sums remove it.
     public mutating func replace(_ old: Sums, by new: Sums, of parts: CellParts, on day: CivilDay) {
         guard old != new else { return }
         var change = new
@@ -71,9 +71,9 @@ public struct CellTable: Sendable {
 }
 
 extension CellTable.Column {
-    /// The first that is not before the day.
+    /// The first row that is not before the day.
     func row(of day: Int32) -> Int {
-        // Most are written about the newest days.
+        // Most updates concern the newest days.
         if let last = days.last, last < day { return days.count }
         var (low, high) = (0, days.count)
         while low < high {
@@ -84,7 +84,7 @@ extension CellTable.Column {
     }
 }
 
-/// Sums in a fourth of the space.
+/// Sums in a quarter of the memory.
 public struct PackedSums: Sendable, Equatable {
     public let bytes: [UInt8]
 
@@ -94,7 +94,7 @@ public struct PackedSums: Sendable, Equatable {
         bytes = writer.bytes
     }
 
-    /// nil for bytes that no sums have.
+    /// nil if the bytes are not valid sums.
     public init?(bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard reader.sums() != nil, reader.isAtEnd else { return nil }

@@ -1,22 +1,22 @@
-// Day by day: for charts and tables of other tools.
+// Numbers by day, for charts and for tables of other tools.
 
 public import Contract
 
-/// A day of a group.
+/// One day of a group.
 public struct DayRow: Sendable {
-    /// What was counted; money only where the request tells currencies apart.
+    /// The counts of the day; money only if the request groups by currency.
     public let sums: Sums
     public let day: CivilDay
-    /// At the end of the day, as reports have them; of money only where the request tells currencies apart.
+    /// The stocks at the end of the day, as in reports; money only if the request groups by currency.
     public let stocks: [Stock]
-    /// What is not decided of it; nil: nothing of that kind.
+    /// What is undecided on that day; nil: nothing.
     public let open: MetricsReport.OpenDay?
-    /// Refunds, what is delivered late, and the ends of commitments may still change it.
+    /// Only refunds, late deliveries and the ends of commitments can still change the day.
     public let isFinal: Bool
 }
 
 extension MetricsReport {
-    /// Every day asked for of one group after the other.
+    /// Every requested day of one group, then of the next.
     public static func eachDay(
         _ table: CellTable, _ request: MetricsRequest, dayOf: @escaping @Sendable (Int64) -> CivilDay,
         _ body: (CellParts, DayRow) -> Void

@@ -1,11 +1,11 @@
-// A report as programs read it.
+// A report as JSON.
 
 internal import Contract
 public import JSON
 internal import Notices
 
 extension MetricsReport {
-    /// Members of an object that the caller has begun.
+    /// Writes members into an object that the caller has begun.
     public func write(to json: inout JSONWriter) {
         json.member("from", request.from.description)
         json.member("to", request.to.description)
@@ -14,7 +14,7 @@ extension MetricsReport {
             for dimension in request.by { json.string(dimension.rawValue) }
         }
         json.member("asOf", orNull: horizon.asOf)
-        // Days before this one are over.
+        // All days before this one are over.
         json.member("notOverFrom", horizon.day?.description)
         json.name("groups")
         json.array { json in
@@ -55,7 +55,7 @@ extension MetricsReport {
 }
 
 extension Counter {
-    /// Told by the stocks at both ends.
+    /// The stocks at start and end already show it.
     var isDelta: Bool {
         switch self {
         case .activeDelta, .trialDelta, .graceDelta, .retryDelta, .atRiskDelta: true
@@ -79,7 +79,7 @@ extension JSONWriter {
         }
     }
 
-    /// Zeros too: who reads a report need not know what could have been in it.
+    /// Writes zeros as well: the reader need not know which counters exist.
     fileprivate mutating func sums(_ sums: Sums, of counters: [Counter]) {
         object { json in
             for counter in counters {

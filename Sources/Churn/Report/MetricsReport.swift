@@ -1,33 +1,33 @@
-// What cells say of some days.
+// The report that is made from the cells of some days.
 
 public import Contract
 public import Notices
 
 public struct MetricsReport: Sendable {
-    /// Of the kinds of rows that are told as one.
+    /// The kinds of rows that the request adds up.
     public struct Group: Sendable {
-        /// What it was not asked by is empty.
+        /// Parts that the request does not group by are empty.
         public let name: CellParts
-        /// Of all days.
+        /// The sums over all days.
         public let counts: Sums
         public let stocks: [Stock]
         public let rates: [Rate]
-        /// By currency, in order.
+        /// Sorted by currency.
         public let money: [Money]
         public let openDays: [OpenDay]
     }
 
     public struct Money: Sendable {
-        /// Empty where rows say none.
+        /// Empty if the rows have no currency.
         public let currency: Text
         public let sums: Sums
         public let stocks: [Stock]
         public let rates: [Rate]
     }
 
-    /// Numbers of it are to come.
+    /// A day whose counts are not final.
     public struct OpenDay: Sendable, Equatable {
-        /// In the order in which they are shown.
+        /// In the order of display.
         public static let counters: [Counter] = [.failedOpen, .retryOpen, .trialsOpen]
 
         public let day: CivilDay
@@ -38,12 +38,12 @@ public struct MetricsReport: Sendable {
 
     public let request: MetricsRequest
     public let horizon: Horizon
-    /// In the order of their names; of nothing there is none.
+    /// Sorted by name, without empty groups.
     public let groups: [Group]
-    /// Of which something was counted, asked for or not; nil: nothing was.
+    /// The first day with counts, requested or not; nil: there are no counts.
     public let firstDay: CivilDay?
 
-    /// Takes as long as there are cells before the end: some tenth of a microsecond for each.
+    /// Takes some tenth of a microsecond for each cell before the end.
     public init(_ table: CellTable, _ request: MetricsRequest, dayOf: @escaping @Sendable (Int64) -> CivilDay) {
         self.request = request
         let horizon = Horizon(table.asOf, dayOf: dayOf)
@@ -52,15 +52,15 @@ public struct MetricsReport: Sendable {
         firstDay = table.firstDay
     }
 
-    /// Whether all of the days are over.
+    /// Whether all requested days are over.
     public var areOver: Bool { horizon.isOver(request.to.number - 1) }
 
-    /// What a report says that a rate approximates.
+    /// Why a report calls a rate approximate.
     public static let approximation = "losses of customers won after a are in it"
 }
 
 extension MetricsReport.Group {
-    /// nil: nothing was there, and nothing has happened.
+    /// nil if there was nothing at the start and nothing was counted.
     init?(_ group: CellGroup, _ request: MetricsRequest, _ horizon: Horizon) {
         var within = GroupTally(currencies: group.currencies.count)
         var mature = MatureDays(horizon)
@@ -93,7 +93,7 @@ extension MetricsReport.Group {
 }
 
 extension MetricsReport.OpenDay {
-    /// nil: all is decided, or nothing of the day can be known yet.
+    /// nil if everything is decided, or the day has not begun.
     init?(_ day: Int64, _ tally: Tally, _ horizon: Horizon) {
         isOver = horizon.isOver(day)
         open = Self.counters.map { tally[$0] }

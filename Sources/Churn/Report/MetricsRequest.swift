@@ -1,4 +1,4 @@
-// What a report is asked for.
+// The parameters of a report.
 
 public import Contract
 public import Notices
@@ -8,7 +8,7 @@ public enum Dimension: String, Sendable, CaseIterable {
 }
 
 public struct MetricsRequest: Sendable, Equatable {
-    /// What has to be mended, named as the parameters are.
+    /// What is wrong; parameters have their names from the request.
     public enum Flaw: Error, Equatable {
         case day(parameter: String)
         case order
@@ -16,13 +16,13 @@ public struct MetricsRequest: Sendable, Equatable {
         case dimension(String)
     }
 
-    /// Ten years: an answer has a row for each day that is open, and a chart a place for each.
+    /// Ten years: an answer has a row for each open day, and a chart a place for each day.
     public static let limitDays = 3_660
 
     public let from: CivilDay
-    /// Not in it.
+    /// The first day not included.
     public let to: CivilDay
-    /// Each once, in the order of the dimensions.
+    /// Each dimension once, in the order of `Dimension`.
     public let by: [Dimension]
 
     public init(from: CivilDay, to: CivilDay, by: [Dimension] = []) throws(Flaw) {
@@ -33,7 +33,7 @@ public struct MetricsRequest: Sendable, Equatable {
         self.by = Dimension.allCases.filter(by.contains)
     }
 
-    /// - Parameter by: names with commas between them, and spaces around them or not; nothing is no name.
+    /// - Parameter by: names separated by commas, with or without spaces around them; an empty text means none.
     public init(from: String, to: String, by: String) throws(Flaw) {
         guard let first = CivilDay(from) else { throw .day(parameter: "from") }
         guard let end = CivilDay(to) else { throw .day(parameter: "to") }
@@ -48,7 +48,7 @@ public struct MetricsRequest: Sendable, Equatable {
         try self.init(from: first, to: end, by: dimensions)
     }
 
-    /// The same with money told apart.
+    /// The same request, grouped by currency as well.
     public var byCurrency: MetricsRequest {
         MetricsRequest(self, by: Dimension.allCases.filter { by.contains($0) || $0 == .currency })
     }
@@ -61,17 +61,17 @@ public struct MetricsRequest: Sendable, Equatable {
 
     var days: Range<Int64> { from.number..<to.number }
 
-    /// What the group of such a row is called: what it is not asked by is empty.
+    /// The name of the group of a row. Parts that the request does not group by are empty.
     func group(of parts: CellParts) -> CellParts {
         func part(_ dimension: Dimension, _ text: Text) -> Text { by.contains(dimension) ? text : "" }
-        // The same name in two apps is two products.
+        // The same product id in two apps means two products.
         return CellParts(
             bundleId: part(.product, parts.bundleId), productId: part(.product, parts.productId),
             billingPlan: part(.plan, parts.billingPlan), storefront: part(.storefront, parts.storefront),
             currency: part(.currency, parts.currency))
     }
 
-    /// The parts of a group's name, as cells call them.
+    /// The parts of a group's name, with their names in cells.
     public func names(of group: CellParts) -> [(name: StaticString, value: Text)] {
         by.flatMap { dimension -> [(name: StaticString, value: Text)] in
             switch dimension {
@@ -84,14 +84,14 @@ public struct MetricsRequest: Sendable, Equatable {
     }
 }
 
-/// Up to when things are counted: the latest clock that any cell was written by.
+/// How far the counts reach: the latest clock of any cell.
 public struct Horizon: Sendable {
     public let asOf: Int64?
-    /// The day that is not over yet. nil: nothing was counted, and no day is over.
+    /// The current day, which is not over. nil: there are no counts, and no day is over.
     public let day: CivilDay?
     private let dayOf: @Sendable (Int64) -> CivilDay
 
-    /// - Parameter dayOf: the day of an instant, where the days of the cells begin.
+    /// - Parameter dayOf: gives the day of an instant in the time zone of the cells.
     public init(_ asOf: Int64?, dayOf: @escaping @Sendable (Int64) -> CivilDay) {
         self.asOf = asOf
         self.dayOf = dayOf
@@ -100,11 +100,11 @@ public struct Horizon: Sendable {
 
     func isOver(_ day: Int64) -> Bool { self.day.map { day < $0.number } ?? false }
 
-    /// The first day of which something may be younger than so many times 24 hours.
+    /// The first day with events that may be younger than this number of times 24 hours.
     func firstDayYounger(thanDays days: Int64) -> Int64 {
         asOf.map { dayOf(adding($0, -days * millisecondsPerDay)).number } ?? .min
     }
 }
 
-/// The day in which an instant lies in UTC.
+/// The UTC day of an instant.
 public func dayInUTC(_ instant: Int64) -> CivilDay { CivilDay(number: instant.floorDivided(by: millisecondsPerDay)) }

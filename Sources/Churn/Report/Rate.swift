@@ -1,10 +1,10 @@
-// The numbers of a report, each with how it is reckoned.
+// The numbers of a report, each with its formula.
 
-/// What is there at an instant: the sum of all changes before it.
+/// A number at an instant: the sum of all changes before it.
 public struct Stock: Sendable, Equatable {
-    /// For programs.
+    /// The member's name in JSON.
     public let name: String
-    /// For people.
+    /// The name for people.
     public let title: String
     public let formula: String
     public let start: Int64
@@ -12,11 +12,11 @@ public struct Stock: Sendable, Equatable {
 }
 
 public struct Rate: Sendable, Equatable {
-    /// Why a rate may be another one tomorrow. Refunds and what is delivered late can change any.
+    /// Why a rate may still change. Refunds and late deliveries can change any rate.
     public enum Doubt: String, Sendable, CaseIterable {
-        /// The last days of the time asked for are not over.
+        /// The last requested days are not over.
         case daysNotOver
-        /// Apple still tries to bill some of those who lapsed.
+        /// Apple still retries billing for some customers who lapsed.
         case retryOpen
         case trialsOpen
         case commitmentsOpen
@@ -27,15 +27,15 @@ public struct Rate: Sendable, Equatable {
     public let formula: String
     public let ratio: Ratio
     public let doubts: [Doubt]
-    /// What is not decided yet, beside it.
+    /// A count of undecided cases to show next to the rate.
     public var beside: Counter?
     public var besideValue: Int64 = 0
-    /// Days that it is reckoned from, and days of which it cannot be said yet. nil: all days count.
+    /// The number of days included, and of days that are not final yet. nil: all days are included.
     public var days: Days?
     public var isApproximate = false
-    /// A factor rather than a share: not shown in percent.
+    /// A factor and not a share: it is not shown in percent.
     public var isFactor = false
-    /// Of amounts in milliunits.
+    /// The ratio is between amounts in milliunits.
     public var isMoney = false
 
     public struct Days: Sendable, Equatable {
@@ -45,6 +45,6 @@ public struct Rate: Sendable, Equatable {
 
     public var isProvisional: Bool { !doubts.isEmpty }
 
-    /// Digits of `value` in answers.
+    /// Decimal places of `value` in answers.
     public static let digits = 6
 }

@@ -1,8 +1,8 @@
-// Rates of numbers, whatever the currency.
+// Rates of counts, which do not depend on currencies.
 
-/// The days of which a rate may be said, and what they add up to.
+/// The days that are final for a rate, and their sums.
 struct MatureDays {
-    /// Of recoveries, the hours that have counters, in days.
+    /// The recovery counters, and the time that each covers in days.
     static let recoveries: [(days: Int64, counter: Counter)] = [
         (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),
         (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
@@ -23,7 +23,7 @@ struct MatureDays {
     }
 
     private(set) var grace = Part()
-    /// In the order of `recoveries`.
+    /// One for each entry of `recoveries`.
     private(set) var recovered = [Part](repeating: Part(), count: recoveries.count)
     private let firstYounger: [Int64]
 
@@ -43,8 +43,8 @@ extension Rate {
     ]
 
     /// - Parameters:
-    ///   - within: sums of all the days.
-    ///   - paying: at the start.
+    ///   - within: sums over all days.
+    ///   - paying: the number at the start.
     static func ofCounts(_ within: Tally, paying: Int64, areOver: Bool, _ mature: MatureDays) -> [Rate] {
         let time: [Doubt] = areOver ? [] : [.daysNotOver]
         let lapsed = within.sum(lapses)

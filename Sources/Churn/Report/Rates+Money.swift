@@ -1,12 +1,12 @@
-// Money of one currency.
+// Money in one currency.
 
 extension Counter {
-    /// All changes of MRR: from one end of some days to the other.
+    /// All changes of MRR between the start and the end of the requested days.
     public static let bridge: [Counter] = [
         .mrrNew, .mrrAdopted, .mrrExpansion, .mrrContraction, .mrrMoved, .mrrVoluntary, .mrrBilling, .mrrPrice,
         .mrrRefund, .mrrOther, .mrrRecovery, .mrrReactivation,
     ]
-    /// Below zero.
+    /// Counters with negative values.
     static let mrrLosses: [Counter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
 }
 
@@ -26,7 +26,7 @@ extension Stock {
 }
 
 extension Rate {
-    /// - Parameter mrr: at the start.
+    /// - Parameter mrr: the MRR at the start.
     static func ofMoney(_ within: Tally, mrr: Int64, areOver: Bool) -> [Rate] {
         let time: [Doubt] = areOver ? [] : [.daysNotOver]
         let gained = within.sum([.mrrNew, .mrrExpansion, .mrrReactivation, .mrrRecovery])

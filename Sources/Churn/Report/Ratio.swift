@@ -1,4 +1,4 @@
-// Shares, exactly.
+// Exact ratios.
 
 public struct Ratio: Sendable, Equatable {
     public let numerator: Int64
@@ -9,7 +9,7 @@ public struct Ratio: Sendable, Equatable {
         self.denominator = denominator
     }
 
-    /// With so many digits behind the point, rounded once, half to even. nil: of nothing there is no share.
+    /// The value with this number of decimal places, rounded once, half to even. nil if the denominator is zero.
     ///
     /// - Parameter scale: 100 for percent.
     public func decimal(digits: Int, times scale: Int64 = 1) -> String? {

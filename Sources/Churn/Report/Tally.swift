@@ -1,8 +1,8 @@
-// Where many cells are added up.
+// Fast sums over many cells.
 
 internal import Notices
 
-/// A place for every counter, so that no place has to be looked for.
+/// Has a place for every counter, so that adding needs no search.
 struct Tally: Sendable {
     private var values = [Int64](repeating: 0, count: Int(UInt8.max) + 1)
 
@@ -29,10 +29,10 @@ struct Tally: Sendable {
     }
 }
 
-/// What is counted of a group: numbers of all, and money of each currency.
+/// The sums of a group: counts over all currencies, and money by currency.
 struct GroupTally: Sendable {
     var counts = Tally()
-    /// By the group's currencies.
+    /// In the order of the group's currencies.
     var money: [Tally]
 
     init(currencies: Int) { money = [Tally](repeating: Tally(), count: currencies) }
@@ -54,10 +54,10 @@ struct GroupTally: Sendable {
     }
 }
 
-/// The kinds of rows that are told as one, and their days one after the other.
+/// The kinds of rows that the request adds up, visited day by day.
 struct CellGroup {
     let name: CellParts
-    /// In order.
+    /// Sorted.
     let currencies: [Text]
     private let columns: [(column: CellTable.Column, currency: Int)]
 
