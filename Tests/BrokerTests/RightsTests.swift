@@ -73,13 +73,13 @@ extension RealBroker {
             let ground = try await Self.ground("lines")
             let all = try await ground.check([])
             #expect(all.code == 1)
-            #expect(all.standardOutput.contains("there is no right to Describe"), "\(all.standardOutput)")
+            #expect(all.standardOutput.contains("this user has no right to Describe"), "\(all.standardOutput)")
             #expect(!all.standardOutput.contains("missing"))
             let lacking = try await ground.check(["entitlements"])
             #expect(lacking.code == 1)
             let output = ground.installation.topic("entitlements.dead-letters")
             #expect(
-                lacking.standardOutput.contains("fault    rights  lacking for topic \(output): Describe, Write\n"),
+                lacking.standardOutput.contains("fault    rights  missing for topic \(output): Describe, Write\n"),
                 "\(lacking.standardOutput)")
             // Six topics, the group, the transactional ids.
             let lines = Self.grants(lacking)
@@ -246,7 +246,7 @@ extension RealBroker {
             try await waitUntil("the absence is told: \(worker.process.lastLines(5))", within: .seconds(10)) {
                 let reasons = try await worker.reasons()
                 return reasons.contains(#""condition":"kafka""#) && reasons.contains(address)
-                    && worker.log.contains("no broker of Kafka answers")
+                    && worker.log.contains("no Kafka broker answers")
             }
         }
 

@@ -60,9 +60,9 @@ import Testing
                 "         2  big coins  productId coins.1000   withhold",
                 "                       reason LEGALL",
                 "            (no rule)  nothing above matches  no preference",
-                "warning  policy  the rule \"big coins\" can never match: \"coins\" comes first and takes all that this one "
-                    + "could take",
-                "warning  policy  the rule \"big coins\" tests for a reason that Apple does not have today, \"LEGALL\"; the "
+                "warning  policy  the rule \"big coins\" can never match: \"coins\" comes first and matches everything that "
+                    + "this rule could match",
+                "warning  policy  the rule \"big coins\" tests for a reason that Apple does not use today, \"LEGALL\"; the "
                     + "nearest is LEGAL",
                 "ok       shadow  2026-12, 1 rule",
             ])
@@ -152,7 +152,7 @@ import Testing
 
     @Test(arguments: [
         (-3...(-1), "fault    ingest.tls.certificate  the TLS certificate \(subject) expired at "),
-        (1...90, "fault    ingest.tls.certificate  the TLS certificate \(subject) is valid only from "),
+        (1...90, "fault    ingest.tls.certificate  the TLS certificate \(subject) is not valid before "),
         (-60...20, "warning  ingest.tls.certificate  the TLS certificate \(subject) expires in 20 days"),
         (-60...21, "ok       ingest.tls.certificate  \(subject), until "),
     ])

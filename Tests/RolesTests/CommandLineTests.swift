@@ -94,9 +94,10 @@ private func run(
         #expect(outcome.code == .wrongUsage)
         #expect(
             outcome.messages == [
-                "perennial: no command is called \"verzion\"; the nearest is version. perennial help lists them"
+                "perennial: there is no command \"verzion\"; the nearest is version. perennial help lists the commands"
             ])
-        #expect(run(["--topic.prefix", "x", "version"]).messages.first?.contains("the command comes first") == true)
+        #expect(
+            run(["--topic.prefix", "x", "version"]).messages.first?.contains("the command must come first") == true)
     }
 
     @Test(arguments: [
@@ -115,27 +116,28 @@ private func run(
     @Test(arguments: [
         (
             ["version", "foo"],
-            "perennial version: \"foo\" is one word too many; usage: perennial version [--option value]..."
+            "perennial version: \"foo\" is one argument too many; usage: perennial version [--option value]..."
         ),
-        (["topics", "plan", "extra"], "perennial topics: \"extra\" is one word too many; "),
+        (["topics", "plan", "extra"], "perennial topics: \"extra\" is one argument too many; "),
         (["topics", "plan", "-topic.prefix", "a"], "perennial topics: \"-topic.prefix\" is no option; "),
         (["version", "--format", "xml"], "perennial version: --format must be text or json, not \"xml\""),
     ])
     func `names what is wrong, and only that`(_ arguments: [String], _ words: String) {
-        let told = run(arguments).messages.filter { !$0.hasSuffix("shows what it takes") }
+        let told = run(arguments).messages.filter { !$0.hasSuffix("shows its options") }
         #expect(told.count == 1)
         #expect(told.first?.hasPrefix(words) == true, "\(told)")
     }
 
     @Test(arguments: [
-        ("nope", "perennial: no command is called \"nope\"; perennial help lists them"),
+        ("nope", "perennial: there is no command \"nope\"; perennial help lists the commands"),
         (
             "backfil",
-            "perennial: no command is called \"backfil\"; the nearest is backfill, which version 0.2.0 does not "
-                + "have yet. perennial help lists them"
+            "perennial: there is no command \"backfil\"; the nearest is backfill, which version 0.2.0 does not "
+                + "have yet. perennial help lists the commands"
         ),
         (
-            "promot", "perennial: no command is called \"promot\"; the nearest is promote. perennial help lists them"
+            "promot",
+            "perennial: there is no command \"promot\"; the nearest is promote. perennial help lists the commands"
         ),
     ])
     func `guesses only what is near, and says when that is to come`(_ name: String, _ message: String) {
@@ -181,7 +183,7 @@ private func run(
         #expect(outcome.data.isEmpty)
         #expect(outcome.messages.count == 5)
         #expect(outcome.messages.dropLast().allSatisfy { $0.hasPrefix("perennial topics: ") && !$0.contains("\n") })
-        #expect(outcome.messages.last == "perennial help topics shows what it takes")
+        #expect(outcome.messages.last == "perennial help topics shows its options")
     }
 
     @Test func `names in its help the settings it reads`() {

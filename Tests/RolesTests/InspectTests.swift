@@ -17,7 +17,7 @@ import WorkerTestKit
     @Test(arguments: [
         (["inspect"], "usage: perennial inspect subscription|account ID"),
         (["inspect", "subscription"], "perennial inspect subscription ID"), (["inspect", "account"], "account TOKEN"),
-        (["inspect", "subscription", "1", "2"], "\"2\" is one word too many"),
+        (["inspect", "subscription", "1", "2"], "\"2\" is one argument too many"),
         (["inspect", "cell", "x"], "subscription, account, refunds or metrics, not \"cell\""),
         (["inspect", "subscription", ""], "ID is empty; name an original transaction id"),
         (["inspect", "account", ""], "TOKEN is empty; name an appAccountToken"),
@@ -29,7 +29,7 @@ import WorkerTestKit
         (["inspect", "account", "2000000000000001"], "Then: perennial inspect subscription 2000000000000001"),
         (
             ["inspect", "subscription", "1", "--content", "2026-01-01", "2026-02-01"],
-            "\"2026-02-01\" is one word too many; commas, without blanks, separate what --content takes: DATE[,...]"
+            "\"2026-02-01\" is one argument too many; separate the values of --content with commas, no spaces: DATE[,...]"
         ),
         (
             ["inspect", "subscription", "1", "--content", "1771000000000"],
@@ -44,7 +44,7 @@ import WorkerTestKit
         (["inspect", "subscription", "1", "--from", "2026-01-01"], "--from belongs to metrics"),
         (["inspect", "metrics"], "metrics need --from DAY and --to DAY"),
         (["inspect", "metrics", "--from", "2026-01-01"], "metrics need --from DAY and --to DAY"),
-        (["inspect", "metrics", "pro"] + days, "\"pro\" is one word too many"),
+        (["inspect", "metrics", "pro"] + days, "\"pro\" is one argument too many"),
         (["inspect", "metrics", "--at", "1d"] + days, "--at belongs to a subscription or an account"),
         (["inspect", "metrics", "--format", "text"] + days, "must be table, json or csv, not \"text\""),
         (
@@ -55,7 +55,7 @@ import WorkerTestKit
         (["inspect", "metrics", "--from", "2026-01-01", "--to", "2026-01-01"], "--to must be after --from"),
         (["inspect", "metrics", "--from", "2006-01-01", "--to", "2026-01-01"], "3660 days at most"),
         (["inspect", "metrics", "--by", "product,country"] + days, "currency, separated by commas, not \"country\""),
-        (["inspect", "metrics", "--by", "product", "plan"] + days, "is one word too many"),
+        (["inspect", "metrics", "--by", "product", "plan"] + days, "is one argument too many"),
         (["inspect", "metrics", "--chart", "revenu"] + days, "not \"revenu\"; the nearest is revenue"),
         (["inspect", "metrics", "--chart", "mrr", "--format", "csv"] + days, "leave --format csv away"),
         (["inspect", "metrics"] + days, "kafka.bootstrap.servers is not set"),

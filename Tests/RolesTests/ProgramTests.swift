@@ -25,7 +25,7 @@ import Testing
                 "/bin/sh", ["-c", #"exec "$0" "$1" >/dev/full"#, program, command], environment: .only([:]))
             #expect(outcome.code == 3)
             let told = outcome.standardError.split(separator: "\n").filter { !$0.hasPrefix("warning") }
-            #expect(told == ["perennial: standard output cannot be written: No space left on device"])
+            #expect(told == ["perennial: cannot write to standard output: No space left on device"])
         }
     }
 

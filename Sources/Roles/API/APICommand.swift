@@ -21,10 +21,10 @@ extension Command {
             /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency.
             With api.token, requests need one of its tokens; the API reads them again on SIGHUP and when their file changes.
             The API follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is
-            set. ?environment= asks one of them; otherwise production goes first. It answers 503 until its copy is complete, and when a
-            worker is farther behind than api.max.behind.ms; position in an answer says how far. Give churn.zone as perennial churn has it.
-            state.directory holds the copy, which is rebuilt if it is lost. Replicas are independent; on one machine each needs a
-            state.directory of its own. Runs until SIGTERM or SIGINT.
+            set. ?environment= asks one of them; otherwise the API looks in production first. It answers 503 until its copy is complete,
+            and when a worker is farther behind than api.max.behind.ms. The member position of an answer says how far. Set churn.zone to the
+            value that perennial churn has. state.directory holds the copy, which is rebuilt if it is lost. Replicas are independent; on one
+            machine each needs a state.directory of its own. Runs until SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
             guard configuration.kafka.bootstrapServers != nil else {
@@ -36,9 +36,9 @@ extension Command {
             return run(configuration, invocation)
         })
 
-    /// Of one partition's store, for its files beside those of connections.
+    /// File descriptors for the store of one partition.
     private static let descriptorsPerPartition = 300
-    /// For connections, Kafka's brokers, the admin server and the system's own.
+    /// File descriptors for connections, Kafka's brokers, the admin server and the system.
     private static let spareDescriptors = 1_500
 
     private static func run(_ configuration: Configuration, _ invocation: Invocation) -> ExitCode {
@@ -50,7 +50,7 @@ extension Command {
         let possible = DescriptorLimit.raise(to: wanted)
         if possible < wanted {
             logger.info(
-                "fewer open files than a large state would use: raise the limit (ulimit -Hn) if that is told",
+                "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files run out",
                 ["files": .integer(possible), "wanted": .integer(wanted)])
         }
         let zone: Zone
@@ -63,7 +63,7 @@ extension Command {
         var sources: [ReadAPIService.Source] = []
         var directories: [String] = []
         do {
-            // One for all: its size is that of the process.
+            // One cache for all stores: the setting is the limit of the process.
             let cache = StoreCache(bytes: configuration.worker.stateCacheBytes)
             for environment in environments {
                 let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
@@ -80,7 +80,7 @@ extension Command {
         }
     }
 
-    /// Two processes in one directory would each find the other's stores locked, one at a time.
+    /// Without this lock, two processes in one directory would each lock some of the stores.
     private static func locking(_ directories: ArraySlice<String>, _ body: () -> ExitCode) throws -> ExitCode {
         guard let directory = directories.first else { return body() }
         let lock = try FileLock.take("\(directory)/lock")

@@ -1,4 +1,4 @@
-// `perennial check`: would it work?
+// `perennial check`: whether a configuration would work.
 
 import Configuration
 import Contract
@@ -19,7 +19,7 @@ extension Command {
             fault; 1: a fault, such as a broker that does not answer; 2: the configuration is wrong (standard error says how).
             With consumption.policy it shows the rules of the refund policy and of its shadow as tables, and warns of rules that can
             never match. It reports errors in that file with line and column, before it connects to Kafka.
-            The key of apple.key has to be one on P-256, and apple.ca PEM; neither is sent anywhere.
+            apple.key must be a key on the curve P-256, and apple.ca must be PEM; neither is sent anywhere.
             """,
         action: .configured { invocation, configuration in
             var role: RoleRights?
@@ -41,16 +41,16 @@ extension Command {
 }
 
 struct CheckRun {
-    /// The promise is 10 s; the rest is for starting and ending, on a busy machine.
+    /// The command promises an answer within 10 s; the rest is for starting and ending on a busy machine.
     private static let limit: Duration = .seconds(5)
 
     private static let rightsLimit: Duration = .seconds(3)
 
     let configuration: Configuration
     let lines: CheckLines
-    /// nil: everything is looked at but rights.
+    /// nil: everything except rights is checked.
     var role: RoleRights?
-    /// What is wrong with the configuration.
+    /// Prints a fault of the configuration.
     let message: @Sendable (String) -> Void
 
     func run() -> ExitCode {
@@ -90,7 +90,7 @@ struct CheckRun {
         }
     }
 
-    /// Throws what ingest and the answers to refund requests would refuse to start with, all of it.
+    /// Throws all faults with which ingest or the consumption worker would refuse to start.
     private func files() throws(ConfigurationFaults) -> ExitCode {
         var faults: [SettingFault] = []
         var term: CertificateTerm?
@@ -131,8 +131,8 @@ struct CheckRun {
         if term.hasRSAKey {
             lines.tell(
                 .warning, subject,
-                "its key is RSA: each new connection costs ingest four times what it costs with ECDSA on P-256, and a flood "
-                    + "of them as much more; ask for such a certificate (certbot: --key-type ecdsa)")
+                "its key is RSA: each new connection costs ingest four times as much as with ECDSA on P-256, also in a "
+                    + "flood of connections. Get a certificate with an ECDSA key (certbot: --key-type ecdsa)")
         }
         if let warning = term.warning(at: now) {
             lines.tell(.warning, subject, warning)
@@ -157,7 +157,7 @@ struct CheckRun {
             if findings.isEmpty, hidden < planned.count {
                 lines.tell(
                     .ok, "topics",
-                    "\(planned.count - hidden)" + (hidden == 0 ? "" : " of \(planned.count) can be seen"))
+                    "\(planned.count - hidden)" + (hidden == 0 ? "" : " of \(planned.count) are visible"))
             }
             return findings.isEmpty ? .done : .no
         } catch {
@@ -166,7 +166,7 @@ struct CheckRun {
         }
     }
 
-    /// Which rights a role lacks is told with its rights. Few roles need to read settings.
+    /// With a role, missing rights are reported with its rights: few roles need to read the settings of topics.
     private func isForRights(_ finding: TopicFinding) -> Bool {
         if case .forbidden = finding { role != nil } else { false }
     }
@@ -174,7 +174,7 @@ struct CheckRun {
     private func tell(_ findings: [TopicFinding], of count: Int) {
         let missing = findings.count { if case .missing = $0 { true } else { false } }
         if missing > 0 {
-            lines.tell(.fault, "topics", "\(missing) of \(count) are missing: run perennial topics apply")
+            lines.tell(.fault, "topics", "\(missing) of \(count) topics are missing: run perennial topics apply")
         }
         for finding in findings {
             switch finding {
@@ -184,7 +184,7 @@ struct CheckRun {
         }
         let changes = findings.count { if case .differentSettings = $0 { true } else { false } }
         if changes > 0 {
-            lines.tell(.fault, "topics", "\(changes) have other settings: perennial topics apply corrects them")
+            lines.tell(.fault, "topics", "\(changes) topics have other settings: perennial topics apply corrects them")
         }
         let lacking = findings.compactMap { finding -> Right? in
             guard case .forbidden(let topic, let operation) = finding else { return nil }
@@ -194,8 +194,8 @@ struct CheckRun {
             let hidden = lacking.count { $0.operation == operation }
             lines.tell(
                 .fault, "rights",
-                "there is no right to \(operation.rawValue) \(hidden) of \(count) topics; perennial check ROLE looks at "
-                    + "those of one role only")
+                "this user has no right to \(operation.rawValue) \(hidden) of \(count) topics; perennial check ROLE checks "
+                    + "only the topics of one role")
         }
         for line in lacking.grants(configuration) { lines.more(line) }
     }
@@ -209,7 +209,7 @@ struct CheckRun {
             lines.tell(.fault, "rights", "\(error)")
             return .no
         }
-        for words in tried.words { lines.tell(.fault, "rights", "lacking for \(words)") }
+        for words in tried.words { lines.tell(.fault, "rights", "missing for \(words)") }
         for line in tried.lacking.grants(configuration) { lines.more(line) }
         for (right, code) in tried.unknown {
             lines.tell(

@@ -2,16 +2,16 @@
 
 import Platform
 
-/// One line a finding: how it is, what was looked at, and what was found with what to do about it.
+/// One line for each finding: its level, what was checked, what was found, and what to do about it.
 struct CheckLines {
     enum Level: String {
         case ok
-        /// It works; somebody should look at it all the same.
+        /// It works, but somebody should look at it.
         case warning
         case fault
     }
 
-    /// As wide as the longest level and a gap: lines that belong to a finding begin below its words.
+    /// As wide as the longest level and a gap: further lines of a finding begin below its text.
     static let indent = String(repeating: " ", count: 9)
 
     let output: Output

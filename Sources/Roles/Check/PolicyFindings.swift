@@ -1,11 +1,11 @@
-// What `perennial check` says of the refund policy.
+// What `perennial check` says about the refund policy.
 
 import Consumption
 import Notices
 import Platform
 import Settings
 
-/// Nothing here is wrong: that has been told before.
+/// Only for a valid policy: errors were reported before.
 struct PolicyFindings {
     let policy: RefundPolicy
     let lines: CheckLines
@@ -22,7 +22,8 @@ struct PolicyFindings {
         for line in policy.table { lines.more(line) }
         for (rule, earlier) in policy.unreachable() {
             let reason =
-                earlier.tests.isEmpty ? "matches every request" : "comes first and takes all that this one could take"
+                earlier.tests.isEmpty
+                ? "matches every request" : "comes first and matches everything that this rule could match"
             lines.tell(
                 .warning, role, "the rule \(quoted(rule.name)) can never match: \(quoted(earlier.name)) \(reason)")
         }
@@ -37,8 +38,8 @@ struct PolicyFindings {
             return "the rule \(quoted(rule)) can never match: \(fact.rawValue) is never \(range)\(hint)"
         case .unusualWord(let rule, let fact, let word, let usual):
             let nearest = nearestName(to: word.description, among: usual).map { "; the nearest is \($0)" }
-            return "the rule \(quoted(rule)) tests for a \(fact.rawValue) that Apple does not have today, "
-                + quoted(word.description) + (nearest ?? "; today there are \(usual.joined(separator: ", "))")
+            return "the rule \(quoted(rule)) tests for a \(fact.rawValue) that Apple does not use today, "
+                + quoted(word.description) + (nearest ?? "; today Apple uses \(usual.joined(separator: ", "))")
         }
     }
 }

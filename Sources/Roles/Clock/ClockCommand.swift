@@ -1,4 +1,4 @@
-// `perennial clock`: the ticker alone, where ingest does not run it.
+// `perennial clock`: the ticker alone, for installations without ingest.
 
 import Clock
 import Configuration
@@ -24,7 +24,7 @@ extension Command {
             }
             let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
             let health = Health()
-            // A series that belongs to one of them says so itself.
+            // A series that belongs to one environment sets the label itself.
             let metrics = Metrics(common: ["environment": "both"])
             metrics.buildInfo(version: PerennialVersion.text)
             metrics.processInfo()
@@ -39,7 +39,7 @@ extension Command {
 }
 
 extension Ticker.Configuration {
-    /// The ticker of this process, here and in ingest.
+    /// The ticker, as this command and ingest run it.
     init(_ configuration: Configuration) {
         self.init(
             prefix: configuration.topicPlan.prefix, partitions: configuration.topicPlan.partitions,

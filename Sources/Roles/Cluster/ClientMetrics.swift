@@ -1,11 +1,11 @@
-// What clients of Kafka say of themselves, as metrics.
+// Metrics of the Kafka clients of a process.
 
 import Configuration
 import Kafka
 import Synchronization
 import Telemetry
 
-/// Give `watch` to the properties that clients are made with.
+/// Set `watch` in the properties of the clients.
 final class ClientMetrics: Sendable {
     private struct Reading {
         let client: String
@@ -15,12 +15,12 @@ final class ClientMetrics: Sendable {
     }
 
     private struct State {
-        /// By handle: a client of an id may be replaced by another one.
+        /// By handle: a client may be replaced by another one with the same id.
         var readings: [String: Reading] = [:]
         var known: Set<String> = []
     }
 
-    /// A client that has said nothing for so long is gone.
+    /// A client that has sent no statistics for this long is gone.
     private static let silence: Duration = .seconds(60)
 
     private let metrics: Metrics
@@ -53,17 +53,17 @@ final class ClientMetrics: Sendable {
         }
     }
 
-    /// When it is made: an error that comes first is to be seen as one more than none.
+    /// Called when a client is made, so that `increase()` sees its first error.
     private func register(_ client: String) {
         guard state.withLock({ $0.known.insert(client).inserted }) else { return }
         _ = errors(client)
         metrics.gauge(
             "perennial_kafka_brokers_connected",
-            help: "Brokers of the cluster that the client is connected to; it connects to those that it needs.",
+            help: "Brokers that the client is connected to. A client connects only to the brokers that it needs.",
             labels: ["client": client]
         ) { Double(self.sum(client) { Int64($0.connected) }) }
         metrics.gauge(
-            "perennial_kafka_queued_records", help: "Records that wait in the client to be written.",
+            "perennial_kafka_queued_records", help: "Records in the client that wait to be sent to Kafka.",
             labels: ["client": client]
         ) { Double(self.sum(client, \.queued)) }
     }
@@ -71,7 +71,7 @@ final class ClientMetrics: Sendable {
     private func errors(_ client: String) -> Counter {
         metrics.counter(
             "perennial_kafka_errors_total",
-            help: "Troubles that the client met and deals with itself, such as lost connections.",
+            help: "Errors that the client met and handles itself, such as lost connections.",
             labels: ["client": client])
     }
 
@@ -85,7 +85,7 @@ final class ClientMetrics: Sendable {
 }
 
 extension Configuration {
-    /// The same, with metrics of every client that is made with it.
+    /// The same configuration. Clients that are made with it report to these metrics.
     func watched(by metrics: Metrics) -> Configuration {
         var copy = self
         copy.kafka.watch = ClientMetrics(metrics).watch

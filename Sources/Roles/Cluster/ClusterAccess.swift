@@ -1,4 +1,4 @@
-// How a tool reaches Kafka, and what it says when it does not.
+// How a tool connects to Kafka, and what it says if it cannot.
 
 import Configuration
 import Kafka
@@ -6,10 +6,10 @@ import Platform
 
 /// A connected administration client, for one call of a tool.
 struct ClusterAccess {
-    /// Why there is no answer from Kafka, one cause a line, each with what to do.
+    /// Why Kafka does not answer: one line for each cause, each with what to do.
     struct Unreachable: Error {
         let causes: [String]
-        /// The configuration itself is wrong, whatever Kafka would say.
+        /// The configuration itself is wrong; Kafka was not asked.
         let isWrongUsage: Bool
     }
 
@@ -35,7 +35,7 @@ struct ClusterAccess {
         }
         while true {
             do throws(KafkaFault) {
-                // Short steps, so that a refusal is seen when it comes.
+                // Short steps, so that a refusal is noticed at once.
                 let step = min(deadline.remaining, .milliseconds(500))
                 return ClusterAccess(admin: admin, cluster: try admin.cluster(by: Deadline(after: step)))
             } catch {
@@ -52,12 +52,12 @@ struct ClusterAccess {
         admin.close(by: Deadline(after: .seconds(2)))
     }
 
-    /// Brokers come back; a refused password does not change.
+    /// Waiting helps if a broker is down, but not if it refuses a password.
     private static func isFinal(_ fault: (code: KafkaCode, detail: String)) -> Bool {
         fault.code == .authentication || fault.code == .tls
     }
 
-    /// Plain words for what the library noticed, causes before consequences.
+    /// What librdkafka reported, in plain words; causes before consequences.
     static func explain(
         _ faults: [(code: KafkaCode, detail: String)], last: KafkaFault, servers: String
     ) -> [String] {
@@ -69,9 +69,9 @@ struct ClusterAccess {
             case .tls:
                 "TLS fails: check kafka.ssl.ca.location, and kafka.security.protocol (\(fault.detail))"
             case .resolve:
-                "the name of a broker is not known: check kafka.bootstrap.servers=\(servers) (\(fault.detail))"
+                "a broker's host name cannot be resolved: check kafka.bootstrap.servers=\(servers) (\(fault.detail))"
             case .transport:
-                "no connection: check that Kafka runs at kafka.bootstrap.servers=\(servers), that the port is open from "
+                "no connection: check that Kafka runs at kafka.bootstrap.servers=\(servers), that its port is reachable from "
                     + "here, and kafka.security.protocol (\(fault.detail))"
             default:
                 "\(fault.code.explanation) (\(fault.detail))"
@@ -80,7 +80,7 @@ struct ClusterAccess {
         if !causes.isEmpty { return causes }
         return [
             "no broker of kafka.bootstrap.servers=\(servers) answers: check that these are addresses of brokers (not of a "
-                + "controller), and that nothing between here and there drops packets (\(last.detail))"
+                + "controller), and that no firewall drops the packets (\(last.detail))"
         ]
     }
 }

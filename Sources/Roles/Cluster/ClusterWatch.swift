@@ -1,4 +1,4 @@
-// Says that no broker answers, or that a right is lacking, before the work comes to it.
+// Reports that no broker answers, or that a right is missing, before the role itself meets it.
 
 import Configuration
 import Kafka
@@ -7,15 +7,15 @@ import Service
 import Synchronization
 import Telemetry
 
-/// Asks Kafka beside a role, with a client of its own: the clients that work wait, and say nothing while they do. One thread.
+/// Asks Kafka with a client of its own, because the clients of the role only wait and report nothing. One thread.
 final class ClusterWatch {
-    /// Between two looks. With the two below an absence is told within 8 s: 2 + 2.5 + 2.5 at most, and the pause between.
+    /// Time between two requests. With the next two limits an outage is reported within 8 s: 2 + 2.5 + 2.5 at most, and the pause.
     private static let interval: Duration = .seconds(2)
     private static let answerLimit: Duration = .milliseconds(2_500)
-    /// Shorter ones are everyday: a broker restarts, a leader moves.
+    /// Shorter outages are normal: a broker restarts, a leader moves.
     private static let silenceLimit: Duration = .seconds(4)
     private static let trialLimit: Duration = .seconds(5)
-    /// Rights are given while a process runs, and hold at once.
+    /// Rights that are granted while a process runs take effect at once.
     private static let trialInterval: Duration = .seconds(10)
 
     private let configuration: Configuration
@@ -27,17 +27,17 @@ final class ClusterWatch {
     private var silentSince: ContinuousClock.Instant?
     private var isSilenceTold = false
     private var areRightsTold = false
-    /// nil: there is nothing left to try.
+    /// nil: all rights are known.
     private var nextTrial: ContinuousClock.Instant? = .now
 
-    /// nil for a role without rights of its own.
+    /// nil: the role has no rights of its own.
     static func part(
         _ role: CommandName, _ configuration: Configuration, health: Health, logger: Logger
     ) -> ThreadPart? {
         guard let rights = RoleRights(role, configuration) else { return nil }
         let connection = health.condition("kafka")
         let permission = health.condition("rights")
-        // The role itself says that it is starting.
+        // The role itself reports that it is starting.
         connection.pass()
         permission.pass()
         return ThreadPart("kafka-watch") { stop in
@@ -87,7 +87,7 @@ final class ClusterWatch {
         connection.fail(causes.joined(separator: "; "))
         if isSilenceTold { return }
         isSilenceTold = true
-        logger.error("no broker of Kafka answers", ["detail": .string(causes.joined(separator: "; "))])
+        logger.error("no Kafka broker answers", ["detail": .string(causes.joined(separator: "; "))])
     }
 
     private func endSilence() {
@@ -118,7 +118,7 @@ final class ClusterWatch {
             if areRightsTold, tried.unknown.isEmpty {
                 areRightsTold = false
                 permission.pass()
-                logger.info("the rights that were lacking are there")
+                logger.info("Kafka now grants the rights that were missing")
             }
             return
         }

@@ -1,11 +1,11 @@
-// What each role does in Kafka, and so the rights that it needs. docs/reference/kafka-rights.md says the same.
+// The rights in Kafka that each role needs. docs/reference/kafka-rights.md says the same.
 
 import Configuration
 import Contract
 import Kafka
 
 extension [Right] {
-    /// The calls of `kafka-acls.sh` that give these.
+    /// The calls of `kafka-acls.sh` that grant these rights.
     func grants(_ configuration: Configuration) -> [String] {
         grants(servers: configuration.kafka.bootstrapServers ?? "HOST:PORT", user: configuration.kafka.userName)
     }
@@ -16,7 +16,7 @@ struct RoleRights {
     /// The roles that `perennial check` knows.
     static let roles: [CommandName] = [.ingest, .clock, .entitlements, .churn, .consumption, .api]
 
-    /// nil: no role is called so.
+    /// nil: there is no role with this name.
     static func role(named name: String) -> CommandName? {
         CommandName(rawValue: name).flatMap { roles.contains($0) ? $0 : nil }
     }
@@ -24,7 +24,7 @@ struct RoleRights {
     let role: CommandName
     private(set) var rights: [Right] = []
 
-    /// nil: the role is none that stays connected to Kafka.
+    /// nil: the role does not stay connected to Kafka.
     init?(_ role: CommandName, _ configuration: Configuration) {
         guard Self.roles.contains(role) else { return nil }
         self.role = role
@@ -66,7 +66,7 @@ struct RoleRights {
         add(
             names, [.entitlements, .entitlementEvents, .accounts, .churnCells, .consumption], .describe,
             .describeConfigs, .read)
-        // How far its workers are: positions of their groups, ends and next records of their input.
+        // To see how far its workers are: offsets of their groups, ends and next records of their input.
         add(names, [.notifications], .describe, .read)
         for worker in Worker.allCases { add(Right(.describe, .group(names.group(worker)))) }
         add(Right(.describe, .group(names.apiGroup)))
@@ -74,25 +74,25 @@ struct RoleRights {
 
     private mutating func add(_ worker: Worker, _ names: Names) {
         add(names, worker.inputs, .describe, .read)
-        // Rows of a table that came to the wrong partition are published again.
+        // Table records that arrived in the wrong partition are published again.
         add(names, Array(worker.inputs.dropFirst()), .write)
         add(names, worker.outputs + [.changelog(worker), .deadLetters(worker)], .describe, .write)
-        // A restore looks whether it is compacted.
+        // A restore checks whether the changelog is compacted.
         add(names, [.changelog(worker)], .read, .describeConfigs)
-        // What its sender acts on.
+        // Its sender reads the decisions.
         if worker == .consumption { add(names, [.consumption], .read) }
         add(Right(.read, .group(names.group(worker))))
         add(Right(.write, .transactionalIDs(prefix: names.group(worker))))
     }
 
-    /// The topics that it touches.
+    /// The topics that the role uses.
     var topics: Set<String> {
         Set(rights.compactMap { if case .topic(let name) = $0.resource { name } else { nil } })
     }
 }
 
 extension Worker {
-    /// The topics that readers use.
+    /// The topics that consumers read.
     var outputs: [TopicID] {
         switch self {
         case .entitlements: [.entitlements, .entitlementEvents, .accounts]
@@ -102,11 +102,11 @@ extension Worker {
     }
 }
 
-/// What has come of trying them.
+/// The result of trying the rights.
 struct TriedRights {
-    /// In the order of resources.
+    /// Sorted by resource.
     let lacking: [Right]
-    /// Neither given nor refused, and why. A topic that is missing is not among them.
+    /// Rights that Kafka neither granted nor refused, and why. Rights on a missing topic are not listed.
     let unknown: [(right: Right, code: KafkaCode)]
 
     init(_ answers: [Right: RightsTrial.Answer]) {

@@ -1,10 +1,10 @@
-// How a tool that works on a cluster ends when it cannot do what it was asked for.
+// How a tool ends if it cannot do what it was asked for.
 
 import Kafka
 import Platform
 import Settings
 
-/// Why a call ended early, one cause a line.
+/// Why a call ended early, one line for each cause.
 struct ToolFault: Error, Equatable {
     let code: ExitCode
     let lines: [String]
@@ -30,7 +30,7 @@ struct ToolFault: Error, Equatable {
 
     init(_ fault: PropertyFault) { self.init(.wrongUsage, fault.description) }
 
-    /// Does what asks Kafka; its faults end the call.
+    /// Runs a request to Kafka; a fault of Kafka ends the call.
     static func asking<Answer: ~Copyable>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {
         do throws(KafkaFault) {
             return try body()
@@ -39,10 +39,10 @@ struct ToolFault: Error, Equatable {
         }
     }
 
-    /// An election is over sooner.
+    /// The election of a leader takes less time.
     private static let patience: Duration = .seconds(10)
 
-    /// Asks again what wants to be asked again: while leaders change, or a topic is new, brokers refuse for a moment.
+    /// Retries retriable errors: while leaders change, or a topic is new, brokers refuse requests for a moment.
     static func persisting<Answer>(
         until deadline: Deadline? = nil, _ body: () throws(KafkaFault) -> Answer
     ) throws(ToolFault) -> Answer {

@@ -6,7 +6,7 @@ import Kafka
 import Log
 import Platform
 
-/// One record with its place.
+/// One record with its topic and partition.
 struct ToolRecord: Equatable {
     var topic: String
     var partition: Int32
@@ -22,18 +22,18 @@ struct Unacknowledged {
     private var records: [UInt: ToolRecord] = [:]
     private var next: UInt = 0
     private(set) var written = 0
-    /// Why the first record failed since the last `again`.
+    /// Why the first failed record since the last call of `again` failed.
     private(set) var failure: KafkaCode?
 
-    /// The number by which the record's report will name it.
+    /// Returns the number that the delivery report of this record has.
     mutating func add(_ record: ToolRecord) -> UInt {
         records[next] = record
         defer { next += 1 }
         return next
     }
 
-    /// A record that follows a failed one counts as failed, too: it is sent again behind it, so that the last of two
-    /// records with one key stays the last.
+    /// Every record after a failed one counts as failed and is sent again after it, so that the last of two records with one key
+    /// stays the last.
     mutating func note(_ failure: KafkaCode?, of number: UInt) {
         if let failure { self.failure = self.failure ?? failure }
         guard self.failure == nil else { return }
@@ -41,19 +41,19 @@ struct Unacknowledged {
         written += 1
     }
 
-    /// What has to be sent again, by number.
+    /// The records to send again, in order.
     mutating func again() -> [(key: UInt, value: ToolRecord)] {
         failure = nil
         return records.sorted { $0.key < $1.key }
     }
 }
 
-/// Sends records as ingest does, outside of transactions. What Kafka has lost is sent again by another producer. One thread.
+/// Sends records as ingest does, outside of transactions. Another producer sends again what Kafka did not acknowledge. One thread.
 final class ToolPublisher {
-    /// Records on their way: a few batches, and 20 MB at most of ordinary notifications.
+    /// Records in flight: a few batches, and at most 20 MB of ordinary notifications.
     private static let window = 1000
     private static let finishLimit: Duration = .seconds(60)
-    /// Producers that may be needed in a row without a single record written.
+    /// Producers in a row that may fail to write even one record.
     private static let limitProducers = 5
 
     private final class Reports {
@@ -73,7 +73,7 @@ final class ToolPublisher {
 
     /// - Parameters:
     ///   - tool: the command that writes.
-    ///   - names: of every topic that may be written to.
+    ///   - names: every topic that may be written to.
     init(_ configuration: Configuration, as tool: CommandName, topics names: [String]) throws(ToolFault) {
         clientID = "perennial-\(tool.rawValue)"
         properties = configuration.kafka
@@ -100,7 +100,7 @@ final class ToolPublisher {
         }
     }
 
-    /// All of them have to be there, with the partitions that keys are spread over.
+    /// All topics must exist, with the number of partitions that keys are spread over.
     private func open() throws(ToolFault) {
         let counts = try ToolFault.asking { () throws(KafkaFault) in
             topics = [:]
@@ -112,7 +112,7 @@ final class ToolPublisher {
         }
     }
 
-    /// Waits when too much is on its way.
+    /// Waits while too many records are in flight.
     func publish(_ record: ToolRecord) {
         let deadline = Deadline(after: Self.finishLimit)
         while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
@@ -123,7 +123,7 @@ final class ToolPublisher {
 
     private func send(_ record: ToolRecord, _ number: UInt) {
         guard let topic = topics[record.topic] else {
-            preconditionFailure("\(record.topic) was not named before")
+            preconditionFailure("\(record.topic) is not one of the topics of this publisher")
         }
         do throws(KafkaFault) {
             try producer.send(
@@ -136,8 +136,8 @@ final class ToolPublisher {
 
     private var failure: KafkaCode? { reports.records.failure ?? producer.fatalFault?.code }
 
-    /// A producer that had one record refused goes on with a sequence that the broker does not expect. Another one sends
-    /// everything again that has no acknowledgement, unless Kafka will say the same to that one.
+    /// After one refused record, a producer continues with a sequence number that the broker does not expect. So another producer
+    /// sends every unacknowledged record again, unless Kafka would refuse it in the same way.
     private func renew(after failure: KafkaCode) {
         guard trouble == nil else { return }
         producersInVain = reports.records.written > writtenBefore ? 1 : producersInVain + 1
@@ -145,8 +145,8 @@ final class ToolPublisher {
         guard failure.mayPassWithAnotherProducer, producersInVain <= Self.limitProducers else {
             trouble = ToolFault(
                 .gaveUp,
-                "Kafka did not take everything: \(failure.explanation) (\(failure.name)). \(reports.records.written) records "
-                    + "are written; running it again is safe")
+                "Kafka did not accept all records: \(failure.explanation) (\(failure.name)). \(reports.records.written) records "
+                    + "are written. It is safe to run the command again")
             return
         }
         close()
@@ -160,7 +160,7 @@ final class ToolPublisher {
         }
     }
 
-    /// Why it is no use to go on.
+    /// Why nothing more can be written.
     var fault: ToolFault? { trouble }
 
     /// Returns when Kafka has acknowledged everything.

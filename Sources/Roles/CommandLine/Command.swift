@@ -1,4 +1,4 @@
-// A command is a value in a table: help, the check of its arguments and the call all come from it.
+// A command is a value in a table. Help, the check of arguments and the call use this value.
 
 public import Configuration
 public import Platform
@@ -6,28 +6,28 @@ public import Settings
 
 public struct Command: Sendable {
     public enum Action: Sendable {
-        /// Needs no settings, and works when they are wrong.
+        /// Needs no settings, and works even if they are wrong.
         case plain(@Sendable (Invocation) -> ExitCode)
-        /// The same, for what runs until a signal comes: it takes signals itself (`Service.run`), and drains.
+        /// The same, but it runs until a signal arrives: it handles signals itself (`Service.run`), and drains.
         case plainService(@Sendable (Invocation) -> ExitCode)
-        /// Runs only with a configuration that is right; what is wrong has been told otherwise.
+        /// Runs only with a valid configuration; otherwise its faults were printed.
         case configured(@Sendable (Invocation, Configuration) -> ExitCode)
-        /// That, and it runs until a signal comes.
+        /// The same, but it runs until a signal arrives.
         case service(@Sendable (Invocation, Configuration) -> ExitCode)
     }
 
     public let name: CommandName
     /// One line for the list of commands.
     public let summary: String
-    /// How help writes what follows the name, such as "[FILE]".
+    /// The operands after the name, as help shows them, such as "[FILE]".
     public let operands: String
     public let operandCount: ClosedRange<Int>
     public let options: [CommandOption]
-    /// More than the summary says: what is read, what the exit codes mean.
+    /// What the summary does not say: what the command reads, what its exit codes mean.
     public let details: String
-    /// With this option a tool runs until a signal comes, and takes signals itself.
+    /// With this option a tool runs until a signal arrives, and handles signals itself.
     let serviceOption: String?
-    /// With this word a service does one thing, as a tool, and ends.
+    /// With this operand a service does one thing, as a tool, and ends.
     let toolOperand: String?
     public let action: Action
 
@@ -54,7 +54,7 @@ public struct Command: Sendable {
         }
     }
 
-    /// Nobody else may then take signals: the process has one of each.
+    /// Only one part of a process may handle signals.
     var takesSignals: Bool {
         switch action {
         case .plainService, .service: true
@@ -67,9 +67,9 @@ public struct Command: Sendable {
 public struct Invocation: Sendable {
     public let operands: [String]
     public private(set) var output: Output
-    /// The table the command was found in.
+    /// The table that the command belongs to.
     public let program: Program
-    /// Reads every source of settings once more; files may have changed since.
+    /// Reads every source of settings again; files may have changed.
     let reload: @Sendable () throws -> Configuration
     private let command: CommandName
     private let options: [String: String]
@@ -86,7 +86,7 @@ public struct Invocation: Sendable {
         self.program = program
     }
 
-    /// The same call, which tells people what it has to say in another way.
+    /// The same call, with another output for messages.
     func telling(_ message: @escaping @Sendable (String) -> Void) -> Invocation {
         var call = self
         call.output = Output(data: output.data, message: message)
@@ -96,8 +96,8 @@ public struct Invocation: Sendable {
     public func has(_ option: String) -> Bool { options[option] != nil }
     public func option(_ name: String) -> String? { options[name] }
 
-    /// The value of an option that takes one of a few words, the first being the default. nil: another was given, and the
-    /// user has been told.
+    /// The value of an option that accepts a few words; the first is the default. nil: another word was given, and a message was
+    /// printed.
     public func choice(_ name: String, of words: [String]) -> String? {
         guard let word = option(name) else { return words.first }
         guard words.contains(word) else {

@@ -1,9 +1,9 @@
-// One call of each command, as help shows it: for whoever learns from an example sooner than from a list.
+// One example of each command, which help shows.
 
 import Configuration
 
 extension Command {
-    /// Tests hold each to the options that there are.
+    /// Tests check that each example has only known options.
     var example: String { Self.examples[name] ?? "" }
 
     private static let examples: [CommandName: String] = [

@@ -1,4 +1,4 @@
-// The commands this version has. A new one is a value here; names not listed here are told to be to come.
+// The commands of this version. A command name that is not listed here is reported as not existing yet.
 
 extension Program {
     public static let standard = Program(

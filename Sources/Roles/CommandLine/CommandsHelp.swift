@@ -9,7 +9,7 @@ struct CommandsHelp {
     static let firstMarker = "<!-- commands -->"
     static let lastMarker = "<!-- /commands -->"
 
-    /// With its markers, to be put in their place.
+    /// The text of the page between the markers, including them.
     var markdown: String {
         let list =
             ["| Command | What it does |", "|---|---|"]
@@ -52,7 +52,7 @@ struct CommandsHelp {
         return "[Settings](settings.md) that it reads: " + keys.map { "`\($0)`" }.joined(separator: ", ") + "."
     }
 
-    /// As GitHub makes it of the heading: small letters, dashes for blanks, no other signs.
+    /// As GitHub makes an anchor from the heading: lower case, dashes for spaces, no other signs.
     private func anchor(of command: Command) -> String { "perennial-\(command.name.rawValue)" }
 
     private func block(_ language: String, _ text: String) -> String { "```\(language)\n\(text)\n```" }

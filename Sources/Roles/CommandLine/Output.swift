@@ -4,7 +4,7 @@ public struct Output: Sendable {
     public let data: @Sendable (String) -> Void
     public let message: @Sendable (String) -> Void
 
-    /// Both are given text without its last line end.
+    /// Both functions get text without the last line end.
     public init(data: @escaping @Sendable (String) -> Void, message: @escaping @Sendable (String) -> Void) {
         self.data = data
         self.message = message

@@ -41,7 +41,7 @@ extension Program {
         (command.readsSettings ? [settingsFileOption] : []) + command.options
     }
 
-    /// nil: all of them, as `check` does; its list would be the whole table.
+    /// nil: the command reads all settings, as `check` does.
     func settings(readBy command: Command) -> [String]? {
         guard command.name != .check else { return nil }
         let keys = SettingTable.definitions.filter { $0.readers.contains(command.name.rawValue) }.map(\.key)
@@ -52,17 +52,17 @@ extension Program {
         "--\(option.name)" + (option.valueName.map { " \($0)" } ?? "")
     }
 
-    /// Not among the options of a command: the settings take it, as they take its variable.
+    /// Not one of the options of a command: the settings read it, like its variable.
     private var settingsFileOption: CommandOption {
         let schema = SettingTable.schema
         return CommandOption(
             SettingsSchema.fileFlag, value: "FILE",
-            effect: "Settings file; otherwise \(schema.fileVariable), else \(schema.defaultFile) when it is there.")
+            effect: "Settings file; otherwise \(schema.fileVariable), otherwise \(schema.defaultFile) if it exists.")
     }
 
     private func settingsText(of command: Command) -> String {
         guard let keys = settings(readBy: command) else {
-            return "Settings: all of them; perennial help settings lists them."
+            return "Settings: it reads all of them; perennial help settings lists them."
         }
         return "Settings it reads (perennial help settings explains them):\n"
             + keys.map { "  --\($0)" }.joined(separator: "\n")
@@ -76,7 +76,7 @@ func padded(_ text: String, to width: Int) -> String {
 extension Command {
     static let help = Command(
         .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|commands|settings]",
-        // "help topics plan" asks of topics: what follows the command's name is not looked at.
+        // "help topics plan" shows help about topics: words after the command's name are ignored.
         operandCount: 0...Int.max,
         options: [
             CommandOption(
@@ -96,7 +96,7 @@ extension Command {
                 invocation.output.data(format == "markdown" ? table.markdown : table.text)
             case .some(let name):
                 guard let command = invocation.program.command(name) else {
-                    // Says which command is meant, or that it is to come.
+                    // Prints the nearest command, or that this command does not exist yet.
                     return invocation.program.run([name], environment: [], output: invocation.output)
                 }
                 invocation.output.data(invocation.program.help(for: command))

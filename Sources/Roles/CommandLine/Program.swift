@@ -6,7 +6,7 @@ import Settings
 import Telemetry
 
 public struct Program: Sendable {
-    /// In the order of help.
+    /// In the order in which help lists them.
     public let commands: [Command]
 
     public init(commands: [Command]) {
@@ -15,7 +15,7 @@ public struct Program: Sendable {
 
     public func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
 
-    /// Whether these arguments call a command that takes SIGINT and SIGTERM itself. All others are tools.
+    /// Whether these arguments call a command that handles SIGINT and SIGTERM itself. All others are tools.
     public func takesSignals(_ arguments: [String]) -> Bool {
         guard let command = arguments.first.flatMap({ command($0) }) else { return false }
         if let word = command.toolOperand, arguments.dropFirst().contains(word) { return false }
@@ -23,7 +23,7 @@ public struct Program: Sendable {
         return arguments.dropFirst().contains { $0 == "--\(option)" || $0.hasPrefix("--\(option)=") }
     }
 
-    /// `arguments` are without the name of the program.
+    /// `arguments` does not contain the name of the program.
     public func run(_ arguments: [String], environment: [(name: String, value: String)], output: Output) -> ExitCode {
         guard let first = arguments.first else {
             output.message(overview)
@@ -51,7 +51,7 @@ public struct Program: Sendable {
         _ command: Command, _ parsed: ParsedArguments, environment: [(name: String, value: String)], output: Output
     ) -> ExitCode {
         var faults: [SettingFault] = []
-        // Behind an argument that is none, words are out of place: `-topic.prefix x` is one mistake, not two.
+        // After an invalid argument, a surplus operand is no second mistake: `-topic.prefix x` is one mistake.
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
         let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
         let load: @Sendable () throws(ConfigurationFaults) -> Configuration = { () throws(ConfigurationFaults) in
@@ -82,7 +82,7 @@ public struct Program: Sendable {
                     let settings = configuration.service
                     let logger = Logger(level: settings.logLevel, format: settings.logFormat)
                     warn(command, configuration) { logger.warning($0) }
-                    // Whoever reads JSON from a service reads nothing else from it.
+                    // A service that logs JSON prints nothing else.
                     let isTool = command.toolOperand.map { parsed.operands.first == $0 } ?? false
                     let isJSON = settings.logFormat == .json && !isTool
                     return run(isJSON ? invocation.telling { logger.error($0) } : invocation, configuration)
@@ -92,11 +92,11 @@ public struct Program: Sendable {
             }
         }
         for fault in faults { output.message("perennial \(command.name.rawValue): \(fault)") }
-        output.message("perennial help \(command.name.rawValue) shows what it takes")
+        output.message("perennial help \(command.name.rawValue) shows its options")
         return .wrongUsage
     }
 
-    /// `check` has lines for them.
+    /// Not for `check`, which prints warnings as findings.
     private func warn(_ command: Command, _ configuration: Configuration, _ tell: (String) -> Void) {
         guard command.name != .check else { return }
         for warning in configuration.warnings { tell(warning) }
@@ -107,11 +107,11 @@ public struct Program: Sendable {
         guard let surplus = parsed.operands.dropFirst(command.operandCount.upperBound).first else {
             return SettingFault("usage: \(usage(of: command))")
         }
-        // `--content A B`: the second date is taken for an operand.
+        // `--content A B`: the second date becomes an operand.
         let list = command.options.first { parsed.has($0.name) && $0.valueName?.hasSuffix("[,...]") == true }
         let hint =
-            list.map { "commas, without blanks, separate what --\($0.name) takes: \($0.valueName ?? ""); " } ?? ""
-        return SettingFault("\(quoted(surplus)) is one word too many; \(hint)usage: \(usage(of: command))")
+            list.map { "separate the values of --\($0.name) with commas, no spaces: \($0.valueName ?? ""); " } ?? ""
+        return SettingFault("\(quoted(surplus)) is one argument too many; \(hint)usage: \(usage(of: command))")
     }
 
     private func explanation(ofMissing name: String) -> String {
@@ -119,15 +119,15 @@ public struct Program: Sendable {
             return "perennial \(name): version \(PerennialVersion.text) does not have this command yet"
         }
         if name.hasPrefix("-") {
-            return "perennial: the command comes first: perennial COMMAND [--option value]; perennial help lists them"
+            return "perennial: the command must come first: perennial COMMAND [--option value]; see perennial help"
         }
-        let unknown = "perennial: no command is called \(quoted(name)); "
+        let unknown = "perennial: there is no command \(quoted(name)); "
         let present = commands.map(\.name.rawValue)
-        // Of equals the first: a command that is there goes before one that is not.
+        // Existing commands come first, so that the nearest one is an existing one if two are equally near.
         guard let nearest = nearestName(to: name, among: present + CommandName.allCases.map(\.rawValue)) else {
-            return unknown + "perennial help lists them"
+            return unknown + "perennial help lists the commands"
         }
         let absence = present.contains(nearest) ? "" : ", which version \(PerennialVersion.text) does not have yet"
-        return unknown + "the nearest is \(nearest)\(absence). perennial help lists them"
+        return unknown + "the nearest is \(nearest)\(absence). perennial help lists the commands"
     }
 }

@@ -1,12 +1,12 @@
-// How far a tool is: a bar for a terminal, lines now and then for a log.
+// The progress of a tool: a bar on a terminal, a line every few seconds in a log.
 
 import Glibc
 import Platform
 
-/// Told often, says little. One thread.
+/// Prints only some of its updates. One thread.
 struct ProgressBar {
     enum Style: Sendable, Equatable {
-        /// One line, drawn again and again.
+        /// One line, which is redrawn.
         case bar
         case lines
     }
@@ -17,24 +17,24 @@ struct ProgressBar {
     private var last: ContinuousClock.Instant?
     private var drawnWidth = 0
 
-    /// `write` is given text as it is to appear, line ends included.
+    /// `write` gets the text exactly as it should appear, including line ends.
     init(_ style: Style, now: ContinuousClock.Instant = .now, write: @escaping @Sendable (String) -> Void) {
         self.style = style
         self.write = write
         start = now
     }
 
-    /// To the people in front of standard error: a bar when it is a terminal.
+    /// Writes to standard error: a bar if it is a terminal.
     static func standardError() -> ProgressBar {
         ProgressBar(isatty(2) == 1 ? .bar : .lines) { writeAll(Array($0.utf8), to: 2) }
     }
 
-    /// A bar moves ten times a second; a log gets a line every ten seconds, and none of what is over sooner.
+    /// A bar is redrawn ten times a second. A log gets a line every ten seconds, and none if the work ends sooner.
     private var interval: Duration { style == .bar ? .milliseconds(100) : .seconds(10) }
 
     /// - Parameters:
     ///   - fraction: of the whole, 0 to 1.
-    ///   - words: what else there is to say, made only when it is said.
+    ///   - words: further text, made only if it is printed.
     mutating func update(_ fraction: Double, now: ContinuousClock.Instant = .now, _ words: () -> String) {
         guard now >= (last ?? (style == .bar ? start : start + interval)) + (last == nil ? .zero : interval) else {
             return
@@ -48,7 +48,7 @@ struct ProgressBar {
         }
     }
 
-    /// Takes the bar away, so that what follows begins on an empty line.
+    /// Erases the bar, so that the next message begins on an empty line.
     mutating func end() {
         guard style == .bar, drawnWidth > 0 else { return }
         draw("")
@@ -56,7 +56,7 @@ struct ProgressBar {
     }
 
     private mutating func draw(_ text: String) {
-        // What stood there before may have been longer.
+        // The text before may have been longer.
         write("\r" + padded(text, to: drawnWidth))
         drawnWidth = text.count
     }
@@ -70,7 +70,7 @@ struct ProgressBar {
         return "[\(drawn)] \(percent(fraction))"
     }
 
-    /// nil while there is too little to judge by.
+    /// nil while it is too early to estimate.
     private static func timeLeft(_ fraction: Double, after passed: Duration) -> String? {
         guard fraction >= 0.01, fraction < 1, passed >= .seconds(2) else { return nil }
         let seconds = Int((passed.fractionalSeconds * (1 - fraction) / fraction).rounded(.up))

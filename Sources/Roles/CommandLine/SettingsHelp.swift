@@ -4,7 +4,7 @@ import Configuration
 import Settings
 
 struct SettingsHelp {
-    /// The commands that this version has: the others that read a setting are marked.
+    /// The commands of this version. Other commands that read a setting are marked as to come.
     let commands: [String]
 
     static let firstMarker = "<!-- settings -->"
@@ -35,7 +35,7 @@ struct SettingsHelp {
         return Row(
             key: "\(family).*", defaultText: "none", values: "as in librdkafka's CONFIGURATION.md",
             effect: "Any property of librdkafka, for every client; \(scopes) for one kind of client. "
-                + "The few that correctness depends on are refused with the reason.",
+                + "The few that Perennial must set itself for correctness are refused, with the reason.",
             readers: readers(SettingTable.kafkaReaders))
     }
 
@@ -56,15 +56,15 @@ struct SettingsHelp {
             """
         }
         let intro = """
-            A setting is given by a flag (--topic.prefix x), else by a variable (\(SettingTable.schema.variable(for: "topic.prefix"))=x),
-            else in the settings file; otherwise its default counts. The settings file is named by --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable),
-            otherwise it is \(SettingTable.schema.defaultFile) if that exists. It has lines key = value; a line that begins with # is a
+            The value of a setting comes from a flag (--topic.prefix x), otherwise from a variable (\(SettingTable.schema.variable(for: "topic.prefix"))=x),
+            otherwise from the settings file, otherwise it is the default. --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable) names the settings file;
+            without them it is \(SettingTable.schema.defaultFile), if that exists. It has lines key = value; a line that begins with # is a
             comment. A value that begins with file: is read from that path.
             """
         return ([intro] + blocks).joined(separator: "\n\n")
     }
 
-    /// With its markers, to be put in their place.
+    /// The text of the page between the markers, including them.
     var markdown: String {
         let head = ["| Key | Default | Values | Effect | Read by |", "|---|---|---|---|---|"]
         let lines = rows.map { row in

@@ -1,9 +1,9 @@
-// The streams of the process, and whether its data arrived.
+// The output streams of the process, and whether the data could be written.
 
 public import Platform
 import Synchronization
 
-/// Remembers that data was lost: a report that a full disk swallowed is no success.
+/// Remembers that data was lost: a report that could not be written to a full disk is no success.
 public final class StandardOutput: Sendable {
     private let hasLostData = Mutex(false)
 
@@ -11,7 +11,7 @@ public final class StandardOutput: Sendable {
 
     public var output: Output { Output(data: write, message: printMessage) }
 
-    /// How the process ends after a command that would end with `code`.
+    /// The exit code of the process, if the command ended with `code`.
     public func exitCode(after code: ExitCode) -> ExitCode { hasLostData.withLock { $0 } ? .gaveUp : code }
 
     private func write(_ text: String) {
@@ -20,7 +20,7 @@ public final class StandardOutput: Sendable {
             defer { hasLost = true }
             return !hasLost
         }
-        // What is lost after it is lost for the same reason.
-        if isFirst { printMessage("perennial: standard output cannot be written: \(failure.reason)") }
+        // Later losses have the same reason.
+        if isFirst { printMessage("perennial: cannot write to standard output: \(failure.reason)") }
     }
 }
