@@ -1,7 +1,8 @@
 # Everything a developer runs. `.ci/run` runs the same targets, in order.
 
-# Undeclared imports fail: the arrows between modules are those of Package.swift.
-# Colours are an option of the compiler: where they hang on the terminal, a build in one and a build into a file undo each other.
+# An import that Package.swift does not declare is an error: Package.swift lists every dependency between modules.
+# Colours are an option of the compiler. If they depended on the terminal, a build in a terminal and a build into a file would each
+# rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
 .PHONY: help setup build release demo test simulate whole many floods lint format bench fuzz mutants nightly clean
@@ -19,31 +20,31 @@ build: setup ## builds the product and its tests; warnings are errors
 release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
 	swift build -c release --product perennial --static-swift-stdlib $(strict) \
 		--disable-local-rpath -Xlinker -z -Xlinker now
-	@# Libraries beside the program are not loaded, and the table of calls is read-only once it runs.
+	@# The program must not load libraries from its own folder, and its table of calls (GOT) must be read-only once it runs.
 	@! readelf -d .build/release/perennial | grep -E 'R(UN)?PATH'
 	@readelf -d .build/release/perennial | grep -q BIND_NOW
 
-demo: release ## shows it all in one process, nothing to configure; FOR=30s ends by itself, KAFKA=HOST:PORT uses a real broker
+demo: release ## runs the whole pipeline in one process, without configuration; FOR=30s ends it after 30 s, KAFKA=HOST:PORT uses a real broker
 	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')
 
-test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+test: build ## runs every test; tests on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
 	@Tests/run.sh
 
-simulate: setup ## runs the workers under everything that can go wrong; SEED=n repeats one run, SEEDS=10000 runs more than 300
+simulate: setup ## runs the workers in a simulation with faults, 300 seeds; SEED=n repeats one run, SEEDS=10000 runs more seeds
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
 
-whole: build ## tells 20,000 subscribers' stories to ingest, workers and replays that are killed, and inspects behind a million ticks; SUBSCRIBERS=5000
+whole: build ## sends the notifications of 20,000 subscribers through ingest, workers and replays that are killed, and runs inspect after a million ticks; SUBSCRIBERS=5000
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 swift test --skip-build --no-parallel \
 		--filter '^BrokerTests\..*(of a whole installation|however often all of them are killed|shows what the worker has published)'
 
-many: build ## lets processes, disks and brokers of an installation on three brokers fail for so long; MANY_SECONDS=120
+many: build ## makes processes, disks and brokers of an installation on three brokers fail for MANY_SECONDS=120
 	@[ -n "$$KAFKA_HOME" ] || { echo "make many: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
 	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
 
-floods: build release ## floods ingest in each way that needs no key, with genuine notifications among it; FLOOD_SECONDS=60, FLOOD=chain
+floods: build release ## floods ingest with every kind of request that needs no key, and genuine notifications among them; FLOOD_SECONDS=60, FLOOD=chain
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
 		PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
@@ -55,17 +56,17 @@ lint: setup ## checks the format of all Swift files
 format: setup ## formats all Swift files
 	swift format --in-place --parallel --recursive Package.swift Sources Tests
 
-bench: setup ## measures what is promised against limits of the same run, on a real broker; ROWS="verification ingest"
+bench: setup ## measures the promised speeds on a real broker, and compares them with limits of the same run; ROWS="verification ingest"
 	@Tests/Interop/setup.sh
 	swift run -c release --static-swift-stdlib --package-path Tests/Benchmarks bench $(ROWS)
 
-fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
+fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; TARGET=jws runs one parser, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
-mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SHARE=1/3
+mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SHARE=1/3
 	@GROUP='$(GROUP)' ONE='$(ONE)' SHARE='$(SHARE)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Everything at full length: `make nightly`, or one part of it: `make nightly PART=bench`.
+# Runs everything at full length: `make nightly`, or one part: `make nightly PART=bench`.
 #
-# The last result of each part is kept in Tests/nightly.md, which is to be committed with what it judges.
+# Tests/nightly.md keeps the last result of each part. Commit it together with the code that it is about.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
 readonly parts=(tests simulation whole many mutants fuzz bench)
 readonly logs=.build/nightly
-# Five times the ordinary run: a race that shows once in some hundred kills is found within a few nights.
+# Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
 
 fail() {
@@ -16,16 +16,16 @@ fail() {
     exit 2
 }
 
-# The figures of each part, from what its target of the Makefile said.
+# The figures of each part, from the output of its Makefile target.
 figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
-# "whole: 19000 subscriptions, ..." is what the test says at its end.
+# The test prints "whole: 19000 subscriptions, ..." at its end.
 figures_of_whole() { sed -n 's/^whole: //p'; }
-# The same for "many: ". Lines about single disturbances come before it.
+# The same for "many: ". Lines about single disturbances come before the last one.
 figures_of_many() { sed -n 's/^many: //p' | tail -n 1; }
 figures_of_simulation() { sed -n 's/^simulate: //p'; }
-# "    ratio 0.93, at least 0.88: met" comes after a line that begins with what was measured and a colon.
+# "    ratio 0.93, at least 0.88: met" follows a line that begins with the name of the row and a colon.
 figures_of_bench() {
     awk '$1 == "ratio" { gsub(/[,:]/, ""); figures = figures separator what " " $2 " of " $3 " " $4 " " $5; separator = ", " }
         /^  [a-z-]+: / { what = $1; sub(/:/, "", what) }
@@ -43,15 +43,15 @@ note() {
 for part in ${PART:-}; do
     [[ " ${parts[*]} " == *" $part "* ]] || fail "there is no part '$part'; the parts are: ${parts[*]}"
 done
-[ -n "${KAFKA_HOME:-}" ] || fail "the full length needs a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+[ -n "${KAFKA_HOME:-}" ] || fail "make nightly needs a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
 mkdir -p "$logs"
 commit=$(git rev-parse --short HEAD)
-# The table itself changes with every part.
+# The table itself changes after every part, so it does not count as a change.
 [ -z "$(git status --porcelain -- . ":!$table")" ] || commit+=" and changes"
 if [ ! -f "$table" ]; then
     printf '%s\n' '# Last results at full length' '' \
-        'Written by `make nightly`, one row a part; the date is of UTC.' '' \
+        '`make nightly` writes this table, one row for each part. Dates are in UTC.' '' \
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the simulation of workers, 300 seeds or SEEDS of them, or SEED alone with its trace: `make simulate`.
+# Runs the simulation of workers: 300 seeds, or SEEDS of them, or only SEED, with its trace: `make simulate`.
 #
-# Built with optimisation, in a place of its own: a seed costs a fraction of what it does in the tests' build.
+# It is built with optimisation, in a folder of its own: a seed takes a fraction of the time that it takes in the tests' build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

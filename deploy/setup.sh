@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Debian machine ready to build and test: `make setup`. Silent when nothing is missing; never asks.
+# Makes a Debian machine ready to build and test: `make setup`. It prints nothing when nothing is missing, and asks no questions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,18 +17,18 @@ fail() {
 
 check_swift() {
     command -v swift >/dev/null ||
-        fail "no swift on the PATH: install Swift $needed_swift or newer from https://www.swift.org/install/linux/"
+        fail "there is no swift on the PATH: install Swift $needed_swift or newer from https://www.swift.org/install/linux/"
     local words version
-    words=$(swift --version 2>&1) || fail "swift --version fails:" "$words"
+    words=$(swift --version 2>&1) || fail "swift --version failed:" "$words"
     version=$(sed -nE 's/.*Swift version ([0-9]+(\.[0-9]+)*).*/\1/p' <<<"$words" | head -n 1)
-    [ -n "$version" ] || fail "swift --version does not tell its version:" "$words"
+    [ -n "$version" ] || fail "swift --version printed no version:" "$words"
     [ "$(printf '%s\n' "$needed_swift" "$version" | sort -V | head -n 1)" = "$needed_swift" ] ||
         fail "Swift $version is too old: install $needed_swift or newer from https://www.swift.org/install/linux/"
 }
 
 wanted_packages() {
     sed -E 's/#.*//; s/[[:space:]]+$//; /^$/d' "$list"
-    # Kafka brings its scripts, not its Java.
+    # An unpacked Kafka has no Java of its own.
     if [ -n "${KAFKA_HOME:-}" ] && ! command -v java >/dev/null; then echo openjdk-17-jre-headless; fi
 }
 
@@ -39,8 +39,8 @@ missing_packages() {
     done
 }
 
-# Debian starts a service when its package is installed. Nobody asked for a Prometheus server here: while packages are
-# installed no service may start, and the new one is not started at boot either.
+# Debian starts a service when its package is installed. The tests need promtool, not a running Prometheus server: no service
+# may start while packages are installed, and Prometheus does not start at boot either.
 install_as_root() {
     export DEBIAN_FRONTEND=noninteractive
     echo "setup: installing $*" >&2
@@ -49,7 +49,7 @@ install_as_root() {
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod 755 "$policy"
     fi
-    # Five minutes for another apt to finish, on a machine that updates itself just now.
+    # Waits up to five minutes for another apt, in case the machine is updating itself.
     local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300)
     "${apt[@]}" update
     "${apt[@]}" install --no-install-recommends "$@"
@@ -65,7 +65,7 @@ fi
 check_swift
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson 2>/dev/null && exit 0
-    fail "this system has no apt-get. Install by its own means what $list names:" \
+    fail "this system has no apt-get. Install the packages of $list with the system's own package manager:" \
         "librdkafka, RocksDB, libmicrohttpd, OpenSSL and simdjson with their headers, pkg-config, openssl, curl, promtool."
 fi
 
@@ -76,6 +76,6 @@ if [ "$(id -u)" = 0 ]; then
 elif sudo -n true 2>/dev/null; then
     sudo -n "$PWD/deploy/setup.sh" --as-root "${missing[@]}"
 else
-    fail "this needs root, and sudo is not there or asks for a password. Run this as root, once:" \
+    fail "installing packages needs root, and sudo is missing or asks for a password. Run this once as root:" \
         "$PWD/deploy/setup.sh --as-root ${missing[*]}"
 fi

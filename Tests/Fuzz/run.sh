@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for a while, from its corpus: `make fuzz`, `make fuzz FUZZ_SECONDS=60 TARGET=jws`.
+# Runs each fuzz target for FUZZ_SECONDS, starting from its corpus: `make fuzz`, `make fuzz FUZZ_SECONDS=60 TARGET=jws`.
 #
-# A finding ends with the input's path and a status that is not 0; what covers new code is added to a working corpus below
-# .build; `make fuzz KEEP=1` merges that into Tests/Fuzz/Corpus. Tests/Fuzz/runs.md has what was run at length.
+# A finding stops the run, prints the folder of the input and exits with a status that is not 0. Inputs that cover new code are
+# added to a working corpus below .build; `make fuzz KEEP=1` merges them into Tests/Fuzz/Corpus. Tests/Fuzz/runs.md lists long runs.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 readonly duration=${FUZZ_SECONDS:-10}
-# Swift's own backtrace runs into the address sanitizer, which then hides what was found.
+# Swift's own backtrace triggers the address sanitizer, which then hides the finding.
 export SWIFT_BACKTRACE=enable=no
 readonly targets=(base64 json certificate jws payload body facts state policy usage refunds ocsp heads)
 readonly wanted=${TARGET:-${targets[*]}}
-# gold, SwiftPM's choice, cannot link the two sanitizers of Swift and C together; lld can.
+# SwiftPM uses the linker gold, which cannot link the sanitizers of Swift and of C together; lld can.
 readonly flags=(-c release --product fuzz -Xswiftc -sanitize=fuzzer,address -Xcc -fsanitize=fuzzer-no-link,address
     -Xswiftc -use-ld=lld)
-# Beyond a nested notification of real size nothing new happens but time passing.
+# Longest input in bytes. Inputs longer than a nested notification of real size take more time but reach no new code.
 declare -A longest=([base64]=512 [json]=4096 [certificate]=2048 [jws]=8192 [payload]=4096 [body]=4096
     [facts]=4096 [state]=2048 [policy]=4096 [usage]=2048 [refunds]=4096 [ocsp]=1024 [heads]=2048)
 
 for target in $wanted; do
-    [[ " ${targets[*]} " == *" $target "* ]] || { echo "fuzz: no target '$target'; there are: ${targets[*]}" >&2; exit 2; }
+    [[ " ${targets[*]} " == *" $target "* ]] || { echo "fuzz: there is no target '$target'; the targets are: ${targets[*]}" >&2; exit 2; }
 done
 
 swift build -j 2 "${flags[@]}"
@@ -37,7 +37,7 @@ for target in $wanted; do
         exit 1
     fi
     runs=$(awk '/stat::number_of_executed_units/ { print $2 }' "$log")
-    [ "${runs:-0}" -gt 0 ] || { tail -n 40 "$log"; echo "fuzz: $target ran nothing" >&2; exit 1; }
+    [ "${runs:-0}" -gt 0 ] || { tail -n 40 "$log"; echo "fuzz: $target ran no inputs" >&2; exit 1; }
     printf 'fuzz: %-12s %9d inputs in %s s, no finding\n' "$target" "$runs" "$duration"
     if [ -n "${KEEP:-}" ]; then "$program" -merge=1 -max_len="${longest[$target]}" "Corpus/$target" "$work" >>"$log" 2>&1; fi
 done

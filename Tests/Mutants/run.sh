@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
-# Removes each guarding line of a kept list, one at a time, and fails unless the named test fails: `make mutants`.
+# Applies the mutants of this folder one at a time: each removes or changes a guarding line, and the test that it names must then
+# fail. Exits with an error if one does not: `make mutants`.
 #
 # GROUP=commit-path   only the mutants of this folder
 # ONE=flush           only the mutant of this name
-# SHARE=2/3           of these every third one, beginning with the second
-# --check             only looks whether the list still fits the sources
+# SHARE=2/3           every third of these, beginning with the second
+# --check             only checks that the mutants still fit the sources
 #
-# A mutant is a file of one folder (its group):
+# A mutant is a file in the folder of its group:
 #
 #     why: what would go wrong without the line
 #     file: Sources/Kafka/Consumer.swift
 #     test: KafkaTests/the claim, as the test's name says it
-#     needs: kafka                        (only when the test is skipped without one)
+#     needs: kafka                        (only if the test is skipped without a Kafka)
 #     --- find                            (the lines below must stand in the file exactly once, indentation included)
 #     --- replace                         (may be empty)
 #
-# All work happens in a copy of the tree, which keeps its build: the checkout is never touched and may change meanwhile, and a
-# mutant costs an incremental build.
+# All work happens in a copy of the tree that keeps its build folder: the checkout is not touched and may change meanwhile, and
+# each mutant needs only an incremental build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly copy="${MUTANTS_COPY:-$PWD/.build/mutants}"
-# A test that hangs on a mutant is stopped after this many seconds; the slowest one takes a minute on a busy machine.
+# Seconds after which a test that hangs on a mutant is stopped. The slowest test takes a minute on a busy machine.
 readonly limit=300
-# Bytes: much faster to search, and the same on every machine.
+# Searching bytes is much faster, and works the same on every machine.
 LC_ALL=C
 
 fail() {
@@ -33,7 +34,7 @@ fail() {
 
 field() { sed -n "s/^$2: //p" "$1" | head -n 1; }
 
-# Sets find and replacement: whole lines, with the line break before them.
+# Sets find and replacement: whole lines, each with the line break before it.
 read_mutant() {
     local text
     text=$(<"$1")
@@ -50,7 +51,7 @@ check() {
     for key in why file test; do
         [ -n "$(field "$1" $key)" ] || fail "$1 has no line '$key: ...'"
     done
-    [ -f "$(field "$1" file)" ] || fail "the list is out of date: $1 names a file that is not there"
+    [ -f "$(field "$1" file)" ] || fail "the list is out of date: $1 names a file that does not exist: $(field "$1" file)"
     read_mutant "$1"
     source=$'\n'$(<"$(field "$1" file)")$'\n'
     [[ $source == *"$find"* ]] || fail "the list is out of date: the lines of $1 are not in $(field "$1" file)"
@@ -58,7 +59,7 @@ check() {
     [[ $rest != *"$find"* ]] || fail "the list is out of date: the lines of $1 stand more than once in $(field "$1" file)"
 }
 
-# The tests of the files given, as --filter options. A filter is a regular expression, a claim is not.
+# Prints the tests of these mutants as --filter options. A filter is a regular expression, a test's name is not.
 filters() {
     local mutant test
     for mutant in "$@"; do
@@ -67,7 +68,7 @@ filters() {
     done
 }
 
-# Runs the tests of these mutants; what they say goes to $log.
+# Runs the tests of these mutants and writes their output to $log.
 run_tests() {
     local options
     mapfile -d '' options < <(filters "$@")
@@ -76,7 +77,7 @@ run_tests() {
 
 says() { grep -qF "$1 Test \"$(field "$2" test | cut -d/ -f2-)\"" "$log"; }
 
-# The tests of the chosen mutants and what they stand on, nothing else.
+# Builds only the tests of the chosen mutants and what these depend on.
 build() { swift build -j 2 --product perennialPackageTests >"$log" 2>&1; }
 
 # Sets verdict.
@@ -95,20 +96,20 @@ try_mutant() {
     elif says ✘ "$1"; then
         verdict=killed
     else
-        # A crash or a hang is no failed expectation: nothing shows that it is this claim that broke.
+        # After a crash or a hang no expectation has failed, so nothing shows that this test guards the line.
         verdict="ENDED OTHERWISE"
     fi
     cat original >"$file"
 }
 
 mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant" | sort)
-[ "${#mutants[@]}" -gt 0 ] || fail "no mutant is called '${ONE:-}' in group '${GROUP:-any}'; there are:" $(cd Tests/Mutants && find . -name '*.mutant' | sort)
+[ "${#mutants[@]}" -gt 0 ] || fail "there is no mutant '${ONE:-}' in group '${GROUP:-any}'; the mutants are:" $(cd Tests/Mutants && find . -name '*.mutant' | sort)
 for mutant in "${mutants[@]}"; do check "$mutant"; done
 if [ "${1:-}" = --check ]; then exit 0; fi
 
-[[ ${SHARE:-1/1} =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || fail "SHARE is written like 2/3, not '$SHARE'"
+[[ ${SHARE:-1/1} =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || fail "SHARE is '$SHARE'; write it like 2/3"
 readonly share=$((BASH_REMATCH[1] - 1)) of=${BASH_REMATCH[2]}
-[ "$share" -lt "$of" ] || fail "there are only $of shares, not '$SHARE'"
+[ "$share" -lt "$of" ] || fail "SHARE is '$SHARE', but there are only $of shares"
 
 chosen=()
 for index in "${!mutants[@]}"; do
@@ -118,7 +119,7 @@ for index in "${!mutants[@]}"; do
     chosen+=("$mutant")
 done
 skipped=$(((${#mutants[@]} + of - 1 - share) / of - ${#chosen[@]}))
-[ "${#chosen[@]}" -gt 0 ] || fail "all $skipped need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+[ "${#chosen[@]}" -gt 0 ] || fail "all $skipped mutants need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
 PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)
 export PERENNIAL_TESTS
@@ -129,11 +130,11 @@ rm -rf "$copy/"{Package.swift,Sources,Tests}
 cp -a Package.swift Sources Tests "$copy/"
 rm -rf "$copy/Tests/Benchmarks" "$copy/Tests/Fuzz"
 cd "$copy"
-echo "mutants: building the copy, and running the tests without mutants" >&2
+echo "mutants: building the copy and running the tests without any mutant" >&2
 build || { cat "$log" >&2; fail "the copy does not build"; }
 run_tests "${chosen[@]}" || { grep -aE '✘|error:' "$log" >&2; fail "a test fails without any mutant, see $log"; }
 for mutant in "${chosen[@]}"; do
-    says ✔ "$mutant" || fail "the list is out of date: no test ran and passed that $mutant calls '$(field "$mutant" test)'"
+    says ✔ "$mutant" || fail "the list is out of date: $mutant names the test '$(field "$mutant" test)', which did not run and pass"
 done
 
 killed=0
@@ -144,6 +145,6 @@ for mutant in "${chosen[@]}"; do
     printf '%-15s %3d s  %-42s %s\n' "$verdict" "$SECONDS" "${name%.mutant}" "$(field "$mutant" test)"
     if [ "$verdict" = killed ]; then killed=$((killed + 1)); else cp "$log" "$copy/$(basename "$mutant").log"; fi
 done
-[ "$skipped" = 0 ] || echo "$skipped skipped: they need a Kafka; set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+[ "$skipped" = 0 ] || echo "$skipped mutants skipped because they need a Kafka; set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 echo "$killed of ${#chosen[@]} killed"
-[ "$killed" = "${#chosen[@]}" ] || fail "a mutant that is not killed is a promise without a test; logs are in $copy"
+[ "$killed" = "${#chosen[@]}" ] || fail "no test guards the line of a mutant that is not killed; logs are in $copy"

@@ -1,4 +1,4 @@
-// libFuzzer's own entry for programs that bring their `main`.
+// libFuzzer's own entry point for programs that have their own `main`.
 #pragma once
 
 #include <stddef.h>
