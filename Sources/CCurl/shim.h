@@ -1,12 +1,12 @@
 #pragma once
-// The checks of types are macros around the variadic calls; the functions below do their work.
+// libcurl's type checks are macros around the variadic calls; the functions below replace them.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-/// Of the library in the process.
+/// The version of the library that the process uses.
 static inline const char *perennial_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version; }
 
-// Swift does not import variadic functions: one for each type of argument.
+// Swift does not import variadic functions, so there is one function for each type of argument.
 
 static inline CURLcode perennial_curl_set_number(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -16,7 +16,7 @@ static inline CURLcode perennial_curl_set_size(CURL *easy, CURLoption option, cu
     return curl_easy_setopt(easy, option, value);
 }
 
-/// The library copies the text, but for options whose manual says otherwise.
+/// The library copies the text, except for options whose manual says otherwise.
 static inline CURLcode perennial_curl_set_text(CURL *easy, CURLoption option, const char *value) {
     return curl_easy_setopt(easy, option, value);
 }
@@ -45,8 +45,8 @@ static inline CURLcode perennial_curl_set_sinks(
 
 typedef int (*perennial_curl_leave)(void *context, char *, char *, int, int);
 
-/// `leave` is called on a connection that is ready, before anything of the request is written, and again for each try that the
-/// library makes by itself. It returns one of CURL_PREREQFUNC_OK and CURL_PREREQFUNC_ABORT.
+/// `leave` is called when a connection is ready, before anything of the request is written, and again for each retry
+/// that the library makes by itself. It returns CURL_PREREQFUNC_OK or CURL_PREREQFUNC_ABORT.
 static inline CURLcode perennial_curl_set_leave(CURL *easy, perennial_curl_leave leave, void *context) {
     CURLcode code = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, leave);
     if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
@@ -62,7 +62,7 @@ static inline CURLMcode perennial_curl_multi_set_number(CURLM *multi, CURLMoptio
     return curl_multi_setopt(multi, option, value);
 }
 
-/// The next transfer that ended, and how; NULL when there is none.
+/// The next transfer that has ended, and its result; NULL if there is none.
 static inline CURL *perennial_curl_next_ended(CURLM *multi, CURLcode *result) {
     int left;
     CURLMsg *message;
@@ -74,5 +74,5 @@ static inline CURL *perennial_curl_next_ended(CURLM *multi, CURLcode *result) {
     return NULL;
 }
 
-/// Once per process, before anything else of the library.
+/// Call this once per process, before anything else of the library.
 static inline CURLcode perennial_curl_begin(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }

@@ -3,16 +3,16 @@
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 
-// Swift does not import variadic functions: the ones that are needed, with their arguments spelt out.
+// Swift does not import variadic functions, so these wrap the ones that are needed, with fixed arguments.
 
 struct perennial_httpd_settings {
     int listen_socket;
     unsigned int connection_limit;
     size_t connection_memory;
     unsigned int threads;
-    // Asked in every handshake; NULL: plaintext.
+    // Called in every handshake; NULL: plaintext.
     gnutls_certificate_retrieve_function3 *certificate;
-    // Alive as long as the daemon.
+    // Must stay valid as long as the daemon runs.
     const char *priorities;
 };
 
@@ -35,18 +35,19 @@ static inline struct MHD_Daemon *perennial_httpd_start(
     PERENNIAL_OPTION(MHD_OPTION_LISTEN_SOCKET, settings->listen_socket, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_LIMIT, settings->connection_limit, NULL);
     PERENNIAL_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->connection_memory, NULL);
-    // Refuses what the standard forbids. Not before 1.0 (0.9.75), which then answers an HTTP/1.1 request without Host twice: what
-    // it would refuse is refused by the head's other checks.
+    // Refuses what the standard forbids. Not used before 1.0: version 0.9.75 then answers an HTTP/1.1 request without
+    // Host twice. The other checks of the head refuse what this option would refuse.
     PERENNIAL_OPTION(MHD_OPTION_STRICT_FOR_CLIENT, MHD_get_version()[0] != '0', NULL);
     PERENNIAL_OPTION(MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context);
     PERENNIAL_OPTION(MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context);
-    // A pool of one is refused by the library; without the option there is one thread.
+    // The library refuses a pool of one; without the option there is one thread.
     if (settings->threads > 1) PERENNIAL_OPTION(MHD_OPTION_THREAD_POOL_SIZE, settings->threads, NULL);
-    // Not epoll: there MHD_quiesce_daemon and the daemon's own thread may both take the listening socket out of the epoll
-    // set, and the one that comes second aborts the process (seen with 0.9.75). With poll a thread looks at each of its
-    // connections when one of them has something: a thousand idle ones made a small request three times as dear (25 to 60 us),
-    // a quarter of what it costs to verify a notification. MHD_USE_ITC wakes the threads for MHD_quiesce_daemon.
+    // Not epoll: with it both MHD_quiesce_daemon and the daemon's own thread may remove the listening socket from the
+    // epoll set, and the second one aborts the process (seen with 0.9.75). With poll a thread checks all of its
+    // connections when one of them is ready: a thousand idle connections made a small request three times as expensive
+    // (25 to 60 us), which is a quarter of what it costs to verify a notification. MHD_USE_ITC wakes the threads for
+    // MHD_quiesce_daemon.
     unsigned int flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (settings->certificate) {
         flags |= MHD_USE_TLS;
@@ -81,7 +82,7 @@ static inline int perennial_httpd_offer_tickets(struct MHD_Connection *connectio
     return info && info->tls_session ? gnutls_session_ticket_enable_server(info->tls_session, key) : -1;
 }
 
-/// `gnutls_free` is a variable, which Swift takes for one that changes.
+/// Swift imports `gnutls_free` as a mutable variable.
 static inline void perennial_tls_free(void *memory) { gnutls_free(memory); }
 
 static inline size_t perennial_httpd_head_bytes(struct MHD_Connection *connection) {

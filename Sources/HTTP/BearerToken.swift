@@ -1,10 +1,10 @@
-// Who may ask: the token of an Authorization header.
+// Whether a request may be answered: the token of its Authorization header.
 
 extension HTTPHeaders {
-    /// The scheme without regard to case, as the standard has it; the token compared in constant time.
+    /// The scheme is compared without regard to case, as the standard says; the token in constant time.
     public func bear(_ token: String) -> Bool { bear(anyOf: [token]) }
 
-    /// Every one of them is compared, so that the time does not tell which came near.
+    /// All tokens are compared, so that the time does not show which one nearly matched.
     public func bear(anyOf tokens: [String]) -> Bool {
         let given = all("Authorization")
         guard given.count == 1 else { return false }
@@ -17,8 +17,8 @@ extension HTTPHeaders {
     }
 }
 
-/// Takes as long for a first byte that differs as for the last, so that a token cannot be found byte by byte. Its length
-/// is no secret.
+/// A difference in the first byte takes as long as one in the last, so that a token cannot be guessed byte by byte. The
+/// length of a token is not secret.
 func isEqualInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     return zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0

@@ -1,10 +1,11 @@
-// What the bodies of all requests may take together.
+// The memory limit for the bodies of all requests together.
 
 import Synchronization
 
-/// Bytes for bodies. Each connection by itself is bounded, and many of them are too much all the same.
+/// Counts the bytes of all bodies. Each connection has its own limit, but many connections together could still need
+/// too much.
 final class BodyBudget: Sendable {
-    /// Below it nobody would see a difference.
+    /// Returning less memory than this to the system makes no visible difference.
     private static let leastBurst = 8 << 20
 
     private let limit: Int
@@ -17,8 +18,8 @@ final class BodyBudget: Sendable {
 
     var usedBytes: Int { used.load(ordering: .relaxed) }
 
-    /// false: there is no room. Large bodies are taken up to half of the budget only, so that they cannot keep out those of
-    /// the usual size; and a quarter is for those who are preferred.
+    /// false: there is no room. Large bodies may use only half of the budget, so that they cannot keep out bodies of
+    /// the usual size. A quarter is kept for preferred clients.
     func take(_ bytes: Int, isLarge: Bool, isPreferred: Bool) -> Bool {
         let now = used.add(bytes, ordering: .relaxed).newValue
         guard now <= bound(isLarge, isPreferred) else {
@@ -29,7 +30,7 @@ final class BodyBudget: Sendable {
         return true
     }
 
-    /// Of a body that was only announced: nothing is set aside for it.
+    /// For a body that was only announced: no memory is reserved for it.
     func hasRoom(for bytes: Int, isLarge: Bool, isPreferred: Bool) -> Bool {
         usedBytes <= bound(isLarge, isPreferred) - bytes
     }

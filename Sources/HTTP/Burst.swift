@@ -1,4 +1,4 @@
-// When much was taken and nearly all of it has been given back.
+// Notices when most of a large amount of memory has been freed.
 
 import Synchronization
 
@@ -6,10 +6,10 @@ import Synchronization
 /// returned.
 final class Burst: Sendable {
     private let least: Int
-    /// The most since a burst was over.
+    /// The maximum since the end of the last burst.
     private let peak = Atomic(0)
 
-    /// - Parameter least: what would be worth the trouble.
+    /// - Parameter least: the smallest peak that is worth returning memory for.
     init(least: Int) {
         self.least = least
     }

@@ -1,37 +1,37 @@
-// From when until when the certificate of a server is valid.
+// The validity period of a server's certificate.
 
 import CMicroHTTPD
 import Telemetry
 
-/// Of the server's own certificate, the first of its file. What vouches for it may lawfully be older than its end: some
-/// authorities send cross-signed certificates that have expired.
+/// The period of the server's own certificate, which is the first of its file. The other certificates of the chain may
+/// have expired: some authorities send cross-signed certificates that have.
 public struct CertificateTerm: Sendable, Equatable {
     /// For people: `CN=notify.example.com`.
     public let subject: String
     /// Milliseconds since 1970.
     public let notBefore: Int64
     public let notAfter: Int64
-    /// Its signature is most of what a handshake costs the server.
+    /// An RSA signature is most of the server's work in a handshake.
     public let hasRSAKey: Bool
 
-    /// Authorities that give certificates for 90 days advise to replace them 30 days before the end. Who is still here then
-    /// has missed it for more than a week.
+    /// Authorities that issue certificates for 90 days advise replacing them 30 days before they expire. A certificate
+    /// that is closer to its end than 21 days is overdue by more than a week.
     private static let warningTime: Int64 = 21 * 86_400_000
 
-    /// nil: clients take it.
+    /// nil: clients accept the certificate.
     public func trouble(at now: Int64) -> String? {
         if now > notAfter {
             return "the TLS certificate \(subject) expired at \(rfc3339(milliseconds: notAfter)): clients, Apple among "
-                + "them, refuse it. Put a new one in its place"
+                + "them, refuse it. Replace it"
         }
         if now < notBefore {
-            return "the TLS certificate \(subject) is valid only from \(rfc3339(milliseconds: notBefore)) on: clients, "
-                + "Apple among them, refuse it. Put one in its place that is valid now, or set this machine's clock"
+            return "the TLS certificate \(subject) is not valid before \(rfc3339(milliseconds: notBefore)): clients, "
+                + "Apple among them, refuse it. Use one that is valid now, or set this machine's clock"
         }
         return nil
     }
 
-    /// nil: it is valid for long, or not at all.
+    /// nil: the certificate expires later than `warningTime`, or it is not valid at all.
     public func warning(at now: Int64) -> String? {
         guard trouble(at: now) == nil, notAfter - now <= Self.warningTime else { return nil }
         let days = (notAfter - now) / 86_400_000
@@ -41,7 +41,7 @@ public struct CertificateTerm: Sendable, Equatable {
 }
 
 extension HTTPServer.Identity {
-    /// Throws what a server that is given it would throw.
+    /// Throws the same errors as a server that is given this identity.
     public func term() throws(HTTPServerFault) -> CertificateTerm { try TLSIdentity(self).term() }
 }
 
@@ -67,6 +67,6 @@ extension TLSIdentity {
         var text = [UInt8](repeating: 0, count: 1024)
         var size = text.count
         let result = text.withUnsafeMutableBytes { gnutls_x509_crt_get_dn(certificate, $0.baseAddress, &size) }
-        return result == 0 ? String(decoding: text.prefix(size), as: UTF8.self) : "without a name that can be shown"
+        return result == 0 ? String(decoding: text.prefix(size), as: UTF8.self) : "whose name cannot be read"
     }
 }

@@ -7,55 +7,59 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Unchecked: libmicrohttpd locks where it matters. Used on the connection's own thread, and for resuming while the
-/// connection is suspended, when nobody else touches it.
+/// Unchecked: libmicrohttpd does the locking that is needed. Used on the connection's own thread. Other threads use it
+/// only to resume a suspended connection, which nobody else touches at that time.
 struct ConnectionHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 }
 
-/// Requests on a connection come one after the other, so there is one object for all of them.
+/// Requests on a connection follow each other, so one object serves all of them.
 ///
-/// `state` is what three parties share: the thread of the connection, whoever answers, and the sweeper.
+/// `state` is shared by three parties: the thread of the connection, the code that answers, and the sweeper.
 final class Connection: Sendable {
     enum Phase {
-        /// Between two requests. `received`: bytes of the socket so far; more of them are the next request.
+        /// Between two requests. `received`: bytes read from the socket so far; any further byte belongs to the next
+        /// request.
         case idle(since: ContinuousClock.Instant, received: Int64)
-        /// From the first byte (of a new connection: from its start) to the end of the body. `received`: bytes before it.
+        /// From the first byte of a request (on a new connection: from its start) to the end of the body. `received`:
+        /// bytes read before the request.
         case reading(since: ContinuousClock.Instant, received: Int64)
-        /// The handler has it.
+        /// The handler is working on the request.
         case held(isSuspended: Bool)
-        /// The handler has answered; the thread of the connection will send.
+        /// The handler has answered, and the thread of the connection will send the answer.
         case answered(HTTPResponse)
-        /// `received`: bytes of the socket before the answer, which the client may follow up before we hear that it has it.
+        /// `received`: bytes read before the answer. The client may send its next request before we hear that the
+        /// answer arrived.
         case sending(since: ContinuousClock.Instant, received: Int64)
-        /// Shut down by us; what else comes of it does not matter.
+        /// We have shut the socket down; whatever else arrives on it is ignored.
         case cut
     }
 
     struct State {
-        /// nil: closed, and the number may belong to somebody else already.
+        /// nil: the socket is closed, and its number may be in use for something else.
         var socket: Int32?
         var phase: Phase
         var target = ""
-        /// Where it begins and ends for C, in the buffer of the connection.
+        /// Addresses of the first byte of the target and of its NUL, in the buffer of the connection.
         var targetStart: UInt = 0
         var targetEnd: UInt = 0
-        /// nil until the head is there.
+        /// nil until the head is complete.
         var request: HTTPRequest?
         var body: [UInt8] = []
-        /// Of the server's budget, for the body until the request has ended; whoever was given the body has it until then.
+        /// Bytes reserved in the server's budget for the body, until the request ends. If the body was passed on, its
+        /// receiver holds them until then.
         var reservedBytes = 0
-        /// What the head announced; 0 when it announced nothing.
+        /// The length that the head announced; 0 if it announced none.
         var declaredBytes = 0
         var isChunked = false
-        /// An answer that waits until the body, of no use any more, has come in.
+        /// An answer that is sent after the rest of the body, which is discarded, has arrived.
         var refusal: HTTPResponse?
         var discardedBytes = 0
 
         var received: Int64 { socket.map { perennial_received_bytes($0) } ?? -1 }
 
-        /// Something came, and no request line was found in it.
-        /// - Parameter farewell: bytes that a client may send to say that it closes, after it has had an answer.
+        /// Bytes arrived, but no request line was found in them.
+        /// - Parameter farewell: the most bytes that a client may send, after an answer, to say that it closes.
         func diedUnread(received: Int64, farewell: Int64) -> Bool {
             switch phase {
             case .reading(_, let before), .idle(_, let before):
@@ -65,13 +69,15 @@ final class Connection: Sendable {
         }
     }
 
-    /// Set aside with the first byte of a body that announces as much: a notification fits, and is not moved while it comes
-    /// in. The rest of a larger one is set aside when so much has come. An announcement alone gets nothing.
+    /// Reserved with the first byte of a body that is announced to be at least as large. A notification fits, so it is
+    /// not moved while it arrives. The rest of a larger body is reserved once this much has arrived. An announcement
+    /// alone reserves nothing.
     private static let firstBodyBytes = 32 << 10
-    /// The largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of padding and hash.
+    /// Size of the largest alert of TLS 1.2 and 1.3 that only says "close": 5 bytes of head, 16 of a vector, 48 of
+    /// padding and hash.
     private static let farewellOfTLS: Int64 = 69
 
-    /// For a whole body of a sender who is nobody in particular, when places are scarce.
+    /// Time limit for the complete body of a sender that is not preferred, when connections are scarce.
     private static let patienceWithBodies: Duration = .seconds(2)
 
     let core: ServerCore
@@ -92,7 +98,7 @@ final class Connection: Sendable {
 
     // MARK: On the thread of the connection
 
-    /// `target` lies in the buffer of the connection.
+    /// `target` points into the buffer of the connection.
     func requestLine(target: UnsafePointer<CChar>) {
         state.withLock { state in
             state.target = String(cString: target)
@@ -102,7 +108,8 @@ final class Connection: Sendable {
         }
     }
 
-    /// `line` is the method, where the head begins in the buffer of the connection; the version lies there, too.
+    /// `line` is the method, the first byte of the head in the buffer of the connection. `version` points into the same
+    /// buffer.
     func head(line: UnsafePointer<CChar>, version: UnsafePointer<CChar>) -> MHD_Result {
         let method = String(cString: line)
         let (target, targetStart, targetEnd) = state.withLock { ($0.target, $0.targetStart, $0.targetEnd) }
@@ -118,8 +125,8 @@ final class Connection: Sendable {
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             guard !received.hasHiddenBytes else { throw Framing.Fault.value }
-            // Before and behind the target stood one blank. Where there is more, the method or the target goes on behind a zero
-            // byte.
+            // Exactly one blank surrounds the target on each side. If there is more, the method or the target continues
+            // behind a zero byte.
             guard UInt(bitPattern: line + strlen(line)) + 1 == targetStart else { throw Framing.Fault.method }
             guard version.pointee == 0 || UInt(bitPattern: version) == targetEnd + 1 else { throw Framing.Fault.target }
             framing = try Framing(
@@ -128,40 +135,42 @@ final class Connection: Sendable {
             return refuse(.malformed, refusal(error == .version ? 505 : 400, error.rawValue))
         }
         guard !framing.isChunked || core.configuration.takesChunks else {
-            return refuse(.malformed, refusal(411, "Content-Length is needed here"))
+            return refuse(.malformed, refusal(411, "a Content-Length header is required"))
         }
         state.withLock { $0.isChunked = framing.isChunked }
         guard let answer = core.handler.earlyAnswer(to: request) ?? tooLarge(framing) else {
-            // Closed with it: a body that is read for nothing keeps its connection, and each of those costs all others time.
+            // The connection closes with it: a body that is read only to be discarded keeps its connection open, and
+            // every open connection slows all requests down.
             if let response = noRoom(framing) { return send(response, thenClose: true) }
             state.withLock { $0.declaredBytes = framing.declaredBytes ?? 0 }
             return .YES
         }
-        // Who waits for "100 Continue" has not sent the body yet; who announces too much is not waited for.
+        // A client that waits for "100 Continue" has not sent its body yet. A body that is announced too large is not
+        // waited for.
         let isAwaited = framing.hasBody && headers["Expect"] != nil
         if isAwaited || (framing.declaredBytes ?? 0) > core.configuration.maxDiscardedBytes {
             return send(answer, thenClose: true)
         }
-        // Not sent here even when there is no body: after an answer to a head the library reads nothing more from the
-        // connection, without saying so to the client.
+        // Not sent here even if there is no body: after an answer to a head the library reads nothing more from the
+        // connection, and does not tell the client so.
         state.withLock { $0.refusal = answer }
         return .YES
     }
 
-    /// A request whose body cannot be found for certain: the connection ends with it.
+    /// For a request whose body has no certain end: the connection closes after the answer.
     private func refuse(_ cause: ServerMetrics.Cause, _ response: HTTPResponse) -> MHD_Result {
         core.metrics.count(cause)
         return send(response, thenClose: true)
     }
 
-    /// Why a body is not taken any further; nil: there is room for `bytes` of it in all.
+    /// Why the rest of a body is not accepted; nil: there is room for `bytes` in total.
     private func objection(_ state: inout State, to bytes: Int) -> HTTPResponse? {
         guard bytes <= core.configuration.maxBodyBytes else { return tooLarge() }
         guard reserve(bytes, &state) else { return buffersFull() }
         return nil
     }
 
-    /// Why a large body that is announced need not be sent.
+    /// Why the client need not send a large body that it has announced.
     private func noRoom(_ framing: Framing) -> HTTPResponse? {
         guard let bytes = framing.declaredBytes, bytes > Self.firstBodyBytes,
             !core.bodies.hasRoom(for: bytes, isLarge: true, isPreferred: isPreferred)
@@ -227,7 +236,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// The body is there, or a suspended request goes on.
+    /// The body is complete, or a suspended request continues.
     func complete() -> MHD_Result {
         enum Step {
             case close
@@ -268,7 +277,7 @@ final class Connection: Sendable {
 
     private func refusal(_ status: Int, _ words: String) -> HTTPResponse { core.configuration.refusal(status, words) }
 
-    /// Every 503 says when to come again.
+    /// Adds `Retry-After`, which every 503 has.
     private func unavailable(_ words: String) -> HTTPResponse {
         var response = refusal(503, words)
         if response.headers["Retry-After"] == nil {
@@ -278,7 +287,7 @@ final class Connection: Sendable {
     }
 
     private func ask(_ request: HTTPRequest) -> MHD_Result {
-        // The responder is not kept here: when the handler lets go of it, it answers for itself.
+        // The responder is not kept here: if the handler drops it without answering, it answers by itself.
         core.handler.handle(request, Responder(self))
         var isCut = false
         let answer: HTTPResponse? = state.withLock { state in
@@ -287,7 +296,8 @@ final class Connection: Sendable {
                 if case .cut = state.phase { isCut = true }
                 return nil
             }
-            // Suspended under the lock: an answer comes either before, and is seen above, or after, and resumes.
+            // Suspended under the lock: an answer comes either before (the code above sees it) or after (it resumes the
+            // connection).
             MHD_suspend_connection(handle.pointer)
             state.phase = .held(isSuspended: true)
             return nil
@@ -303,14 +313,15 @@ final class Connection: Sendable {
             return state.isChunked
         }
         guard let isChunked else { return .NO }
-        // The library ends a chunk's line at a bare LF too (0.9.75), and reads over a CR in an extension. Somebody before this
-        // server may see the end of such a body elsewhere, so what follows on the connection is nobody's request.
+        // The library (0.9.75) also ends a chunk's line at a bare LF, and ignores a CR in an extension. A proxy before
+        // this server may see another end of such a body, so what follows on the connection must not be read as a
+        // request.
         let closes = thenClose || response.endsConnection || isChunked || core.isDraining
         if queue(response, closes: closes) { return .YES }
         core.metrics.count(.unanswered)
         if core.isFirstUnsent {
             core.logger.error(
-                "an answer cannot be sent; this is told once and counted from now on",
+                "an answer could not be sent; this is logged once, further ones are only counted",
                 ["server": .string(core.configuration.name), "status": .integer(response.status)])
         }
         return queue(refusal(500, "internal error"), closes: closes) ? .YES : .NO
@@ -332,7 +343,7 @@ final class Connection: Sendable {
         return true
     }
 
-    /// `status` is that of the library's own answer when the request never came to us.
+    /// `status` is that of the library's own answer if the request never reached us.
     func completed(status: Int) {
         state.withLock { state in
             if case .reading = state.phase, status >= 400 {
@@ -366,26 +377,28 @@ final class Connection: Sendable {
 
     // MARK: From any thread
 
-    /// False when nothing waits for an answer. It cannot reach another request than the one meant: the next one does not
-    /// begin before this one is answered, each responder answers once, and after `giveUp` the connection closes.
+    /// false: no request waits for an answer. The answer cannot go to another request than its own: the next request
+    /// does not begin before this one is answered, each responder answers once, and after `giveUp` the connection
+    /// closes.
     func answer(_ response: HTTPResponse) -> Bool {
         state.withLock { state in
             guard case .held(let isSuspended) = state.phase else { return false }
             state.phase = .answered(response)
             core.freeSlot()
-            // Under the lock, so that the end of the server, which takes it too, comes before or after, not between.
+            // Under the lock, so that the end of the server, which takes the lock too, comes before or after this and
+            // not in between.
             if isSuspended { MHD_resume_connection(handle.pointer) }
             return true
         }
     }
 
-    /// False when nothing waits for an answer.
+    /// false: no request waits for an answer.
     func hangUp() -> Bool {
         state.withLock { state in
             guard case .held(let isSuspended) = state.phase else { return false }
             cut(&state, saying: nil)
             core.freeSlot()
-            // The thread of the connection then finds it cut.
+            // The thread of the connection then sees that it was cut.
             if isSuspended { MHD_resume_connection(handle.pointer) }
             return true
         }
@@ -396,11 +409,11 @@ final class Connection: Sendable {
         guard answer(refusal(500, "internal error")) else { return }
         core.metrics.count(.unanswered)
         core.logger.error(
-            "a request was dropped without an answer and got 500; this is a defect of the handler",
+            "the handler dropped a request, and the server answered it with 500; this is a defect of the handler",
             ["server": .string(core.configuration.name), "path": .string(path)])
     }
 
-    /// The deadline of the stop has passed: what is held is answered for the handler.
+    /// The deadline of the stop has passed: the server answers the requests that the handler has not answered.
     func giveUp() {
         if answer(unavailable("shutting down")) {
             core.metrics.count(.stopped)
@@ -425,7 +438,7 @@ final class Connection: Sendable {
             case .reading(let since, let before):
                 if since.duration(to: now) > limit(of: state, receivedBefore: before, isCrowded) {
                     core.metrics.count(.timedOut)
-                    cut(&state, saying: refusal(408, "the request was not complete in time"))
+                    cut(&state, saying: refusal(408, "the request did not arrive completely in time"))
                 } else if drained && received == 0 {
                     cut(&state, saying: nil)
                 }
@@ -437,7 +450,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// How long a request may take to come, as far as it is.
+    /// The time limit for receiving a request, by what has arrived of it.
     private func limit(of state: State, receivedBefore: Int64, _ isCrowded: Bool) -> Duration {
         let configuration = core.configuration
         if state.request != nil { return configuration.requestDeadline }
@@ -448,8 +461,8 @@ final class Connection: Sendable {
             isNew ? configuration.greetingDeadline : configuration.headDeadline)
     }
 
-    /// Since when the connection takes a place that others need more: nothing has come, or no whole head or body for a while. nil:
-    /// a request is on it.
+    /// Since when the connection has used a place that other clients need more: nothing has arrived, or no complete
+    /// head or body for a while. nil: there is a request on it.
     var spareSince: ContinuousClock.Instant? { state.withLock { spareSince($0) } }
 
     private func spareSince(_ state: State) -> ContinuousClock.Instant? {
@@ -465,15 +478,16 @@ final class Connection: Sendable {
         }
     }
 
-    /// Makes room for others. Nothing happens when a request has come meanwhile.
+    /// Closes the connection to make room for others. Does nothing if a request has arrived meanwhile.
     func cutIfSpare() {
         state.withLock { state in
             if spareSince(state) != nil { cut(&state, saying: nil) }
         }
     }
 
-    /// Shuts the socket down; the thread of the connection notices and closes it. `response` is written past the library,
-    /// which takes no answer before the request is complete; only in plaintext, and only if the socket takes it at once.
+    /// Shuts the socket down; the thread of the connection notices and closes it. `response` is written directly to the
+    /// socket, because the library accepts no answer before the request is complete. It is written only in plaintext,
+    /// and only if the socket accepts it at once.
     private func cut(_ state: inout State, saying response: HTTPResponse?) {
         state.phase = .cut
         guard let socket = state.socket else { return }
@@ -491,13 +505,14 @@ final class Connection: Sendable {
 struct ReceivedHeaders {
     private(set) var headers = HTTPHeaders()
     private(set) var hasFoldedLine = false
-    /// A line goes on behind a zero byte, where C does not see it but others would. One that begins with zero bytes ends the head
-    /// for the library (0.9.75), and not for others.
+    /// A line continues behind a zero byte: C does not see the rest, but other programs would. A line that begins with
+    /// zero bytes ends the head for the library (0.9.75), but not for others.
     private(set) var hasHiddenBytes = false
-    /// Where the version or the last value ended, for C.
+    /// Address where the version or the last value ended.
     private var lastEnd: UnsafePointer<CChar>?
 
-    /// `head` is where the head begins in the buffer; the version, unless it is empty, and all lines lie there too.
+    /// `head` is the start of the head in the buffer. The version, unless it is empty, and all lines are in the same
+    /// buffer.
     init(of handle: ConnectionHandle, head: UnsafePointer<CChar>, version: UnsafePointer<CChar>) {
         lastEnd = version.pointee == 0 ? nil : version + strlen(version)
         withUnsafeMutablePointer(to: &self) { received in
@@ -506,8 +521,8 @@ struct ReceivedHeaders {
         checkGap(to: head + perennial_httpd_head_bytes(handle.pointer), lineEnds: 2)
     }
 
-    /// Between two lines there is one line's end, of whose CR and LF the library has made zero bytes, and nothing but blanks; after
-    /// the last line there is the end of the empty one too.
+    /// Between two lines there is exactly one line end, whose CR and LF the library has replaced by zero bytes, and
+    /// otherwise only blanks. After the last line the end of the empty line follows too.
     private mutating func checkGap(to next: UnsafePointer<CChar>, lineEnds: Int) {
         guard var place = lastEnd else { return }
         var bytes = 0
@@ -527,9 +542,10 @@ struct ReceivedHeaders {
     fileprivate mutating func add(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>?) {
         checkGap(to: name, lineEnds: 1)
         headers.add(String(cString: name), value.map { String(cString: $0) } ?? "")
-        // A line that goes on in the next one (0.9.75): its continuation is taken for the end of the *name*, which is copied
-        // to another place. Of all other lines both lie where they were received, with nothing but blanks, and the colon that
-        // became NUL, in between. So "Transfer-Encoding:\r\n chunked" would be no transfer encoding here, but one elsewhere.
+        // A line that is continued in the next one (0.9.75): the library takes the continuation for the end of the
+        // *name*, which it copies to another place. For all other lines, name and value stay where they were received,
+        // with only blanks and the colon (now NUL) between them. So "Transfer-Encoding:\r\n chunked" would be no
+        // transfer encoding here, but would be one for other programs.
         guard let value else { return }
         var end = name + strlen(name)
         while end < value, [0, 0x20, 0x09].contains(end.pointee) { end += 1 }

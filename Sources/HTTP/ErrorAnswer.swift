@@ -1,10 +1,10 @@
-// Refusals that programs read.
+// Refusals in a form that programs can read.
 
 extension HTTPResponse {
-    /// For a 503: by then what keeps a server from answering is usually over.
+    /// For a 503: the reason is usually over after this time.
     public static let usualRetrySeconds = 60
 
-    /// `{"error":"<code>"}`. Codes are words of ours; none needs escaping.
+    /// `{"error":"<code>"}`. The codes are our own words, none of which needs escaping.
     public static func error(
         _ status: Int, _ code: String, retryAfterSeconds: Int = usualRetrySeconds
     ) -> HTTPResponse {
@@ -13,7 +13,7 @@ extension HTTPResponse {
         return response
     }
 
-    /// What the server itself refuses, in the form of all other refusals: for `HTTPServer.Configuration.refusal`.
+    /// The server's own refusals in the form of all other refusals: for `HTTPServer.Configuration.refusal`.
     public static let refusalInJSON: @Sendable (Int, String) -> HTTPResponse = { status, _ in
         .error(status, code(ofRefusal: status))
     }

@@ -1,5 +1,6 @@
-// How the head says where the body ends. Two readings of one request are how requests are smuggled past a proxy, so
-// whatever can be read in two ways is refused; libmicrohttpd takes most of it, even in strict mode.
+// How the head determines the end of the body. If two programs read one request differently, a second request can be
+// smuggled past a proxy. So everything ambiguous is refused here; libmicrohttpd accepts most of it, even in strict
+// mode.
 
 import Platform
 
@@ -10,17 +11,17 @@ struct Framing: Equatable {
 
     enum Fault: String, Error {
         case method = "the method is not a token"
-        case target = "the target of the request holds a blank or a control character"
+        case target = "the target of the request contains a blank or a control character"
         case name = "a header name is not a token"
-        case value = "a header value holds a control character"
-        case folded = "a header line goes on in the next one"
-        case version = "only HTTP/1.0 and HTTP/1.1 are spoken here"
-        case host = "exactly one Host header is needed"
+        case value = "a header value contains a control character"
+        case folded = "a header line is continued on the next line"
+        case version = "only HTTP/1.0 and HTTP/1.1 are supported"
+        case host = "exactly one Host header is required"
         case lengths = "more than one Content-Length header"
         case length = "Content-Length is not a number"
-        case expectation = "Expect without a body"
-        case both = "Content-Length and Transfer-Encoding exclude each other"
-        case encoding = "the only transfer encoding understood here is chunked, once, in HTTP/1.1"
+        case expectation = "an Expect header without a body"
+        case both = "Content-Length and Transfer-Encoding must not both be present"
+        case encoding = "the only supported transfer encoding is chunked, once, in HTTP/1.1"
     }
 
     init(method: String = "GET", version: String, target: String = "/", headers: HTTPHeaders) throws(Fault) {
@@ -47,7 +48,7 @@ struct Framing: Equatable {
             }
             isChunked = true
         }
-        // Forbidden to clients. The library would ask for a body and answer once more for what follows.
+        // Clients must not send this. The library would ask for a body and answer once more for what follows.
         guard hasBody || headers["Expect"] == nil else { throw .expectation }
     }
 }

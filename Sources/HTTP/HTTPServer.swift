@@ -1,4 +1,4 @@
-// The HTTP server: libmicrohttpd with a few threads, and the strictness that it leaves to its user.
+// The HTTP server: libmicrohttpd with a few threads, and the strict checks that libmicrohttpd leaves to its user.
 
 import CMicroHTTPD
 import Glibc
@@ -6,7 +6,7 @@ public import Platform
 import Synchronization
 public import Telemetry
 
-/// Listens from `init` to `stop`. One that is never stopped goes on listening until the process ends.
+/// Listens from `init` to `stop`. A server that is never stopped listens until the process ends.
 public final class HTTPServer: Sendable {
     /// Certificate chain (the server's own first) and private key, both PEM.
     public struct Identity: Sendable, Equatable {
@@ -20,58 +20,63 @@ public final class HTTPServer: Sendable {
     }
 
     public struct Configuration: Sendable {
-        /// Tells the servers of a process apart in metrics and logs.
+        /// Name of this server in metrics and logs.
         public var name: String
         public var address: ListenAddress
-        /// nil: `address` is taken when the server is made.
+        /// nil: the server binds `address` when it is made.
         public var reserved: ReservedAddress?
         /// nil: plaintext. `replaceIdentity` changes it while the server runs.
         public var identity: Identity?
-        /// Threads that read, call the handler and write. Two keep one busy handshake from stopping everything.
+        /// Threads that read, call the handler and write. With two, one busy handshake does not stop everything.
         public var threads = 2
-        /// Beyond it connections wait in the backlog. 1,024 is what the usual limit of file descriptors leaves room for
-        /// beside Kafka's and the store's.
+        /// Most connections that are open; further ones wait in the backlog. The usual limit of file descriptors leaves
+        /// room for 1,024 beside those of Kafka and the store.
         public var maxConnections = 1024
-        /// Connections that the kernel holds until they are accepted.
+        /// Connections that the kernel holds until the server accepts them.
         public var backlog: Int32 = 512
-        /// Request line and headers; browsers and proxies stay below 8 KB.
+        /// Byte limit of request line and headers; browsers and proxies stay below 8 KB.
         public var maxHeadBytes = 16 << 10
-        /// Declared or chunked.
+        /// Byte limit of one body, declared or chunked.
         public var maxBodyBytes = 256 << 10
-        /// Of all bodies together, until their requests are answered; beyond it 503.
+        /// Byte limit of all bodies together. A body counts until its request is answered; beyond the limit the answer
+        /// is 503.
         public var maxBufferedBytes = 64 << 20
-        /// false: a chunked request is answered 411. For servers behind a proxy, which may read chunks otherwise.
+        /// false: a chunked request is answered 411. For servers behind a proxy that may read chunks differently.
         public var takesChunks = true
-        /// Asked before the handshake of TLS, with the number of connections that the address has (an IPv6 address: its /64)
-        /// already. false: the connection is closed.
+        /// Called before the TLS handshake with the number of connections that the address (an IPv6 address: its /64)
+        /// already has. false: the connection is closed.
         public var accepts: @Sendable (_ peer: IPAddress, _ open: Int) -> Bool = { _, _ in true }
-        /// Whose connections are kept, and whose bodies are taken, where there is too little room for all.
+        /// Clients whose connections are kept and whose bodies are accepted when there is not enough room for all.
         public var prefers: @Sendable (_ peer: IPAddress) -> Bool = { _ in false }
-        /// A refused body is still read up to this size, because a client that is cut off while it sends often never sees
-        /// the answer.
+        /// A refused body is still read up to this size: a client that is cut off while it sends often never sees the
+        /// answer.
         public var maxDiscardedBytes = 1 << 20
-        /// From the first byte of a request to the last. A sender of one byte a second would hold a connection for ever.
+        /// Time from the first byte of a request to its last. Without it, a client that sends one byte a second would
+        /// hold a connection for ever.
         public var requestDeadline: Duration = .seconds(10)
-        /// To the end of the head.
+        /// Time from the first byte of a request to the end of its head.
         public var headDeadline: Duration = .seconds(10)
-        /// Of a new connection, to the end of its first request line: the handshake of TLS is part of it. Whoever connects
-        /// and says nothing takes the place of somebody else.
+        /// Time from the start of a new connection to the end of its first request line, TLS handshake included. A
+        /// client that connects and sends nothing takes the place of another.
         public var greetingDeadline: Duration = .seconds(3)
-        /// The same for both when a quarter of `maxConnections` are open, except for those who are preferred: more than a client far
-        /// away needs. Each connection that is open makes all requests dearer, and waiting for places takes longer than any of them.
+        /// Replaces the two limits above when a quarter of `maxConnections` are open, except for preferred clients. A
+        /// distant client needs less. Every open connection makes all requests slower, and waiting for a place takes
+        /// longer than any of them.
         public var crowdedDeadline: Duration = .milliseconds(500)
-        /// From the first byte of an answer to the last.
+        /// Time from the first byte of an answer to its last.
         public var sendDeadline: Duration = .seconds(30)
-        /// Between two requests. Above the 60 s after which most proxies close from their side, which avoids that both
-        /// act at once. Less when nine tenths of `maxConnections` are open: then those go first that have been idle longest.
+        /// Longest time between two requests. It is above the 60 s after which most proxies close the connection, so
+        /// that both sides do not close it at the same time. When nine tenths of `maxConnections` are open, the
+        /// connections that have been idle longest are closed earlier.
         public var idleTimeout: Duration = .seconds(75)
-        /// Requests given to the handler and not answered; beyond it 503.
+        /// Most requests in flight: the handler has them and has not answered. Beyond this the answer is 503.
         public var maxInFlight = 2048
-        /// For that 503: by then a burst is over.
+        /// `Retry-After` of that 503: a burst is over by then.
         public var retryAfterSeconds = 60
-        /// How the server's own refusals look; `words` are for people.
+        /// The form of the server's own refusals; `words` are for people.
         public var refusal: @Sendable (_ status: Int, _ words: String) -> HTTPResponse = { .text($0, $1) }
-        /// A stop leaves idle connections this long, so that a busy client learns by `Connection: close` and loses nothing.
+        /// When the server stops, idle connections stay open this long, so that a busy client learns by `Connection:
+        /// close` and loses no request.
         public var drainGrace: Duration = .seconds(1)
 
         public init(name: String, address: ListenAddress) {
@@ -80,7 +85,7 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Where it listens; the port is the real one when 0 was asked for.
+    /// The address that the server listens on, with the real port if port 0 was asked for.
     public let address: ListenAddress
     private let core: ServerCore
     private let daemon: DaemonHandle
@@ -88,23 +93,23 @@ public final class HTTPServer: Sendable {
     private let sweeperStop = Latch()
     private let sweeperEnd = Latch()
 
-    /// TLS 1.2 and 1.3 and nothing else, as GnuTLS writes it.
+    /// TLS 1.2 and 1.3 only, in the syntax of GnuTLS.
     ///
-    /// Without what TLS 1.2 has left of weak parts: keys that are not made anew for each connection, CBC, and SHA-1. Without
-    /// Diffie-Hellman outside of curves too: a client that asks for its largest group has this server calculate for a third of
-    /// a second, and needs no key for that.
+    /// Without the weak parts of TLS 1.2: keys that are not made anew for each connection, CBC, and SHA-1. Also without
+    /// Diffie-Hellman except on curves: a client that asks for its largest group makes the server calculate for a third
+    /// of a second, and needs no key for that.
     private static let tlsPriorities =
         "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-DHE-RSA:-GROUP-DH-ALL:-AES-128-CBC:-AES-256-CBC:-SHA1"
         + ":-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1"
-    /// A connection's buffer: a notification of 19.5 KB in one piece beside a usual head. It is cleared
-    /// for every request, so more of it costs time.
+    /// Size of a connection's buffer: it holds a notification of 19.5 KB in one piece beside a usual head. The library
+    /// clears it for every request, so a larger one costs time.
     private static let connectionMemoryBytes = 32 << 10
 
     public init(
         _ configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
     ) throws(HTTPServerFault) {
         precondition(configuration.threads >= 1 && configuration.maxConnections >= configuration.threads)
-        // Large bodies have half of it.
+        // Large bodies may use half of it.
         precondition(configuration.maxBufferedBytes >= 2 * configuration.maxBodyBytes)
         precondition(configuration.maxHeadBytes < Self.connectionMemoryBytes)
         core = try ServerCore(configuration, handler: handler, metrics: metrics, logger: logger)
@@ -117,7 +122,7 @@ public final class HTTPServer: Sendable {
             throw .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")
         }
         daemon = started
-        // Without the sweeper no deadline would be kept.
+        // Without the sweeper no deadline would be enforced.
         guard case .failure(let error)? = startSweeper().result else { return }
         stop(by: Deadline(after: .zero))
         throw .refused(reason: "\(error)")
@@ -126,8 +131,8 @@ public final class HTTPServer: Sendable {
     private static func startDaemon(_ core: ServerCore, socket: Int32) -> DaemonHandle? {
         let configuration = core.configuration
         let priorities = strdup(Array(tlsPriorities.utf8))
-        // One reference for the callbacks, given back when the daemon has ended and none can come any more. A server that
-        // is never stopped keeps it: better a leak than a callback into freed memory.
+        // One reference for the callbacks, released when the daemon has ended and calls none any more. A server that is
+        // never stopped keeps it: a leak is better than a callback into freed memory.
         let context = Unmanaged.passRetained(core)
         var settings = perennial_httpd_settings(
             listen_socket: socket, connection_limit: UInt32(configuration.maxConnections),
@@ -144,7 +149,7 @@ public final class HTTPServer: Sendable {
         return DaemonHandle(pointer: daemon, context: context, priorities: priorities)
     }
 
-    /// A C string of its own. `bytes` has no NUL.
+    /// A separate C string. `bytes` contains no NUL.
     private static func strdup(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar> {
         let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
         for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
@@ -152,10 +157,11 @@ public final class HTTPServer: Sendable {
         return copy
     }
 
-    /// libmicrohttpd knows only a timer that each byte winds up again; whoever drips would never be cut.
+    /// libmicrohttpd has only a timer that every received byte restarts, so it would never cut a client that sends
+    /// slowly.
     private func startSweeper() -> WorkerThread {
         let (core, stop, end) = (core, sweeperStop, sweeperEnd)
-        // Often enough that a deadline is kept to a few percent, rarely enough to cost nothing.
+        // Often enough to keep deadlines within a few percent, rarely enough to cost nothing.
         let configuration = core.configuration
         let shortest = min(
             configuration.requestDeadline, configuration.headDeadline, configuration.greetingDeadline,
@@ -167,12 +173,12 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Of all bodies together.
+    /// Bytes of all bodies together.
     var bufferedBytes: Int { core.bodies.usedBytes }
 
-    /// Shows new connections another certificate; those that are open go on. false: it is the one that is shown already.
+    /// Uses another certificate for new connections; open ones keep theirs. false: this certificate is in use already.
     ///
-    /// When it cannot be used this throws, and the one before stays.
+    /// Throws if the certificate cannot be used; then the current one stays in use.
     @discardableResult
     public func replaceIdentity(_ identity: Identity) throws(HTTPServerFault) -> Bool {
         guard let identities = core.identities else {
@@ -183,13 +189,14 @@ public final class HTTPServer: Sendable {
 
     /// Ends the server in this order. Blocks until `deadline` at the longest, unless a handler blocks in its thread.
     ///
-    /// 1. No new connection is taken, and the listening socket is closed at once: what the kernel would still accept on it,
-    ///    nobody would serve.
-    /// 2. Requests go on being answered, with `Connection: close`; idle connections are closed after a short grace.
-    /// 3. At the deadline what is still held is answered 503, so that every client knows.
+    /// 1. The server accepts no new connection and closes the listening socket at once: nobody would serve connections
+    ///    that the kernel still accepts on it.
+    /// 2. Requests are still answered, with `Connection: close`; idle connections are closed after a short grace
+    ///    period.
+    /// 3. At the deadline the requests in flight are answered 503, so that every client knows.
     ///
-    /// true: every request had its answer in time. A second call changes nothing and returns true at once, whether or not the
-    /// first has ended.
+    /// true: every request was answered in time. A second call does nothing and returns true at once, whether or not
+    /// the first has ended.
     @discardableResult
     public func stop(by deadline: Deadline) -> Bool {
         let isFirst = stopping.withLock { stopping in
@@ -201,11 +208,11 @@ public final class HTTPServer: Sendable {
         let socket = MHD_quiesce_daemon(daemon.pointer)
         if socket >= 0 { close(socket) }
         let isDrained = waitUntilEmpty(by: deadline)
-        // Also when nothing is open: a connection accepted a moment ago may not be counted yet, and libmicrohttpd aborts the
-        // process when it ends while a request is suspended.
+        // Also when no connection is open: a connection accepted a moment ago may not be counted yet, and libmicrohttpd
+        // aborts the process if it ends while a request is suspended.
         core.giveUp()
         if !isDrained {
-            // The 503 has to get out; local buffers take it at once.
+            // The 503 must still be sent; local buffers accept it at once.
             _ = waitUntilEmpty(by: Deadline(after: .milliseconds(250)))
         }
         MHD_stop_daemon(daemon.pointer)
@@ -216,7 +223,7 @@ public final class HTTPServer: Sendable {
     }
 
     private func waitUntilEmpty(by deadline: Deadline) -> Bool {
-        // Twice in a row: a connection that was just accepted is counted a moment later.
+        // Read twice: a connection that was just accepted is counted a moment later.
         var emptyReadings = 0
         while true {
             emptyReadings = core.openConnections == 0 ? emptyReadings + 1 : 0
@@ -227,7 +234,7 @@ public final class HTTPServer: Sendable {
     }
 }
 
-/// What belongs to a running daemon. Unchecked: the pointers never change; `release` is called once, after the end.
+/// The pointers of a running daemon. Unchecked: they never change, and `release` is called once, after the end.
 private struct DaemonHandle: @unchecked Sendable {
     let pointer: OpaquePointer
     let context: Unmanaged<ServerCore>

@@ -1,7 +1,6 @@
-// An address as sockets have it.
+// Converts IP addresses from and to those of sockets.
 
-// Both bring the socket types into view; which of the two the compiler takes for their home differs between debug and
-// release builds.
+// Both modules declare the socket types. Debug and release builds differ in which of the two the compiler asks for.
 import CMicroHTTPD
 import Glibc
 import Platform
@@ -24,7 +23,7 @@ extension IPAddress {
         }
     }
 
-    /// Calls `body` with the address and the port as `bind` takes them.
+    /// Calls `body` with the address and the port in the form that `bind` takes.
     func withSocketAddress<R>(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
         if isIPv4 {
             var address = sockaddr_in()

@@ -1,4 +1,4 @@
-// Where a server listens.
+// Binds the address that a server listens on.
 
 import Glibc
 public import Platform
@@ -19,11 +19,11 @@ public enum HTTPServerFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// An address that is taken, and at which nobody is served yet: connections are refused. It is free again when this object
-/// goes without a server.
+/// An address that is bound, but not served yet: connections are refused. It becomes free again if this object is
+/// released before a server takes it.
 public final class ReservedAddress: Sendable {
     let address: ListenAddress
-    /// nil: a server has it.
+    /// nil: a server has taken it.
     private let socket: Mutex<Int32?>
 
     public init(_ address: ListenAddress) throws(HTTPServerFault) {
@@ -36,10 +36,10 @@ public final class ReservedAddress: Sendable {
         if let socket = socket.withLock({ $0.take() }) { close(socket) }
     }
 
-    /// The socket, which now listens and is the caller's. Once only.
+    /// The socket, which now listens and belongs to the caller. Works once.
     func listen(backlog: Int32) throws(HTTPServerFault) -> Int32 {
         guard let socket = socket.withLock({ $0.take() }) else {
-            throw .cannotListen(address: address.description, reason: "another server has this socket")
+            throw .cannotListen(address: address.description, reason: "another server already uses this socket")
         }
         guard Glibc.listen(socket, backlog) == 0 else {
             let reason = ListenAddress.lastReason()
@@ -51,12 +51,12 @@ public final class ReservedAddress: Sendable {
 }
 
 extension ListenAddress {
-    /// A socket of this address, and the address with the port it really has.
+    /// A socket bound to this address, and the address with its real port.
     fileprivate func bound() throws(HTTPServerFault) -> (socket: Int32, bound: ListenAddress) {
         let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let descriptor = socket(address.isIPv4 ? AF_INET : AF_INET6, flags, 0)
         guard descriptor >= 0 else { throw .cannotListen(address: description, reason: Self.lastReason()) }
-        // A restarted process must not wait until the connections of the one before it are forgotten.
+        // A restarted process must not wait until the kernel forgets the connections of the one before.
         set(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
         // [::] means every address of the machine, whatever the system's default is.
         if !address.isIPv4 { set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0) }
@@ -79,7 +79,7 @@ extension ListenAddress {
     private func boundPort(of descriptor: Int32) -> UInt16 {
         var storage = sockaddr_in6()
         var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
-        // The port lies at the same place in both families.
+        // The port is at the same place in both address families.
         return withUnsafeMutablePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 _ = getsockname(descriptor, __SOCKADDR_ARG(__sockaddr__: $0), &size)
@@ -93,8 +93,8 @@ extension ListenAddress {
         let words = String(cString: strerror(code))
         return switch code {
         case EADDRINUSE: "\(words): another process has the port (ss -ltnp shows which); stop it or choose another port"
-        case EADDRNOTAVAIL: "\(words): no interface of this machine has it"
-        case EACCES: "\(words): ports below 1024 need a privilege; choose a higher one"
+        case EADDRNOTAVAIL: "\(words): no interface of this machine has this address"
+        case EACCES: "\(words): ports below 1024 need a privilege; choose a higher port"
         default: words
         }
     }

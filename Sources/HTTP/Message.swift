@@ -1,8 +1,8 @@
-// What a handler gets and what it gives.
+// Requests and responses.
 
 public import Platform
 
-/// Header fields in the order of the wire. Names are looked up without regard to case.
+/// Header fields in the order in which they arrived. Names are looked up without regard to case.
 public struct HTTPHeaders: Sendable, Equatable {
     public struct Field: Sendable, Equatable {
         public let name: String
@@ -15,7 +15,7 @@ public struct HTTPHeaders: Sendable, Equatable {
 
     public mutating func add(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
-    /// The first value of `name`. Ask for `all` where a second one must not pass unseen.
+    /// The first value of `name`. Use `all` where a second value must be noticed.
     public subscript(_ name: String) -> String? {
         fields.first { equalsIgnoringCase($0.name, name) }?.value
     }
@@ -26,37 +26,37 @@ public struct HTTPHeaders: Sendable, Equatable {
     }
 }
 
-/// ASCII letters only, as the standard has it: a Kelvin sign is no k.
+/// For ASCII letters only, as the standard says: a Kelvin sign is not a k.
 func equalsIgnoringCase(_ left: String, _ right: String) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
     return left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
 }
 
 public struct HTTPRequest: Sendable {
-    /// As it came: methods are told apart by case.
+    /// Unchanged: methods are case-sensitive.
     public let method: String
-    /// Without the query, and still percent-encoded.
+    /// Without the query, still percent-encoded.
     public let path: String
-    /// What follows the first `?`, still percent-encoded; nil without one.
+    /// Everything after the first `?`, still percent-encoded; nil if there is none.
     public let query: String?
     public let headers: HTTPHeaders
     /// The other end of the connection, which may be a proxy.
     public let peer: IPAddress?
-    /// Empty as long as only the head has come.
+    /// Empty until the body has arrived.
     public internal(set) var body: [UInt8] = []
 }
 
 extension HTTPRequest {
     init(method: String, target: String, headers: HTTPHeaders, peer: IPAddress?) {
         let relative = HTTPRequest.withoutAuthority(target)
-        // Bytes: finding characters in a long target would cost more than all else of its request.
+        // Uses bytes: searching a long target by characters would cost more than all other work for its request.
         let mark = relative.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.init(
             method: method, path: String(relative[..<(mark ?? relative.endIndex)]),
             query: mark.map { String(relative[relative.utf8.index(after: $0)...]) }, headers: headers, peer: peer)
     }
 
-    /// A server must understand `GET http://host/path` too, though only proxies are sent it.
+    /// A server must also understand `GET http://host/path`, though only proxies receive it.
     private static func withoutAuthority(_ target: String) -> Substring {
         for scheme in ["http://", "https://"] where target.hasPrefix(scheme) {
             let rest = target.dropFirst(scheme.count)
@@ -71,10 +71,11 @@ extension HTTPRequest {
 
 public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
-    /// Date, Content-Length and Connection are the server's.
+    /// The server itself adds Date, Content-Length and Connection.
     public var headers: HTTPHeaders
     public var body: [UInt8]
-    /// For clients that are not to hold a connection. A body that they still send is read first, as of every refusal.
+    /// For clients that must not hold a connection. A body that they are still sending is read first, as for every
+    /// refusal.
     public var endsConnection = false
 
     public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {

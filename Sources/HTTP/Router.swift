@@ -1,9 +1,10 @@
-// From method and path to a handler.
+// Finds the handler for a method and a path.
 
-/// A table of routes. Unknown paths get 404, other methods of a known path 405 with `Allow`; what answers GET answers HEAD.
+/// A table of routes. Unknown paths get 404. Other methods of a known path get 405 with `Allow`. A route for GET also
+/// answers HEAD.
 public struct Router: HTTPHandler {
     public typealias Answer = @Sendable (HTTPRequest, Responder) -> Void
-    /// Judges a request of a known path and method by its head: token, media type.
+    /// Checks the head of a request of a known path and method: token, media type.
     public typealias Check = @Sendable (HTTPRequest) -> HTTPResponse?
 
     private struct Route {
@@ -16,18 +17,20 @@ public struct Router: HTTPHandler {
     private var routes: [Route] = []
     private let admit: Check?
 
-    /// `admit` is asked first of all, before path and method: who may not come in learns nothing of what is there.
+    /// `admit` is called first, before path and method are checked: a client that it refuses learns nothing about the
+    /// routes.
     public init(admit: Check? = nil) {
         self.admit = admit
     }
 
-    /// `pattern` is a path; a segment `*` stands for any one segment that is not empty. Of two that fit the first is taken.
+    /// `pattern` is a path; a segment `*` matches any one segment that is not empty. If two routes match, the first is
+    /// used.
     public mutating func add(_ method: String, _ pattern: String, check: Check? = nil, answer: @escaping Answer) {
         precondition(pattern.hasPrefix("/"), "a route begins with /: \(pattern)")
         routes.append(Route(segments: segments(of: pattern), method: method, check: check, answer: answer))
     }
 
-    /// For answers that are there at once.
+    /// For answers that need no waiting.
     public mutating func get(_ pattern: String, _ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse) {
         add("GET", pattern) { request, responder in responder.respond(answer(request)) }
     }
@@ -65,12 +68,12 @@ public struct Router: HTTPHandler {
     }
 
     private func segments(of path: String) -> [Substring] {
-        // Bytes: finding characters in a long path would cost more than all else of its request.
+        // Uses bytes: splitting a long path by characters would cost more than all other work for its request.
         path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
     }
 
     private func matches(_ pattern: [Substring], _ path: [Substring]) -> Bool {
-        // By bytes: == would also take other spellings that Unicode calls equal.
+        // Compares bytes: == would also accept other spellings that Unicode treats as equal.
         pattern.count == path.count
             && zip(pattern, path).allSatisfy { $0 == "*" ? !$1.isEmpty : $0.utf8.elementsEqual($1.utf8) }
     }

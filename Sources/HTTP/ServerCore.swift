@@ -1,4 +1,4 @@
-// What all connections of a server share, and the functions that libmicrohttpd calls.
+// State that all connections of a server share, and the functions that libmicrohttpd calls.
 
 import CMicroHTTPD
 import CPlatform
@@ -17,16 +17,16 @@ final class ServerCore: Sendable {
     let bodies: BodyBudget
     private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
     private let crowd = Burst(least: leastCrowd)
-    /// How many each client has open.
+    /// Number of open connections of each client.
     private let clients = Mutex<[ClientKey: Int]>([:])
     private let hasToldOfUnsent = Atomic(false)
     private let inFlight = Atomic(0)
     private let drainStart = Mutex<ContinuousClock.Instant?>(nil)
     private let draining = Atomic(false)
     private let ended = Atomic(false)
-    /// Connections. The library's buffer and TLS take some fifty kilobytes for each.
+    /// In connections. Each needs some fifty kilobytes for the library's buffer and TLS.
     private static let leastCrowd = 128
-    /// Of `maxConnections`; the rest is for those that come between two looks.
+    /// Percent of `maxConnections`; the rest is for connections that arrive between two sweeps.
     private static let fullPercent = 90
 
     init(
@@ -52,7 +52,7 @@ final class ServerCore: Sendable {
         draining.store(true, ordering: .relaxed)
     }
 
-    /// One more request for the handler; false when there are enough.
+    /// Takes a place for one more request of the handler; false: too many are in flight.
     func takeSlot() -> Bool {
         guard inFlight.add(1, ordering: .relaxed).newValue <= configuration.maxInFlight else {
             inFlight.subtract(1, ordering: .relaxed)
@@ -67,7 +67,7 @@ final class ServerCore: Sendable {
         metrics.inFlight.add(-1)
     }
 
-    /// Closes what has taken too long. Runs on the sweeper's thread.
+    /// Closes connections that have exceeded a deadline. Runs on the sweeper's thread.
     func sweep() {
         let drainStart = drainStart.withLock { $0 }
         let open = connections.withLock { Array($0.values) }
@@ -77,15 +77,16 @@ final class ServerCore: Sendable {
         if isBurstOver(openConnections: open.count) { perennial_trim_memory() }
     }
 
-    /// Of bodies, or of connections, which need not have any.
+    /// true after a burst of bodies or of connections, which need not have bodies.
     func isBurstOver(openConnections: Int) -> Bool {
         crowd.note(openConnections)
         let isCrowdGone = crowd.isOver(now: openConnections)
         return bodies.isBurstOver() || isCrowdGone
     }
 
-    /// Connections without a request are a courtesy to their clients: when few places are left, those that have been so
-    /// longest go, but none of preferred clients. So nobody can keep others out by opening connections and leaving them.
+    /// A connection without a request may be closed at any time. When few places are left, those that have been idle
+    /// longest are closed, but none of preferred clients. So nobody can keep others out by opening connections and
+    /// leaving them idle.
     private func makeRoom(among open: [Connection]) {
         let excess = open.count - configuration.maxConnections * Self.fullPercent / 100
         guard excess > 0 else { return }
@@ -95,17 +96,19 @@ final class ServerCore: Sendable {
         for (_, connection) in spare.sorted(by: { $0.since < $1.since }).prefix(excess) { connection.cutIfSpare() }
     }
 
-    /// Nothing is given to a handler any more.
+    /// true: handlers receive no further request.
     var hasGivenUp: Bool { ended.load(ordering: .acquiring) }
 
-    /// Answers whatever handlers still hold, and lets nothing follow: a connection asks `hasGivenUp` under the lock under
-    /// which it gives a request away, so this one is either seen there or finds the request below.
+    /// Answers all requests that handlers still hold, and prevents further ones: a connection checks `hasGivenUp` under
+    /// the lock under which it passes a request to the handler. So either the connection sees it there, or the code
+    /// below finds the request.
     func giveUp() {
         ended.store(true, ordering: .releasing)
         for connection in connections.withLock({ Array($0.values) }) { connection.giveUp() }
     }
 
-    /// true for the first answer that could not be sent: whoever finds out how to bring that about is not to fill the log.
+    /// true for the first answer that could not be sent: if a client finds a way to cause this, it must not fill the
+    /// log.
     var isFirstUnsent: Bool { !hasToldOfUnsent.exchange(true, ordering: .relaxed) }
 
     fileprivate func accepts(_ peer: IPAddress) -> Bool {
@@ -136,7 +139,7 @@ final class ServerCore: Sendable {
     }
 }
 
-/// Who counts as one: of IPv6 everybody has a /64 at the least.
+/// What counts as one client: everybody who has IPv6 has a /64 at least.
 private struct ClientKey: Hashable {
     private let bytes: [UInt8]
 
@@ -145,11 +148,11 @@ private struct ClientKey: Hashable {
     }
 }
 
-// The callbacks run on the threads of libmicrohttpd; of one connection never two at a time. They are top-level functions:
-// a closure could inherit an actor's isolation and would trap there.
+// The callbacks run on the threads of libmicrohttpd, never two at a time for one connection. They are top-level
+// functions: a closure could inherit an actor's isolation and would trap there.
 
-/// A connection was accepted, or is about to be closed. The registry of the server keeps the object alive in between; C
-/// only lends it back.
+/// A connection was accepted, or is about to be closed. The server's registry keeps the object alive in between; C only
+/// holds an unowned pointer.
 func onConnection(
     context: UnsafeMutableRawPointer?, handle: OpaquePointer?,
     slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, event: MHD_ConnectionNotificationCode
@@ -169,7 +172,7 @@ func onConnection(
     }
 }
 
-/// Somebody has connected; nothing has been said yet. `NO` closes the socket.
+/// A client has connected; it has sent nothing yet. `NO` closes the socket.
 func onAccept(
     context: UnsafeMutableRawPointer?, address: UnsafePointer<sockaddr>?, length: socklen_t
 ) -> MHD_Result {
@@ -177,7 +180,7 @@ func onAccept(
     return Unmanaged<ServerCore>.fromOpaque(context).takeUnretainedValue().accepts(peer) ? .YES : .NO
 }
 
-/// The request line is there, its target untouched. What is returned becomes the context of the request.
+/// The request line has arrived; its target is still unchanged. The returned value becomes the context of the request.
 func onRequestLine(
     context: UnsafeMutableRawPointer?, target: UnsafePointer<CChar>?, handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
@@ -197,12 +200,12 @@ func onRequest(
     }
     guard uploadBytes.pointee > 0, let upload else { return connection.complete() }
     let bytes = UnsafeRawBufferPointer(start: upload, count: uploadBytes.pointee)
-    // Everything is taken, also of a body that is refused.
+    // All bytes are taken, even those of a refused body.
     uploadBytes.pointee = 0
     return connection.take(bytes)
 }
 
-/// The answer is out, or the request died.
+/// The answer was sent, or the request failed.
 func onCompleted(
     context: UnsafeMutableRawPointer?, handle: OpaquePointer?,
     slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, ending: MHD_RequestTerminationCode

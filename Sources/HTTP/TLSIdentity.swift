@@ -1,11 +1,11 @@
-// A certificate and its key, ready for handshakes, and how it is replaced while connections come.
+// A certificate and its key, ready for handshakes, and its replacement while clients connect.
 
 import CMicroHTTPD
 import Synchronization
 
-/// Unchecked: made once, then only read; GnuTLS lets any number of handshakes use it at a time.
+/// Unchecked: made once, then only read; GnuTLS allows any number of handshakes to use it at the same time.
 final class TLSIdentity: @unchecked Sendable {
-    /// Longer chains than this are no chains of a public certificate.
+    /// No chain of a public certificate is longer than this.
     private static let limitChain = 16
 
     let chain: UnsafeMutablePointer<gnutls_pcert_st>
@@ -29,7 +29,7 @@ final class TLSIdentity: @unchecked Sendable {
             Self.free(chain, count, key)
             throw .badIdentity(
                 reason: result == 0
-                    ? "the key does not belong to the certificate, which must be the first of its file"
+                    ? "the key does not belong to the certificate, which must be the first one in its file"
                     : "the key is not unencrypted PEM: \(words(result))")
         }
         (self.chain, self.count, self.key) = (chain, count, key)
@@ -45,7 +45,8 @@ final class TLSIdentity: @unchecked Sendable {
         gnutls_privkey_deinit(key)
     }
 
-    /// By the identifiers of both public keys: GnuTLS itself would notice at the first handshake.
+    /// Compares the identifiers of both public keys: GnuTLS itself would notice a difference only at the first
+    /// handshake.
     private static func belongTogether(_ certified: gnutls_pubkey_t?, _ key: gnutls_privkey_t) -> Bool {
         var own: gnutls_pubkey_t?
         gnutls_pubkey_init(&own)
@@ -64,18 +65,18 @@ final class TLSIdentity: @unchecked Sendable {
     }
 }
 
-/// The identity that new connections are shown.
+/// The identity that the server shows to new connections.
 final class TLSIdentities: Sendable {
     private struct State {
         var source: HTTPServer.Identity
         var current: TLSIdentity
-        /// A handshake that has begun goes on with what it began with, and GnuTLS does not say when the last one has let go.
-        /// So none is freed before the server: some ten kilobytes each, a few times a year.
+        /// A handshake that has begun keeps its identity, and GnuTLS does not say when the last handshake has released
+        /// it. So none is freed before the server: some ten kilobytes each, a few times a year.
         var replaced: [TLSIdentity] = []
     }
 
     private let state: Mutex<State>
-    /// nil: no randomness for a key, and every handshake is a whole one.
+    /// nil: there was no randomness for a key, and every handshake is a full one.
     let tickets = TicketKey()
 
     init(_ identity: HTTPServer.Identity) throws(HTTPServerFault) {
@@ -84,7 +85,7 @@ final class TLSIdentities: Sendable {
 
     var current: TLSIdentity { state.withLock { $0.current } }
 
-    /// false: it is the one that is shown already.
+    /// false: this identity is in use already.
     func replace(with identity: HTTPServer.Identity) throws(HTTPServerFault) -> Bool {
         if state.withLock({ $0.source == identity }) { return false }
         let next = try TLSIdentity(identity)
@@ -97,8 +98,8 @@ final class TLSIdentities: Sendable {
     }
 }
 
-/// The key that encrypts TLS session tickets. A client that reconnects within an hour sends its ticket, and the server makes no
-/// signature. Each server has its own key; GnuTLS derives a new one from it every few hours.
+/// The key that encrypts TLS session tickets. A client that reconnects within an hour sends its ticket, and the server
+/// need not sign. Each server has its own key; GnuTLS derives a new one from it every few hours.
 ///
 /// Unchecked: made once, then only read.
 final class TicketKey: @unchecked Sendable {
@@ -129,8 +130,8 @@ private func withDatum(_ bytes: [UInt8], _ body: (UnsafePointer<gnutls_datum_t>)
     }
 }
 
-/// GnuTLS asks in every handshake. libmicrohttpd has made the connection the session's own pointer (seen in 0.9.75; the
-/// tests of TLS fail where it is not).
+/// GnuTLS calls this in every handshake. libmicrohttpd has made the connection the session's own pointer (seen in
+/// 0.9.75; the tests of TLS fail if it has not).
 func onCertificateWanted(
     session: gnutls_session_t?, info: UnsafePointer<gnutls_cert_retr_st>?,
     chain: UnsafeMutablePointer<UnsafeMutablePointer<gnutls_pcert_st>?>?, count: UnsafeMutablePointer<UInt32>?,
@@ -146,7 +147,7 @@ func onCertificateWanted(
     key?.pointee = identity.key
     responses?.pointee = nil
     responseCount?.pointee = 0
-    // Ours to free.
+    // We free the values.
     flags?.pointee = 0
     return 0
 }

@@ -1,20 +1,20 @@
-// What the thread of a client and its users share, and the loop of the thread.
+// State that the thread of a client shares with its users, and the loop of that thread.
 
 internal import CCurl
 internal import Platform
 import Synchronization
 
 final class ClientCore: Sendable {
-    /// What users leave for the thread.
+    /// Orders from users for the thread.
     private struct Inbox {
         var waiting: [Order] = []
         var cancelled: Set<HTTPClient.Ticket> = []
         var lastNumber: UInt64 = 0
         var isClosing = false
-        /// nil: freed, nobody may wake it.
+        /// nil: the handle is freed, and nobody may wake it.
         var multi: MultiHandle?
 
-        /// The next in line, and those that are cancelled wherever they stand. None when the client closes.
+        /// The next orders of the queue, and all cancelled ones wherever they stand. None if the client is closing.
         mutating func takeWaiting(_ count: Int) -> [Order] {
             guard !isClosing else { return [] }
             var taken = Array(waiting.prefix(count))
@@ -36,15 +36,15 @@ final class ClientCore: Sendable {
         let completion: HTTPClient.Completion
     }
 
-    /// Unchecked: used on the client's thread; `curl_multi_wakeup` alone may come from others, as its manual says, and does
-    /// so under the lock that guards the end of the handle.
+    /// Unchecked: used on the client's thread. Only `curl_multi_wakeup` may be called from other threads, as its manual
+    /// says, and that happens under the lock that guards the end of the handle.
     struct MultiHandle: @unchecked Sendable { let pointer: UnsafeMutableRawPointer }
 
     let configuration: HTTPClient.Configuration
     let ended = Latch()
     private let inbox: Mutex<Inbox>
 
-    /// The library begins once per process. Never ended: another client may be using it.
+    /// The library is initialised once per process. It is never cleaned up: another client may be using it.
     private static let beginning = perennial_curl_begin()
 
     init(_ configuration: HTTPClient.Configuration) throws(HTTPClientFault) {
@@ -54,7 +54,7 @@ final class ClientCore: Sendable {
         }
         let connections = configuration.maxInFlight
         _ = perennial_curl_multi_set_number(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections)
-        // By default the library keeps four for each request on its way.
+        // By default the library keeps four connections for each request in flight.
         _ = perennial_curl_multi_set_number(multi, CURLMOPT_MAXCONNECTS, connections)
         inbox = Mutex(Inbox(multi: MultiHandle(pointer: multi)))
     }
@@ -68,7 +68,7 @@ final class ClientCore: Sendable {
             let ticket = HTTPClient.Ticket(number: inbox.lastNumber)
             if inbox.isClosing { return (ticket, .closed) }
             if inbox.waiting.count >= limit {
-                return (ticket, HTTPClientFault(.overloaded, "\(inbox.waiting.count) requests wait already"))
+                return (ticket, HTTPClientFault(.overloaded, "\(inbox.waiting.count) requests are waiting already"))
             }
             inbox.waiting.append(Order(ticket: ticket, request: request, completion: completion))
             inbox.wake()
@@ -93,7 +93,7 @@ final class ClientCore: Sendable {
         }
     }
 
-    /// Frees the library's handle. All transfers have left it.
+    /// Frees the library's handle. All transfers have been removed from it.
     func release() {
         let multi = inbox.withLock { inbox in
             defer { inbox.multi = nil }
@@ -119,7 +119,8 @@ final class ClientCore: Sendable {
                 endOverdue(multi, &transfers)
             }
             guard !hasRoomForWaiting(transfers.count) else { continue }
-            // The library's own timers shorten the wait; users wake it. A second is only a safety net.
+            // The library's own timers shorten the wait, and users end it with a wake-up. One second is only a safety
+            // net.
             curl_multi_poll(multi.pointer, nil, 0, 1000, nil)
         }
         let left = inbox.withLock { inbox in
@@ -138,7 +139,7 @@ final class ClientCore: Sendable {
         inFlight < configuration.maxInFlight && inbox.withLock { !$0.waiting.isEmpty }
     }
 
-    /// false: the client closes.
+    /// false: the client is closing.
     private func takeOrders(_ multi: MultiHandle, _ transfers: inout [UnsafeMutableRawPointer: Transfer]) -> Bool {
         let room = configuration.maxInFlight - transfers.count
         let (orders, cancelled, isClosing) = inbox.withLock { inbox in
@@ -154,7 +155,7 @@ final class ClientCore: Sendable {
             }
         }
         for order in orders {
-            // Cancelled before its turn: it is not sent at all.
+            // Cancelled while it was waiting: it is not sent at all.
             if cancelled.contains(order.ticket) {
                 order.completion(.failure(.cancelled))
             } else {
@@ -182,12 +183,13 @@ final class ClientCore: Sendable {
         transfers[transfer.easy] = transfer
     }
 
-    /// A net below the library's own time limit: whoever waits for an answer that never comes would wait for ever.
+    /// A safety net below the library's own time limit: without it, a caller whose answer never comes would wait for
+    /// ever.
     private func endOverdue(_ multi: MultiHandle, _ transfers: inout [UnsafeMutableRawPointer: Transfer]) {
         for (easy, transfer) in transfers where transfer.isOverdue {
             curl_multi_remove_handle(multi.pointer, easy)
             transfers[easy] = nil
-            transfer.end(.failure(HTTPClientFault(.timedOut, "no end within the time limit")))
+            transfer.end(.failure(HTTPClientFault(.timedOut, "the request did not end within the time limit")))
         }
     }
 
@@ -202,5 +204,5 @@ final class ClientCore: Sendable {
 
 extension HTTPClientFault {
     fileprivate static let closed = HTTPClientFault(.cancelled, "the client is closed")
-    fileprivate static let cancelled = HTTPClientFault(.cancelled, "nobody wants the answer any more")
+    fileprivate static let cancelled = HTTPClientFault(.cancelled, "the request was cancelled")
 }

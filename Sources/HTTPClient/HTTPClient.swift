@@ -1,31 +1,31 @@
-// The HTTP client: libcurl's multi interface, driven by one thread.
+// The HTTP client: libcurl's multi interface, run by one thread.
 
 internal import CCurl
 public import Platform
 import Synchronization
 
-/// Sends requests over connections that are kept. Any number of threads may use one client.
+/// Sends requests over connections that are kept open. Any number of threads may use one client.
 ///
-/// Certificates of servers are always verified, TLS 1.2 is the least, redirects are answers like any other.
+/// Certificates of servers are always verified, TLS 1.2 is the minimum, and redirects are not followed.
 public final class HTTPClient: Sendable {
     public struct Configuration: Sendable {
-        /// What `top -H` shows, 15 bytes at most.
+        /// The name that `top -H` shows, 15 bytes at most.
         public var threadName = "http-client"
-        /// Requests on their way at the same time, and at most as many connections. Beyond it they wait.
+        /// Most requests in flight, and at most as many connections. Further requests wait.
         public var maxInFlight = 32
-        /// Requests that wait; beyond it they are refused as `overloaded`, since memory for bodies has to end somewhere.
+        /// Most requests that wait; further ones are refused as `overloaded`, because memory for bodies is limited.
         public var maxWaiting = 1024
-        /// Name look-up, TCP and TLS together.
+        /// Time for name look-up, TCP and TLS together.
         public var connectTimeout: Duration = .seconds(10)
-        /// From the start of a request, which may have waited before, to the last byte of its answer.
+        /// Time from the start of a request, after any wait, to the last byte of its answer.
         public var timeout: Duration = .seconds(30)
-        /// Of the body of an answer.
+        /// Byte limit of an answer's body.
         public var maxResponseBytes = 1 << 20
-        /// PEM, trusted besides the authorities of the system.
+        /// PEM, trusted in addition to the authorities of the system.
         public var extraAuthorities: [UInt8]?
-        /// `http_proxy`, `https_proxy` and `no_proxy` of the environment; otherwise connections are always direct.
+        /// true: uses `http_proxy`, `https_proxy` and `no_proxy` of the environment. false: connects directly.
         public var usesProxyOfEnvironment = false
-        /// nil: requests do not say who asks.
+        /// nil: requests have no `User-Agent`.
         public var userAgent: String?
 
         public init() {}
@@ -36,15 +36,15 @@ public final class HTTPClient: Sendable {
         public var url: String
         public var headers: [Header]
         public var body: [UInt8]
-        /// Instead of the configuration's, when it is given.
+        /// Replaces the time limit of the configuration, if set.
         public var timeout: Duration?
-        /// Asked at the last moment: the connection is ready, and nothing of the request has been written. When it says no, the
-        /// request ends as `withdrawn`. nil: the request may always begin.
+        /// Called at the last moment: the connection is ready, and nothing of the request has been written. If it
+        /// returns false, the request ends as `withdrawn`. nil: the request may always be sent.
         ///
-        /// It is asked again for each try that the client makes by itself, because a kept connection turned out to be dead. By
-        /// then an earlier try has been written: a no ends the request as `broken`.
+        /// It is called again for each retry that the client makes by itself because a kept connection was dead. An
+        /// earlier attempt has been written by then, so false ends the request as `broken`.
         ///
-        /// Called on the client's thread, where it must not block.
+        /// Called on the client's thread; must not block.
         public var mayBegin: (@Sendable () -> Bool)?
 
         public init(_ method: String, _ url: String, headers: [Header] = [], body: [UInt8] = []) {
@@ -54,7 +54,7 @@ public final class HTTPClient: Sendable {
             self.body = body
         }
 
-        /// The method alone: all the rest may hold what must not be logged.
+        /// Only the method: all other parts may contain what must not be logged.
         public var description: String { "a request \(method)" }
         public var customMirror: Mirror { Mirror(self, children: ["method": method]) }
     }
@@ -68,52 +68,53 @@ public final class HTTPClient: Sendable {
             self.value = value
         }
 
-        /// The name alone: a value may be a key.
+        /// Only the name: the value may be a key.
         public var description: String { "\(name): ..." }
         public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
     public struct Response: Sendable, Equatable {
         public let status: Int
-        /// In the order of the wire, blanks around values dropped.
+        /// In the order in which they arrived, without blanks around values.
         public let headers: [Header]
         public let body: [UInt8]
 
-        /// The first value of `name`, whatever its case.
+        /// The first value of `name`, without regard to case.
         public func header(_ name: String) -> String? {
             headers.first { $0.name.lowercased() == name.lowercased() }?.value
         }
     }
 
-    /// Names one request until it is answered.
+    /// Identifies a request until it is answered.
     public struct Ticket: Sendable, Hashable { let number: UInt64 }
 
     public typealias Completion = @Sendable (Result<Response, HTTPClientFault>) -> Void
 
     private let core: ClientCore
 
-    /// Starts the thread. A client that nobody holds any more closes itself.
+    /// Starts the thread. A client closes itself when its last reference goes.
     public init(_ configuration: Configuration = Configuration()) throws(HTTPClientFault) {
         precondition(configuration.maxInFlight >= 1 && configuration.maxWaiting >= 0)
         core = try ClientCore(configuration)
-        // The closure holds the core only: the client has to be able to end before its thread.
+        // The closure captures only the core: otherwise the thread would keep the client alive.
         let worker = WorkerThread.start(configuration.threadName) { [core] in core.run() }
         guard case .failure(let error)? = worker.result else { return }
-        // Nobody else will.
+        // Nobody else will release it.
         core.release()
         throw HTTPClientFault(.failed, "the thread of the client did not start: \(error)")
     }
 
     deinit { core.beginClose() }
 
-    /// Never blocks. `completion` is called once: on the client's thread, where it must not block, or on the caller's before
-    /// this returns when the request is refused at once (`overloaded`, `cancelled` after `close`).
+    /// Never blocks. `completion` is called once: on the client's thread, where it must not block, or, if the request
+    /// is refused at once (`overloaded`, `cancelled` after `close`), on the caller's thread before this returns.
     @discardableResult
     public func send(_ request: Request, completion: @escaping Completion) -> Ticket {
         core.add(request, completion)
     }
 
-    /// Blocks until the answer is there or the time limits of the configuration are over. Not from a completion.
+    /// Blocks until the answer is there or the time limits of the configuration have passed. Must not be called from a
+    /// completion.
     public func answer(to request: Request) throws(HTTPClientFault) -> Response {
         let answered = Latch()
         let result = Mutex<Result<Response, HTTPClientFault>?>(nil)
@@ -122,16 +123,16 @@ public final class HTTPClient: Sendable {
             answered.open()
         }
         answered.wait()
-        // Set before the latch opened.
+        // Set before the latch was opened.
         return try result.withLock { $0! }.get()
     }
 
-    /// Ends a request whose answer nobody wants any more; its completion is called with `cancelled`. Of one that has been
-    /// answered nothing happens.
+    /// Ends a request whose answer is not needed any more; its completion is called with `cancelled`. Does nothing if
+    /// the request has been answered.
     public func cancel(_ ticket: Ticket) { core.cancel(ticket) }
 
-    /// Ends every request as `cancelled` and waits until the last completion has returned and the connections are closed.
-    /// false: that took longer. Not from a completion.
+    /// Ends every request as `cancelled`, and waits until the last completion has returned and the connections are
+    /// closed. false: that took longer than the deadline. Must not be called from a completion.
     @discardableResult
     public func close(by deadline: Deadline = Deadline(after: .seconds(5))) -> Bool {
         core.beginClose()

@@ -1,36 +1,36 @@
-// Why there is no answer.
+// Why a request got no answer.
 
 internal import CCurl
 
 public struct HTTPClientFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// A closed set: callers decide by it, and it becomes a label of metrics.
+    /// A closed set: callers decide by it, and it is a label of metrics.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The URL or a header is none; sending again does not help.
+        /// The URL or a header is not valid; sending the request again does not help.
         case invalidRequest = "invalid_request"
-        /// Nothing was sent, as with the next two.
+        /// Nothing was sent; the same holds for the next two.
         case nameNotFound = "name_not_found"
-        /// Nobody listens there, or there is no way.
+        /// Nobody listens there, or there is no route.
         case notConnected = "not_connected"
-        /// No agreement on TLS, or a certificate that is not trusted.
+        /// The two sides did not agree on TLS, or the certificate is not trusted.
         case tls
         case timedOut = "timed_out"
-        /// The connection ended in the middle. The request may have been acted upon.
+        /// The connection ended before the answer was complete. The server may have acted on the request.
         case broken
-        /// What came is not HTTP.
+        /// The answer is not HTTP.
         case badAnswer = "bad_answer"
         case tooLarge = "too_large"
-        /// More requests wait than the client holds.
+        /// As many requests as the client allows are waiting already.
         case overloaded
-        /// By `cancel`, or the client was closed.
+        /// Ended by `cancel`, or the client was closed.
         case cancelled
-        /// `mayBegin` said no before anything of the request was written: the server knows nothing of it.
+        /// `mayBegin` returned false before anything of the request was written: the server knows nothing of it.
         case withdrawn
-        /// Anything else that the library knows.
+        /// Any other error of the library.
         case failed
     }
 
     public let kind: Kind
-    /// For people. Names hosts, never paths, headers or bodies: these may hold what must not be logged.
+    /// For people. Names hosts, never paths, headers or bodies: these may contain what must not be logged.
     public let detail: String
 
     public init(_ kind: Kind, _ detail: String) {
@@ -53,7 +53,8 @@ extension HTTPClientFault.Kind {
         case CURLE_OPERATION_TIMEDOUT: self = .timedOut
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2_STREAM:
             self = .broken
-        // An unsupported protocol is an answer without a head, as of HTTP/0.9; the scheme of the URL was looked at before.
+        // The library reports an answer without a head, as in HTTP/0.9, as an unsupported protocol; the scheme of the
+        // URL was checked before.
         case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING, CURLE_UNSUPPORTED_PROTOCOL:
             self = .badAnswer
         default: self = .failed

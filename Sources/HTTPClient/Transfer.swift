@@ -1,9 +1,9 @@
-// One request on its way.
+// One request in flight.
 
 internal import CCurl
 internal import Platform
 
-/// Owns an easy handle and what it refers to. On the client's thread only, callbacks included: they run inside
+/// Owns an easy handle and what it refers to. Used on the client's thread only; callbacks run there too, inside
 /// `curl_multi_perform`.
 final class Transfer {
     let order: ClientCore.Order
@@ -15,18 +15,18 @@ final class Transfer {
     private var headers: [HTTPClient.Header] = []
     private var headBytes = 0
     private var body: [UInt8] = []
-    /// What a callback found wrong; the library itself only knows that the callback gave up.
+    /// The error that a callback found; the library itself knows only that the callback failed.
     private var objection: HTTPClientFault?
-    /// Something of the request may have been written.
+    /// true: part of the request may have been written.
     private var hasBegun = false
     private let end: Deadline
 
-    /// All heads of one answer. More than servers send, and less than the library would keep.
+    /// Byte limit of all heads of one answer: more than servers send, and less than the library would accept.
     private static let maxHeadBytes = 64 << 10
-    /// Behind the time limit that the library keeps.
+    /// Time beyond the limit that the library enforces.
     private static let overdueAfter: Duration = .seconds(2)
 
-    /// The library should have ended it.
+    /// true: the library should have ended the transfer by now.
     var isOverdue: Bool { end.hasPassed }
 
     init(_ order: ClientCore.Order, _ configuration: HTTPClient.Configuration) throws(HTTPClientFault) {
@@ -52,7 +52,7 @@ final class Transfer {
         _ configuration: HTTPClient.Configuration, for request: HTTPClient.Request
     ) throws(HTTPClientFault) {
         let numbers: [(CURLoption, Int)] = [
-            // Time limits without signals, which would meet other threads.
+            // Enforces time limits without signals, which would interrupt other threads.
             (CURLOPT_NOSIGNAL, 1),
             (CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.timeoutMilliseconds)),
             (CURLOPT_TIMEOUT_MS, Int((request.timeout ?? configuration.timeout).timeoutMilliseconds)),
@@ -60,8 +60,8 @@ final class Transfer {
             (CURLOPT_SSL_VERIFYHOST, 2),
             (CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
             (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS),
-            // Rather share a connection of HTTP/2 than open the next. TLS tells at its start whether it is one; without it the
-            // library would hold every further request until the first one is answered.
+            // Shares a connection of HTTP/2 instead of opening another. With TLS the handshake shows whether that is
+            // possible; without it the library would hold every further request until the first one is answered.
             (CURLOPT_PIPEWAIT, request.url.lowercased().hasPrefix("https:") ? 1 : 0),
             (CURLOPT_TCP_KEEPALIVE, 1),
             (CURLOPT_FOLLOWLOCATION, 0),
@@ -69,7 +69,7 @@ final class Transfer {
         for (option, value) in numbers { try check(perennial_curl_set_number(easy, option, value)) }
         try check(perennial_curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"))
         try check(perennial_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText))
-        // The owner keeps this object until the handle has left the multi handle.
+        // The owner keeps this object until the easy handle has been removed from the multi handle.
         let context = Unmanaged.passUnretained(self).toOpaque()
         try check(perennial_curl_set_sinks(easy, takeHeadLine, takeBodyPiece, context))
         try check(perennial_curl_set_leave(easy, askLeave, context))
@@ -86,12 +86,12 @@ final class Transfer {
     }
 
     private func describe(_ request: HTTPClient.Request) throws(HTTPClientFault) {
-        guard isToken(request.method) else { throw HTTPClientFault(.invalidRequest, "the method is no word") }
-        // C would read up to the zero byte only, and a line break in a URL is never meant.
+        guard isToken(request.method) else { throw HTTPClientFault(.invalidRequest, "the method is not a token") }
+        // C would read only up to the zero byte, and a line break in a URL is always a mistake.
         guard isOneLine(request.url) else { throw HTTPClientFault(.invalidRequest, "the URL has control characters") }
-        // The library would guess a scheme.
+        // Without a scheme the library would guess one.
         guard ["http://", "https://"].contains(where: request.url.lowercased().hasPrefix) else {
-            throw HTTPClientFault(.invalidRequest, "the URL begins neither with http:// nor with https://")
+            throw HTTPClientFault(.invalidRequest, "the URL does not begin with http:// or https://")
         }
         try check(perennial_curl_set_text(easy, CURLOPT_URL, request.url))
         switch request.method {
@@ -108,7 +108,8 @@ final class Transfer {
 
     private func setBody(_ body: [UInt8]) throws(HTTPClientFault) {
         try check(perennial_curl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)))
-        // Copied by the library, which needs an address for nothing, too: nil would make it read a body from elsewhere.
+        // The library copies the body. An empty body needs an address too: with nil the library would read a body from
+        // elsewhere.
         let code = body.withUnsafeBytes { bytes -> CURLcode in
             guard let address = bytes.baseAddress else {
                 return perennial_curl_set_text(easy, CURLOPT_COPYPOSTFIELDS, "")
@@ -119,16 +120,17 @@ final class Transfer {
     }
 
     private func setHeaders(_ headers: [HTTPClient.Header]) throws(HTTPClientFault) {
-        // No Expect: it costs a round trip, and servers that do not know it a second. No type that nobody gave.
+        // No Expect: it costs a round trip, and a second with servers that do not know it. No Content-Type unless the
+        // caller gave one.
         for name in ["Expect", "Content-Type"]
         where !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
             try append("\(name):")
         }
         for header in headers {
             guard isToken(header.name), isOneLine(header.value) else {
-                throw HTTPClientFault(.invalidRequest, "a header has a name or value that is none")
+                throw HTTPClientFault(.invalidRequest, "a header has an invalid name or value")
             }
-            // "Name:" would take the header out; this is how the library is told of an empty one.
+            // "Name:" would remove the header; "Name;" sends it empty.
             try append(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         try check(perennial_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headerLines))
@@ -152,7 +154,7 @@ final class Transfer {
             hasBegun = true
             return true
         }
-        // The server may have read an earlier try before the connection ended.
+        // The server may have read an earlier attempt before the connection ended.
         objection =
             hasBegun
             ? HTTPClientFault(.broken, "the kept connection was dead, and the request may not be sent again")
@@ -167,7 +169,7 @@ final class Transfer {
             return false
         }
         let text = String(decoding: line, as: UTF8.self)
-        // An interim answer (100, 103) has a head of its own; the last one counts.
+        // An interim answer (100, 103) has its own head; the last head counts.
         if text.hasPrefix("HTTP/") { headers = [] }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return true }
         let name = String(text[..<colon])
@@ -193,7 +195,7 @@ final class Transfer {
             let said = String(cString: errorText)
             let detail = said.isEmpty ? String(cString: curl_easy_strerror(code)) : said
             let kind = HTTPClientFault.Kind(code)
-            // The library could not connect for a second try; a server may have read the first.
+            // The library could not connect for a retry; a server may have read the first attempt.
             let isOfSecondTry = hasBegun && [.nameNotFound, .notConnected, .tls].contains(kind)
             return end(.failure(HTTPClientFault(isOfSecondTry ? .broken : kind, detail)))
         }
@@ -204,7 +206,7 @@ final class Transfer {
     func end(_ result: Result<HTTPClient.Response, HTTPClientFault>) { order.completion(result) }
 }
 
-/// RFC 9110's token: what methods and names of headers are made of.
+/// A token of RFC 9110: the form of methods and header names.
 private func isToken(_ text: String) -> Bool {
     !text.isEmpty
         && text.utf8.allSatisfy { byte in
@@ -226,7 +228,7 @@ private func trimmed(_ text: Substring) -> Substring {
     return text[start...last]
 }
 
-// Top-level functions: a closure could inherit an actor's isolation, and would trap when C calls it on its thread.
+// Top-level functions: a closure could inherit an actor's isolation, and would trap when C calls it on its own thread.
 
 private func askLeave(
     _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?, _: UnsafeMutablePointer<CChar>?, _: Int32,
@@ -240,7 +242,7 @@ private func takeHeadLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ one: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-    // Anything but the count ends the transfer.
+    // Returning anything but the count ends the transfer.
     return transfer.takeHead(UnsafeRawBufferPointer(start: bytes, count: one * count)) ? one * count : -1
 }
 

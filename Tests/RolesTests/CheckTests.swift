@@ -22,8 +22,8 @@ import Testing
         #expect(result.code == 2 && result.standardOutput.isEmpty, "\(result.words)")
         #expect(
             result.standardError == """
-                perennial check: \(path): line 2, column 2: nothing in a policy is called "ruels"; the nearest is rules
-                perennial check: \(path): line 3, column 35: nothing in when is called "reson"; the nearest is reason
+                perennial check: \(path): line 2, column 2: a policy has no member called "ruels"; the nearest is rules
+                perennial check: \(path): line 3, column 35: when has no member called "reson"; the nearest is reason
                 perennial check: \(path): line 3, column 85: no refundPreference is called "GRANT-FULL"; \
                 the nearest is GRANT_FULL
 
