@@ -1,11 +1,11 @@
-// The bytes that Apple gets.
+// The request body that is sent to Apple.
 
 internal import Contract
 internal import JSON
 internal import Notices
 
 extension KnownFacts {
-    /// - Parameter clock: the moment of the decision. The age of the account is computed for it.
+    /// - Parameter clock: the time of the decision; the age of the account is computed for it.
     func body(_ verdict: PolicyVerdict, at clock: Int64) -> [UInt8] {
         purchase.isAdvancedCommerce ? bodyV1(verdict, at: clock) : bodyV2(verdict)
     }
@@ -16,14 +16,14 @@ extension KnownFacts {
             json.member("customerConsented", true)
             json.member("sampleContentProvided", verdict.sampleContentProvided)
             json.member("deliveryStatus", verdict.deliveryStatus.rawValue)
-            // What has no value is left out: Apple refuses null.
+            // Members without a value are left out: Apple rejects null.
             if let percentage = verdict.consumptionPercentage { json.member("consumptionPercentage", percentage) }
             if let preference = verdict.refundPreference { json.member("refundPreference", preference.rawValue) }
         }
         return json.bytes
     }
 
-    /// 0 is Apple's word for "not said".
+    /// In V1, 0 means "undeclared".
     private func bodyV1(_ verdict: PolicyVerdict, at clock: Int64) -> [UInt8] {
         var json = JSONWriter(capacity: 384)
         json.object { json in
@@ -32,7 +32,8 @@ extension KnownFacts {
             json.member("consumptionStatus", Self.consumptionStatus(verdict.consumptionPercentage))
             json.member("customerConsented", true)
             json.member("deliveryStatus", verdict.deliveryStatus.numberOfV1)
-            // Sums over all purchases of a customer: a worker of one subscription cannot know them.
+            // These are sums over all purchases of a customer. A worker sees one subscription at a time and cannot know
+            // them.
             json.member("lifetimeDollarsPurchased", 0)
             json.member("lifetimeDollarsRefunded", 0)
             json.member("platform", usage.platform ?? 0)
@@ -44,7 +45,7 @@ extension KnownFacts {
         return json.bytes
     }
 
-    /// 1 and up; each begins at its lower bound.
+    /// The lower bounds of Apple's account tenure ranges, which are numbered from 1.
     private static let tenureDays: [Int64] = [0, 3, 10, 30, 90, 180, 365]
     private static let playTimeSteps: [Int64] = [0, 5 * 60, 3_600, 6 * 3_600, 86_400, 4 * 86_400, 16 * 86_400]
 

@@ -1,4 +1,4 @@
-// What Apple answered to an attempt to answer it.
+// Apple's response to one attempt to send an answer.
 
 internal import Contract
 public import JSON
@@ -6,16 +6,16 @@ public import Notices
 
 /// A row of `consumption-attempts`.
 public struct Attempt: Sendable, Equatable {
-    /// `notificationUUID` of the request.
+    /// `notificationUUID` of the refund request.
     public var id: Text
-    /// From 1; counted per request, over crashes.
+    /// Starts at 1; counted per request, across crashes.
     public var number: Int64
-    /// When the answer came, or was given up, by the clock of the sender's host.
+    /// When the response came or the attempt was given up, by the clock of the sender's host.
     public var at: Int64
-    /// nil: no answer came.
+    /// nil: no response came.
     public var httpStatus: Int64?
     public var errorCode: Int64?
-    /// When the next one is due; nil: none is.
+    /// When the next attempt is due; nil: there is none.
     public var retryAt: Int64?
 
     public init(id: Text, number: Int64, at: Int64, httpStatus: Int64?, errorCode: Int64?, retryAt: Int64?) {
@@ -27,7 +27,7 @@ public struct Attempt: Sendable, Equatable {
         self.retryAt = retryAt
     }
 
-    /// nil: no such row.
+    /// nil if the record is not an attempt.
     public init?(_ record: borrowing JSONDocument) {
         guard record.kind(of: record.root) == .object,
             record.integer("v", of: record.root) == Int64(RecordType.consumptionAttempt.version),
@@ -56,13 +56,13 @@ public struct Attempt: Sendable, Equatable {
     }
 
     public enum Verdict: Sendable, Equatable {
-        /// Apple has the answer.
+        /// Apple has accepted the answer.
         case sent
-        /// The same bytes again, later.
+        /// Send the same bytes again later.
         case retry
-        /// Apple does not know who asks: with a new token once, then seldom.
+        /// Apple did not accept the token: retry once with a new token, then rarely.
         case unauthorized
-        /// Apple will never take it.
+        /// Apple will never accept the answer.
         case failed
     }
 

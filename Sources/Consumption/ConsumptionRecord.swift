@@ -10,7 +10,7 @@ public struct ConsumptionRecord: Sendable, Equatable {
         case requested, decided, withheld, sent, retrying, failed, expired, outcome, shadow
     }
 
-    /// Why nothing is sent.
+    /// Why no answer is sent.
     public enum Withholding: String, Sendable, CaseIterable {
         case noTransaction = "no_transaction"
         case foreignApp = "foreign_app"
@@ -23,7 +23,7 @@ public struct ConsumptionRecord: Sendable, Equatable {
 
     public struct Policy: Sendable, Equatable {
         public var version: Text
-        /// nil: none of its rules fits.
+        /// nil: no rule matched.
         public var rule: Text?
     }
 
@@ -41,7 +41,7 @@ public struct ConsumptionRecord: Sendable, Equatable {
     public var deadline: Int64
     public var requestReason: Text?
     public var policy: Policy?
-    /// JSON, as it is sent.
+    /// The JSON body as it is sent.
     public var body: [UInt8]?
     public var httpStatus: Int64?
     public var errorCode: Int64?
@@ -50,7 +50,7 @@ public struct ConsumptionRecord: Sendable, Equatable {
     public var detail: Text?
     /// JSON.
     public var facts: [UInt8]?
-    /// What an outcome is about, where the transaction tells it.
+    /// The amount of an outcome, if the transaction shows it.
     public var amount: Amount?
 
     public static let noPercentage: Text = "no_percentage"
@@ -108,9 +108,9 @@ public struct ConsumptionRecord: Sendable, Equatable {
 // MARK: Reading
 
 extension ConsumptionRecord {
-    /// nil: no such record, or one whose identity, kind or dates are missing. A kind that is not known is no record either: a later
-    /// build wrote it.
-    /// - Parameter record: holds the value of the record.
+    /// nil if the record has no identity, no dates or no known kind. A kind may be unknown because a later build wrote
+    /// it.
+    /// - Parameter record: the document with the record's value.
     public init?(_ record: borrowing JSONDocument) {
         let root = record.root
         guard record.kind(of: root) == .object, let id = record.text("id", of: root), !id.bytes.isEmpty,
@@ -137,7 +137,7 @@ extension ConsumptionRecord {
         facts = Self.bytes(record, "facts")
     }
 
-    /// As they were written: what is sent twice has to be the same bytes.
+    /// The bytes as they were written: a retry has to send the same bytes.
     private static func bytes(_ record: borrowing JSONDocument, _ name: StaticString) -> [UInt8]? {
         record.object(name, of: record.root).map { value in
             record.raw(value).withUnsafeBufferPointer { Array($0) }

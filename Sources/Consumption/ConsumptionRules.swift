@@ -6,15 +6,15 @@ internal import JSON
 internal import Notices
 
 public struct ConsumptionRules: Sendable {
-    /// Apple asks for an answer within this time. It counts from the date on the request: one that came by one of Apple's later
-    /// tries has less.
+    /// Apple asks for an answer within this time. It counts from the date on the request, so a request that arrives
+    /// after retries of Apple leaves less time.
     public static let timeToAnswer: Int64 = 12 * 3_600_000
-    /// Before the deadline: what is decided then can still be sent, and sent again.
+    /// Requests are decided at least this long before the deadline, so that there is time to send and to retry.
     static let timeToSend: Int64 = 30 * 60_000
-    /// Behind the deadline: the row of a last attempt has been read by then.
+    /// Time after the deadline, so that the row of the last attempt has been read.
     static let timeToSettle: Int64 = 60_000
 
-    /// nil: answers tell facts, and no preference but that of `usage`.
+    /// nil: answers contain facts, and no preference except the one from `usage`.
     public let policy: RefundPolicy?
     /// How long a request waits for usage.
     let wait: Int64
@@ -43,7 +43,8 @@ public struct ConsumptionRules: Sendable {
 
     func knows(_ bundleId: Text?) -> Bool { bundleId.map(bundleIds.contains) ?? false }
 
-    /// How much of a purchase without renewal has passed, in thousandths of a percent, rounded down. nil: nobody knows its length.
+    /// How much of a non-renewing purchase has passed, in thousandths of a percent, rounded down. nil: its length is
+    /// unknown.
     func elapsedShare(of purchase: Purchase, at instant: Int64) -> Int64? {
         guard purchase.isNonRenewing, let bundleId = purchase.bundleId, let productId = purchase.productId,
             let period = periods[Product(bundleId: bundleId, productId: productId)]
@@ -55,12 +56,12 @@ public struct ConsumptionRules: Sendable {
         return Int64(min(max(share, 0), 100_000))
     }
 
-    /// When a request that nobody has said more about is decided.
+    /// When to decide a request if no more usage arrives.
     func decisionDue(requestedAt timestamp: Int64, deadline: Int64) -> Int64 {
         min(adding(timestamp, wait), adding(deadline, -Self.timeToSend))
     }
 
-    /// Of the settings, in whatever order they were written: 16 hexadecimal digits.
+    /// A hash of the settings that does not depend on their order: 16 hexadecimal digits.
     public var fingerprint: String {
         var told = JSONWriter()
         told.array { told in

@@ -4,7 +4,7 @@ internal import JSON
 internal import Notices
 
 extension KnownFacts {
-    /// Every value that the policy could test, what was filled in, and what decides the answer besides.
+    /// Every value that the policy could test, the assumed values, and everything else that decides the answer.
     func json(_ verdict: PolicyVerdict) -> [UInt8] {
         let tested = verdict.tested
         var json = JSONWriter(capacity: 768)
@@ -36,7 +36,7 @@ extension KnownFacts {
         return json.bytes
     }
 
-    /// Reads what `json` has written; nil: it did not.
+    /// Reads what `json` has written; nil if `facts` has another form.
     init?(_ record: borrowing JSONDocument, _ facts: JSONDocument.Value, transactionId: Text?) {
         guard let date = record.integer("purchaseDate", of: facts),
             let days = record.integer("daysSincePurchase", of: facts),
@@ -57,7 +57,7 @@ extension KnownFacts {
         purchase.quantity = record.integer("quantity", of: facts)
         purchase.isAdvancedCommerce = record.bool("advancedCommerce", of: facts) ?? false
         let told = Usage(record, usage)
-        // Of what nobody said the fact is what was computed.
+        // Without a reported value, the recorded share is the computed one.
         let share = told.consumptionPercentage == nil ? record.integer("consumptionPercentage", of: facts) : nil
         self.init(
             purchase: purchase, reason: record.text("reason", of: facts), usage: told, elapsedShare: share,
@@ -67,7 +67,7 @@ extension KnownFacts {
 }
 
 extension Purchase {
-    /// The other way than `offerWord`.
+    /// The reverse of `offerWord`.
     fileprivate static func offerType(_ word: Text) -> Int64? {
         switch word {
         case "introductory": 1

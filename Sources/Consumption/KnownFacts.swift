@@ -1,36 +1,36 @@
-// All that is known of a request when it is decided.
+// Everything that is known about a request when it is decided.
 
 internal import JSON
 internal import Notices
 
-/// What a decision rests on, before anything is assumed. Another policy can be asked about it later.
+/// The basis of a decision, before any value is assumed. Another policy can be evaluated on it later.
 struct KnownFacts: Sendable, Equatable {
     var purchase: Purchase
     var reason: Text?
     var usage: Usage
-    /// Of a purchase without renewal whose length is known.
+    /// Only for a non-renewing purchase whose length is known.
     var elapsedShare: Int64?
     var daysSincePurchase: Int64
     var refundsRequested: Int64
     var refundsGranted: Int64
-    /// A free trial of the subscription is in the log.
+    /// The log contains a free trial of the subscription.
     var hadFreeTrial: Bool
 }
 
-/// What a policy makes of them.
+/// The result of a policy for these facts.
 struct PolicyVerdict: Sendable, Equatable {
     var rule: String?
     var isWithheld: Bool
     var deliveryStatus: DeliveryStatus
     var sampleContentProvided: Bool
-    /// As it is sent.
+    /// The value that is sent.
     var consumptionPercentage: Int64?
     var refundPreference: RefundPreference?
-    /// A part of the money cannot be asked for without saying how much was used.
+    /// The preference is a partial refund, and the percentage that Apple requires for it is unknown.
     var lacksPercentage: Bool
-    /// What the policy's tests saw.
+    /// The values that the policy's rules tested.
     var tested: RefundFacts
-    /// Names of what was filled in.
+    /// The names of the values that were assumed.
     var assumed: [String]
 }
 
@@ -51,11 +51,11 @@ extension KnownFacts {
         switch rule?.answer {
         case .withhold?: isWithheld = true
         case .prefer(let preferred)?: preference = preferred ?? usage.refundPreference
-        // A policy none of whose rules fits has no preference.
+        // If a policy exists but no rule matches, no preference is sent.
         case nil: preference = policy == nil ? usage.refundPreference : nil
         }
         let sent = purchase.isAutoRenewable || delivery != .delivered ? nil : percentage
-        // Of what renews Apple computes the part itself.
+        // For renewing purchases Apple computes the share itself.
         let lacksPercentage =
             preference == .grantProrated && !purchase.isAutoRenewable && !(1..<100_000).contains(sent ?? 0)
         return PolicyVerdict(

@@ -1,11 +1,11 @@
-// What a policy says, as bytes that do not depend on how its file is written.
+// The content of a policy as bytes that do not depend on how its file is written.
 
 internal import JSON
 internal import Notices
 
 extension RefundPolicy {
-    /// All that decides: version, defaults, rules in their order, shadow. Two files that differ in white space, in the order of
-    /// members or of the texts in a list, have the same.
+    /// Covers version, defaults, rules in their order, and shadow. White space, the order of members and the order of
+    /// texts in a list do not change it.
     public var fingerprint: [UInt8] {
         var told = JSONWriter()
         tell(&told)

@@ -1,21 +1,21 @@
-// What is right in a policy and probably not meant.
+// Policies that are valid but probably not what was meant.
 
 public import Notices
 
 extension RefundPolicy {
-    /// Rules that can never match, each with the earlier one that takes all that it takes. One that several earlier rules take
-    /// only together is not found.
+    /// Rules that can never match, each with the earlier rule that already matches all its requests. A rule that only
+    /// several earlier rules together cover is not found.
     public func unreachable() -> [(rule: Rule, because: Rule)] {
         rules.indices.compactMap { index in
             rules[..<index].first { $0.takesAll(of: rules[index]) }.map { (rules[index], $0) }
         }
     }
 
-    /// Something to look at again.
+    /// Something that the author should check.
     public enum Remark: Sendable, Equatable {
         /// No fact can have such a value.
         case impossible(rule: String, fact: NumberFact, NumberRange)
-        /// A word that Apple does not have today.
+        /// A word that Apple does not use today.
         case unusualWord(rule: String, fact: TextFact, Text, usual: [String])
     }
 
@@ -23,9 +23,9 @@ extension RefundPolicy {
 }
 
 extension RefundPolicy.Rule {
-    /// Whatever `other` matches this one matches, too. Where that is in doubt: false.
+    /// True if this rule matches every request that `other` matches. In doubt the result is false.
     ///
-    /// A fact that `other` does not test may be unknown, and then no test of it holds here.
+    /// A fact that `other` does not test may be unknown, and a test of an unknown fact fails.
     func takesAll(of other: RefundPolicy.Rule) -> Bool {
         tests.allSatisfy { wide in other.tests.contains { $0.isWithin(wide) } }
     }
@@ -43,11 +43,11 @@ extension RefundPolicy.Rule {
 }
 
 extension RefundPolicy.Test {
-    /// Whatever passes this passes `wide`.
+    /// True if every value that passes this test also passes `wide`.
     func isWithin(_ wide: RefundPolicy.Test) -> Bool {
         switch (self, wide) {
         case (.text(let fact, let texts), .text(let wideFact, let wideTexts)):
-            // A pattern is taken as a text here: see `matches`.
+            // A pattern of this test is treated as a text here: see `matches`.
             fact == wideFact && texts.allSatisfy { text in wideTexts.contains { Self.takes(text, fact, $0) } }
         case (.number(let fact, let range), .number(let wideFact, let wideRange)):
             fact == wideFact && range.isWithin(wideRange)

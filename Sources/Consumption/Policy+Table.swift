@@ -3,10 +3,11 @@
 internal import Notices
 
 extension RefundPolicy {
-    /// Lists of texts go on in the next line beyond it.
+    /// A list of texts that is longer than this continues in the next line.
     private static let limitTestCharacters = 60
 
-    /// Aligned columns, one line a test; what holds when no rule matches stands last, if that can be.
+    /// Aligned columns, one line for each test. The last line shows what holds if no rule matches, unless a rule always
+    /// matches.
     public var table: [String] {
         var rows: [(number: String, name: String, tests: [String], answer: String)] = [("", "rule", ["when"], "answer")]
         for (index, rule) in rules.enumerated() {
@@ -33,7 +34,7 @@ extension RefundPolicy {
         }
     }
 
-    /// What is said where usage says nothing, as a line for people.
+    /// The defaults for values that usage does not give, as a line for people.
     public var defaultsLine: String {
         let status = deliveryStatus.map(\.rawValue) ?? "\(DeliveryStatus.delivered.rawValue) (no default given)"
         let sample = sampleContentProvided.map { "\($0)" } ?? "true when the log has a free trial (no default given)"

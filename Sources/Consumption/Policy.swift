@@ -1,19 +1,19 @@
-// The refund policy: which answer a request gets, by rules that can be printed.
+// The refund policy: printable rules that decide which answer a request gets.
 
 public import Notices
 
-/// Pure: the same facts get the same rule, in every process.
+/// Pure: the same facts always select the same rule.
 public struct RefundPolicy: Sendable, Equatable {
     public let version: String
-    /// What is said where usage does not; nil: left to what the log tells.
+    /// The default if usage gives no value; nil: derived from the log.
     public let deliveryStatus: DeliveryStatus?
     public let sampleContentProvided: Bool?
-    /// In the order of the file: the first that matches wins.
+    /// In the order of the file: the first match decides.
     public let rules: [Rule]
-    /// In a box: a value cannot hold one of its own kind.
+    /// In an array, because a struct cannot contain a value of its own type.
     private let shadowBox: [RefundPolicy]
 
-    /// A second policy, asked and noted beside this one. It has none itself.
+    /// A second policy that is evaluated and recorded next to this one. It has no shadow itself.
     public var shadow: RefundPolicy? { shadowBox.first }
 
     init(
@@ -28,9 +28,9 @@ public struct RefundPolicy: Sendable, Equatable {
     }
 
     public struct Rule: Sendable, Equatable {
-        /// Unlike that of every other rule of the policy.
+        /// Unique within the policy.
         public let name: String
-        /// All must hold; in the order of the facts. None: every request matches.
+        /// All must hold; in the order of the facts. Without tests every request matches.
         public let tests: [Test]
         public let answer: Answer
 
@@ -40,7 +40,7 @@ public struct RefundPolicy: Sendable, Equatable {
     public enum Answer: Sendable, Equatable, CustomStringConvertible {
         /// Nothing is sent to Apple.
         case withhold
-        /// nil: none of the rule's own; what usage says is sent then, if anything.
+        /// nil: the rule has no preference; the preference from usage is sent, if there is one.
         case prefer(RefundPreference?)
 
         public var description: String {
@@ -51,9 +51,9 @@ public struct RefundPolicy: Sendable, Equatable {
         }
     }
 
-    /// One fact and what it has to be. It fails while the fact is not known.
+    /// One fact and its required value. The test fails if the fact is unknown.
     public enum Test: Sendable, Equatable {
-        /// Any of the texts, which are sorted, each once.
+        /// One of these texts, sorted and without duplicates.
         case text(TextFact, anyOf: [Text])
         case number(NumberFact, NumberRange)
 
@@ -73,11 +73,11 @@ public struct RefundPolicy: Sendable, Equatable {
         }
     }
 
-    /// The first that matches; nil: the request is answered with facts and without a preference.
+    /// The first rule that matches; nil: the answer contains facts but no preference.
     public func rule(for facts: RefundFacts) -> Rule? { rules.first { $0.matches(facts) } }
 }
 
-/// Whole numbers from one to another, both included; nil: without an end.
+/// A range of whole numbers, both ends included; nil: no limit on that side.
 public struct NumberRange: Sendable, Equatable {
     public let from: Int64?
     public let to: Int64?
@@ -93,15 +93,15 @@ public struct NumberRange: Sendable, Equatable {
     }
 }
 
-/// `*` in the pattern stands for any run of bytes, also for none. An asterisk in the text is a byte that only a `*` takes: so the
-/// text may be a pattern itself, and is then matched exactly when all that it takes is.
+/// `*` in the pattern matches any number of bytes, including none. An asterisk in the text is matched only by a `*`. So
+/// the text may itself be a pattern, and it matches exactly if everything that it matches is matched by `pattern`.
 ///
-/// Only the last `*` is ever tried again: time grows with the product of the lengths at most.
+/// Only the last `*` is ever retried, so the time is at most the product of the lengths.
 func matches(_ text: [UInt8], pattern: [UInt8]) -> Bool {
     let anything = UInt8(ascii: "*")
     var place = 0
     var next = 0
-    /// Behind the last `*`, and where in the text its run ends so far.
+    /// The place after the last `*` in the pattern, and the end of its match so far in the text.
     var retry: (pattern: Int, text: Int)?
     while place < text.count {
         if next < pattern.count, pattern[next] == anything {

@@ -1,8 +1,8 @@
-// What a rule of the refund policy may test.
+// The facts that a rule of the refund policy can test.
 
 public import Notices
 
-/// The facts of one request; nil is what nobody has told. A decision carries them, so that another policy can be asked later.
+/// The facts of one request; nil: unknown. A decision stores them, so that another policy can be evaluated later.
 public struct RefundFacts: Sendable, Equatable {
     public var productId: Text?
     public var productType: Text?
@@ -45,14 +45,14 @@ public struct RefundFacts: Sendable, Equatable {
     }
 }
 
-/// A fact that is a text, by the name that the policy file has for it.
+/// A text fact, with its name in the policy file.
 public enum TextFact: String, Sendable, CaseIterable {
     case productId, productType, bundleId, storefront, reason, billingPlan, offerType, deliveryStatus
 
-    /// `*` in a test stands for any run of characters.
+    /// True if `*` in a test matches any number of characters.
     var takesPatterns: Bool { self == .productId }
 
-    /// The words that it can be, where they are ours to say. Apple may add to the others.
+    /// All allowed words, where this project defines them. Apple may add words to the other facts.
     var closedWords: [String]? {
         switch self {
         // The words for Apple's numbers 1 to 4. An unknown number is written as text.
@@ -62,7 +62,7 @@ public enum TextFact: String, Sendable, CaseIterable {
         }
     }
 
-    /// The words that Apple has today: another one is more likely a slip than news.
+    /// The words that Apple uses today: another word is more likely a typing error than a new word.
     var usualWords: [String]? {
         switch self {
         case .productType:
@@ -78,13 +78,13 @@ public enum TextFact: String, Sendable, CaseIterable {
 public enum NumberFact: String, Sendable, CaseIterable {
     case commitmentPeriod, consumptionPercentage, daysSincePurchase, refundsRequested, refundsGranted
 
-    /// The values that it can have.
+    /// The values that the fact can have.
     var possible: NumberRange {
         switch self {
         case .consumptionPercentage: NumberRange(from: 0, to: 100_000)
         case .commitmentPeriod, .refundsRequested: NumberRange(from: 1, to: nil)
         case .refundsGranted: NumberRange(from: 0, to: nil)
-        // Apple's two dates are two clocks.
+        // The two dates come from two clocks of Apple, so the difference can be negative.
         case .daysSincePurchase: NumberRange(from: nil, to: nil)
         }
     }

@@ -4,7 +4,7 @@ public import JSON
 
 public struct PolicyFault: Sendable, Equatable, CustomStringConvertible {
     public let place: JSONPlace
-    /// A sentence without its end.
+    /// A sentence without its final period.
     public let problem: String
 
     public var line: Int { place.line }
@@ -12,9 +12,9 @@ public struct PolicyFault: Sendable, Equatable, CustomStringConvertible {
     public var description: String { "line \(line), column \(column): \(problem)" }
 }
 
-/// All that is wrong, in the order of the file.
+/// All faults, in the order of the file.
 public struct PolicyFaults: Error, Equatable, CustomStringConvertible {
-    /// More help nobody: most follow from the first.
+    /// More faults do not help: most of them follow from the first ones.
     public static let limit = 50
 
     public let faults: [PolicyFault]

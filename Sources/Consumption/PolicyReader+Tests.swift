@@ -1,10 +1,10 @@
-// The tests of a rule, as the policy file writes them.
+// Reads the tests of a rule.
 
 internal import JSON
 internal import Notices
 
 extension PolicyReader {
-    /// In the order of the facts, whatever the file's is: two rules with the same tests are then equal.
+    /// Sorted in the order of the facts, so that rules with the same tests are equal.
     mutating func tests(_ value: Value) -> [RefundPolicy.Test]? {
         let known = TextFact.allCases.map(\.rawValue) + NumberFact.allCases.map(\.rawValue)
         guard let members = members(of: value, known, "when") else { return nil }
@@ -26,7 +26,7 @@ extension PolicyReader {
         case .string: return text(value, fact).map { [$0] }
         case .array: break
         default:
-            refuse(value, "\(fact.rawValue) is compared with a text or a list of texts, not with \(kind(value))")
+            refuse(value, "\(fact.rawValue) must be a text or a list of texts, not \(kind(value))")
             return nil
         }
         var texts: Set<Text> = []
@@ -40,7 +40,7 @@ extension PolicyReader {
                 return nil
             }
             if document.kind(of: element) != .string {
-                refuse(element, "a list for \(fact.rawValue) holds texts, not \(kind(element))")
+                refuse(element, "a list for \(fact.rawValue) must contain texts, not \(kind(element))")
                 isComplete = false
             } else if let text = text(element, fact) {
                 texts.insert(text)
@@ -50,7 +50,7 @@ extension PolicyReader {
             next = document.element(after: element)
         }
         guard count > 0 else {
-            refuse(value, "the list for \(fact.rawValue) is empty: nothing could match; name a text, or take it out")
+            refuse(value, "the list for \(fact.rawValue) is empty and could never match; add a text, or remove it")
             return nil
         }
         return isComplete ? texts.sorted() : nil
@@ -80,13 +80,13 @@ extension PolicyReader {
         default:
             refuse(
                 value,
-                "\(fact.rawValue) is compared with a whole number or a range such as {\"from\": 1, \"to\": 3}, not with "
+                "\(fact.rawValue) must be a whole number or a range such as {\"from\": 1, \"to\": 3}, not "
                     + kind(value))
             return nil
         }
         guard let members = members(of: value, ["from", "to"], "a range") else { return nil }
         guard members["from"] != nil || members["to"] != nil else {
-            refuse(value, "a range has from, to or both: {\"from\": 1, \"to\": 3}")
+            refuse(value, "a range needs from, to or both, such as {\"from\": 1, \"to\": 3}")
             return nil
         }
         var ends: [Int64?] = []
@@ -99,7 +99,7 @@ extension PolicyReader {
             ends.append(number)
         }
         if let from = ends[0], let to = ends[1], from > to {
-            refuse(value, "the range begins behind its end: from is \(from), to is \(to)")
+            refuse(value, "the range from \(from) to \(to) is empty; swap the two numbers")
             return nil
         }
         return NumberRange(from: ends[0], to: ends[1])

@@ -1,15 +1,15 @@
-// Reads a policy file, and finds all that is wrong with it in one go.
+// Reads a policy file and reports all faults at once.
 
 internal import JSON
 internal import Notices
 
 extension RefundPolicy {
-    /// A policy of 500 rules with long lists has a fifth of it.
+    /// A policy of 500 rules with long lists has a fifth of this size.
     public static let limitBytes = 256 * 1024
     public static let limitRules = 500
-    /// Texts in one list.
+    /// The maximum number of texts in one list.
     public static let limitTexts = 500
-    /// Of a version and of a rule's name: they stand in every record of a decision.
+    /// The maximum length of a version and of a rule's name: every record of a decision contains them.
     public static let limitNameBytes = 200
 
     /// - Parameter nearest: given an unknown name and the known names, returns the known name that was probably meant.
@@ -19,7 +19,7 @@ extension RefundPolicy {
         var limits = JSONLimits()
         limits.bytes = limitBytes
         limits.depth = 16
-        // Found here, beside all that is wrong otherwise.
+        // The policy reader reports repeated names itself, together with all other faults.
         limits.refusesRepeatedNames = false
         var document = JSONDocument(limits: limits)
         do throws(JSONFault) {
@@ -31,7 +31,8 @@ extension RefundPolicy {
         var reader = PolicyReader(document, bytes, nearest)
         let policy = reader.policy(reader.root, isShadow: false)
         guard let policy, reader.faults.isEmpty else {
-            // As they are met they follow the names that are looked for, not the file.
+            // The reader finds faults in the order of the names it looks for; they are sorted by their place in the
+            // file.
             let faults = reader.faults.sorted { $0.place < $1.place }
             throw PolicyFaults(faults: Array(faults.prefix(PolicyFaults.limit)))
         }
@@ -39,11 +40,11 @@ extension RefundPolicy {
     }
 }
 
-/// Answers nil for what is wrong, and has then noted a fault.
+/// Returns nil for an invalid value, after it has noted a fault.
 struct PolicyReader: ~Copyable {
     typealias Value = JSONDocument.Value
 
-    /// What an object may have, and has.
+    /// The members that an object has, and the places needed for faults.
     struct Members {
         let start: Int
         var values: [(name: String, value: Value)] = []
@@ -74,7 +75,7 @@ struct PolicyReader: ~Copyable {
         var shadow: RefundPolicy?
         if let value = members["shadow"], document.kind(of: value) != .null {
             if isShadow {
-                refuse(value, "a shadow has no shadow of its own; take this one out")
+                refuse(value, "a shadow cannot have a shadow of its own; remove it")
             } else {
                 shadow = policy(value, isShadow: true)
             }
@@ -104,7 +105,7 @@ struct PolicyReader: ~Copyable {
 
     private mutating func rules(_ members: Members) -> [RefundPolicy.Rule] {
         guard let list = members["rules"] else {
-            refuse(at: members.start, "rules are missing; write \"rules\": [] for a policy without any")
+            refuse(at: members.start, "rules is missing; write \"rules\": [] for a policy without rules")
             return []
         }
         guard document.kind(of: list) == .array else {
@@ -131,7 +132,7 @@ struct PolicyReader: ~Copyable {
         guard let members = members(of: value, ["name", "when", "answer"], "a rule") else { return nil }
         let name = name(members, "name", of: "the rule", such: "\"late requests\"")
         if let name, let value = members["name"], !names.insert(Text(name)).inserted {
-            refuse(value, "there is a rule called \(quoted(name)) above; every rule needs a name of its own")
+            refuse(value, "a rule above is also called \(quoted(name)); every rule needs a unique name")
         }
         var tests: [RefundPolicy.Test]?
         if let when = members["when"] {
@@ -153,16 +154,16 @@ struct PolicyReader: ~Copyable {
         guard let members = members(of: value, ["refundPreference", "withhold"], "an answer") else { return nil }
         switch (members["refundPreference"], members["withhold"]) {
         case (.some, .some(let withhold)):
-            refuse(withhold, "withhold sends nothing, so that no refundPreference can go with it; keep one of the two")
+            refuse(withhold, "withhold sends nothing and cannot be combined with refundPreference; keep one of the two")
             return nil
         case (nil, nil):
             refuse(
                 at: members.start,
-                "the answer says nothing; give a refundPreference (null for none), or \"withhold\": true")
+                "the answer is empty; give a refundPreference (null for none), or \"withhold\": true")
             return nil
         case (nil, .some(let withhold)):
             if document.bool(withhold) == true { return .withhold }
-            refuse(withhold, "withhold can only be true; take it out, and give a refundPreference, to answer")
+            refuse(withhold, "withhold can only be true; to send an answer, remove it and give a refundPreference")
             return nil
         case (.some(let preference), nil):
             if document.kind(of: preference) == .null { return .prefer(nil) }
@@ -174,7 +175,7 @@ struct PolicyReader: ~Copyable {
 
     // MARK: What all parts need
 
-    /// nil when it is no object. Members of other names, and second ones of a name, are noted and left out.
+    /// nil if the value is not an object. Unknown members and repeated names are noted as faults and left out.
     mutating func members(of object: Value, _ known: [String], _ what: String) -> Members? {
         guard document.kind(of: object) == .object else {
             refuse(object, "\(what) must be an object, not \(kind(object))")
@@ -192,16 +193,16 @@ struct PolicyReader: ~Copyable {
                 if isFirst {
                     members.values.append((match, member.value))
                 } else {
-                    refuse(at: start, "\(quoted(name.description)) stands here a second time; keep one of the two")
+                    refuse(at: start, "\(quoted(name.description)) appears here a second time; keep one of the two")
                 }
             } else if isFirst {
-                refuse(at: start, unknown(name.description, "nothing in \(what) is called", known))
+                refuse(at: start, unknown(name.description, "\(what) has no member called", known))
             }
         }
         return members
     }
 
-    /// One of the words. Others are noted.
+    /// One of the allowed words. Any other value is noted as a fault.
     private mutating func word(_ value: Value, _ what: String, _ words: [String], orElse: String? = nil) -> String? {
         let all = (words + (orElse.map { [$0] } ?? [])).joined(separator: ", ")
         guard let text = document.text(value) else {
@@ -233,7 +234,7 @@ struct PolicyReader: ~Copyable {
 
     func unknown(_ name: String, _ complaint: String, _ known: [String]) -> String {
         let nearest = nearest(name, known).map { "the nearest is \($0)" }
-        return "\(complaint) \(quoted(name)); \(nearest ?? "there are \(known.joined(separator: ", "))")"
+        return "\(complaint) \(quoted(name)); \(nearest ?? "use one of \(known.joined(separator: ", "))")"
     }
 
     mutating func refuse(_ value: Value, _ problem: String) {
@@ -241,7 +242,7 @@ struct PolicyReader: ~Copyable {
     }
 
     mutating func refuse(at offset: Int, _ problem: String) {
-        // What is beyond the limit would cost time and not be told.
+        // Faults beyond the limit would cost time and are never shown.
         guard faults.count < PolicyFaults.limit else { return }
         faults.append(PolicyFault(place: JSONPlace(of: offset, in: bytes.span), problem: problem))
     }
@@ -261,7 +262,7 @@ struct PolicyReader: ~Copyable {
         text.unicodeScalars.contains { $0.value < 0x20 || (0x7f..<0xa0).contains($0.value) }
     }
 
-    /// In a message: short, and nothing that moves a terminal's cursor.
+    /// For messages: shortened, and without control characters that move a terminal's cursor.
     func quoted(_ text: String) -> String {
         let shown = String(String.UnicodeScalarView(text.unicodeScalars.prefix(60)))
         var writer = JSONWriter()

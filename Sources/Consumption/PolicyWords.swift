@@ -1,4 +1,4 @@
-// The words of an answer to Apple, and the numbers that its older interface has for them.
+// The words of an answer to Apple, and their numbers in the older V1 interface.
 
 public enum DeliveryStatus: String, Sendable, CaseIterable {
     case delivered = "DELIVERED"
@@ -7,7 +7,7 @@ public enum DeliveryStatus: String, Sendable, CaseIterable {
     case serverOutage = "UNDELIVERED_SERVER_OUTAGE"
     case other = "UNDELIVERED_OTHER"
 
-    /// In ConsumptionRequestV1, where 4 is a change of the currency within a game, for which there is no word today.
+    /// The number in ConsumptionRequestV1. Its value 4, a currency change within a game, has no word today.
     public var numberOfV1: Int64 {
         switch self {
         case .delivered: 0
@@ -24,7 +24,7 @@ public enum RefundPreference: String, Sendable, CaseIterable {
     case grantFull = "GRANT_FULL"
     case grantProrated = "GRANT_PRORATED"
 
-    /// In ConsumptionRequestV1, which knows no share of a price.
+    /// The number in ConsumptionRequestV1, which has no partial refund.
     public var numberOfV1: Int64 {
         switch self {
         case .grantFull, .grantProrated: 1

@@ -1,9 +1,9 @@
-// What a refund is asked for.
+// The purchase that a refund is requested for.
 
 internal import Contract
 public import Notices
 
-/// A purchase as the transaction of the request tells it.
+/// A purchase as the transaction in the request describes it.
 public struct Purchase: Sendable, Equatable {
     public var transactionId: Text
     public var purchaseDate: Int64
@@ -19,9 +19,9 @@ public struct Purchase: Sendable, Equatable {
     public var price: Int64?
     public var quantity: Int64?
     public var offerType: Int64?
-    /// Which month of a commitment it pays for.
+    /// The month of a commitment that it pays for.
     public var commitmentPeriod: Int64?
-    /// Apple's V2 endpoint refuses such purchases: they are answered at V1.
+    /// Apple's V2 endpoint rejects such purchases: they are answered at V1.
     public var isAdvancedCommerce = false
 
     public init(transactionId: Text, purchaseDate: Int64) {
@@ -32,7 +32,7 @@ public struct Purchase: Sendable, Equatable {
     var isAutoRenewable: Bool { productType == .autoRenewable }
     var isNonRenewing: Bool { productType == .nonRenewing }
 
-    /// The contract's word for the type of offer. For an unknown number it is the number as text.
+    /// The word for the offer type in the output records. An unknown number is written as text.
     var offerWord: Text? {
         switch offerType {
         case nil: nil

@@ -4,11 +4,11 @@ internal import Contract
 public import JSON
 public import Notices
 
-/// What Apple did with a refund request, in the end.
+/// Apple's final decision on a refund request.
 public enum RefundOutcome: UInt8, Sendable, Equatable, CaseIterable {
     case refunded, declined, reversed
 
-    /// The contract's word.
+    /// The word in the output records.
     public var word: Text {
         switch self {
         case .refunded: "refunded"
@@ -18,7 +18,7 @@ public enum RefundOutcome: UInt8, Sendable, Equatable, CaseIterable {
     }
 }
 
-/// One record of `notifications`, as far as refunds go.
+/// The parts of one record of `notifications` that concern refunds.
 public struct RefundNotice: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         case request(reason: Text?)
@@ -29,19 +29,20 @@ public struct RefundNotice: Sendable, Equatable {
     public var kind: Kind
     public var notificationUUID: Text?
     public var signedDate: Int64?
-    /// nil: the notification has no transaction, or one without its id or its date of purchase.
+    /// nil: the notification has no transaction, or the transaction lacks its id or its purchase date.
     public var purchase: Purchase?
-    /// What the payload says about whether the purchase is refunded; nil: nothing that has to be remembered.
+    /// Whether the payload calls the purchase refunded; nil: there is nothing to store.
     var standing: RefundStanding?
-    /// Of the amount that was paid, in thousandths of a percent; nil: not said.
+    /// The refunded share of the price, in thousandths of a percent; nil: not given.
     var refundedShare: Int64?
     /// The purchase is a free trial.
     var isFreeTrial = false
 
-    /// Nothing has to be kept of it.
+    /// Nothing of it has to be stored.
     public var isSilent: Bool { kind == .other && standing == nil && !isFreeTrial }
 
-    /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
+    /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
+    ///   ignored.
     public init(_ record: borrowing JSONDocument) {
         let type = record.text("notificationType", of: record.root)
         signedDate = record.integer("signedDate", of: record.root)
@@ -56,7 +57,7 @@ public struct RefundNotice: Sendable, Equatable {
             }
         guard let transaction = record.object("transaction", of: record.root) else { return }
         isFreeTrial = Self.isFreeTrial(record, transaction)
-        // Most notifications are of no refund: nothing more of them is read.
+        // Most notifications do not concern refunds, and nothing more is read from them.
         let revocation = record.integer("revocationDate", of: transaction)
         guard kind != .other || revocation != nil else { return }
         purchase = Purchase(record, transaction)
@@ -67,14 +68,14 @@ public struct RefundNotice: Sendable, Equatable {
         let revocationType = record.text("revocationType", of: transaction)
         let isShareRevoked = revocationType == .familyRevoke || revocationType == .assignmentRevoke
         let isUpgraded = record.bool("isUpgraded", of: transaction) ?? false
-        // Two revocations are no refunds: the end of a shared purchase, and an upgrade.
+        // Two kinds of revocation are not refunds: the end of a shared purchase, and an upgrade.
         let isOwn = purchase.ownership == nil || purchase.ownership == .purchased
         standing = RefundStanding(
             transactionId: TransactionId(purchase.transactionId), version: version,
             isRefunded: revocation != nil && !isShareRevoked && !isUpgraded && isOwn)
     }
 
-    /// Payloads of before 2024 do not say what kind of discount it was.
+    /// Payloads from before 2024 do not contain the type of the discount.
     private static func isFreeTrial(_ record: borrowing JSONDocument, _ transaction: JSONDocument.Value) -> Bool {
         guard let offerType = record.integer("offerType", of: transaction) else { return false }
         if let discount = record.text("offerDiscountType", of: transaction) { return discount == .freeTrial }
@@ -82,7 +83,7 @@ public struct RefundNotice: Sendable, Equatable {
     }
 }
 
-/// Whether one transaction is refunded, as its newest payload that speaks of it says.
+/// Whether one transaction is refunded, according to its newest payload that says so.
 struct RefundStanding: Sendable, Equatable {
     let transactionId: TransactionId
     var version: Version

@@ -1,25 +1,26 @@
-// One refund request, from Apple's question to the last word on it.
+// One refund request, from Apple's notification to its final record.
 
 internal import Contract
 internal import Notices
 
-/// What is kept of a request. Its identity is the notification's UUID: Apple may ask about one purchase several times.
+/// The stored state of a request. The UUID of the notification identifies it: Apple may ask about one purchase several
+/// times.
 struct RefundRequest: Sendable, Equatable {
     enum Stage: Sendable, Equatable {
-        /// Usage may still come.
+        /// More usage may still arrive.
         case waiting
         case decided
-        /// For want of consent it may still become `decided`; all other reasons are final.
+        /// A request that lacks consent may still become `decided`; all other reasons are final.
         case withheld(ConsumptionRecord.Withholding)
         case sent
         case failed
         case expired
 
-        /// Whatever comes, nothing more is decided or told but outcomes.
+        /// Only outcomes are recorded after this.
         var isFinal: Bool { self == .sent || self == .failed || self == .expired }
     }
 
-    /// The first decision fixes what is sent, for ever.
+    /// The first decision permanently fixes what is sent.
     struct Decision: Sendable, Equatable {
         var policy: ConsumptionRecord.Policy?
         var body: [UInt8]
@@ -29,20 +30,20 @@ struct RefundRequest: Sendable, Equatable {
 
     let id: Text
     let signedDate: Int64
-    /// Of its record: what the wait for usage counts from.
+    /// The timestamp of its record; the wait for usage starts here.
     let timestamp: Int64
     let reason: Text?
     let transactionId: Text?
-    /// nil: it came without one that can be answered, or it is over and no longer needed.
+    /// nil: the request has no transaction that can be answered, or it is over and the purchase is no longer needed.
     var purchase: Purchase?
-    /// How many purchases of this subscription were asked about, this one included.
+    /// How many purchases of this subscription had refund requests so far, including this one.
     let refundsRequested: Int64
     var stage = Stage.waiting
     /// Kept until the request is over.
     var decision: Decision?
-    /// Numbers of attempts that `retrying` was told of, in order.
+    /// The attempt numbers that already have a `retrying` record, sorted.
     var toldAttempts: [Int64] = []
-    /// Of those that nothing came back from the first: Apple may have it.
+    /// The number of the first attempt without a response: Apple may have received its answer.
     var firstUnanswered: Int64?
 
     var deadline: Int64 { adding(signedDate, ConsumptionRules.timeToAnswer) }
@@ -55,7 +56,7 @@ struct RefundRequest: Sendable, Equatable {
             deadline: deadline, reason: reason)
     }
 
-    /// What stands in the way of every answer, from the first moment on.
+    /// A reason that rules out every answer from the beginning.
     func obstacle(_ rules: ConsumptionRules) -> ConsumptionRecord.Withholding? {
         guard let purchase else { return .noTransaction }
         if !rules.knows(purchase.bundleId) { return .foreignApp }
@@ -66,13 +67,13 @@ struct RefundRequest: Sendable, Equatable {
         }
     }
 
-    /// Everything that the answer asks about is known: to wait for more would only lose time.
+    /// True if everything that the answer contains is known: waiting longer would only lose time.
     func isAnswered(by usage: Usage) -> Bool {
         guard let purchase, let delivery = usage.deliveryStatus else { return false }
         return delivery != .delivered || purchase.isAutoRenewable || usage.consumptionPercentage != nil
     }
 
-    /// nil: nothing happens by time alone.
+    /// nil: time alone changes nothing.
     func nextDue(_ rules: ConsumptionRules) -> Int64? {
         switch stage {
         case .waiting: rules.decisionDue(requestedAt: timestamp, deadline: deadline)
@@ -81,7 +82,7 @@ struct RefundRequest: Sendable, Equatable {
         }
     }
 
-    /// It is over: what is left is enough to know it again, and to link an outcome to it.
+    /// Drops what a finished request no longer needs. The rest is enough to recognize it and to link outcomes to it.
     mutating func reduce() {
         purchase = nil
         decision = nil

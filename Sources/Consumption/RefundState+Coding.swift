@@ -1,7 +1,7 @@
-// The state of a subscription's refunds as bytes.
+// Encodes the state of a subscription's refunds as bytes.
 //
-// Format 1: flags; then, where its flag is set, each part: usage, standings, outcomes, asked, requests, early attempts. Most
-// subscriptions have had a free trial and nothing else: one byte. Bytes that no state has are not read.
+// Format 1: flags, then each part whose flag is set: usage, standings, outcomes, asked, requests, early attempts. Most
+// subscriptions only had a free trial, and take one byte. Invalid bytes are rejected.
 
 internal import Notices
 
@@ -42,9 +42,9 @@ extension RefundState {
         return writer.bytes
     }
 
-    /// nil for bytes that no state has.
+    /// nil if the bytes are not a valid state.
     ///
-    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
     public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
         guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
@@ -96,7 +96,7 @@ extension ByteWriter {
 
     fileprivate mutating func flag(_ flag: Bool) { byte(flag ? 1 : 0) }
 
-    /// 0: none.
+    /// 0 means nil.
     fileprivate mutating func choice<Choice: CaseIterable & Equatable>(_ choice: Choice?) {
         let place = choice.flatMap { choice in Choice.allCases.enumerated().first { $0.element == choice }?.offset }
         byte(place.map { UInt8($0) + 1 } ?? 0)
@@ -114,12 +114,12 @@ extension ByteReader {
         return elements
     }
 
-    /// What there is nothing of is not written at all.
+    /// An empty part is not written.
     fileprivate mutating func part<Element>(_ read: (inout ByteReader) -> Element?) -> [Element]? {
         list(read).flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The outer nil is a fault, here and below.
+    /// The outer nil means invalid bytes, here and below.
     fileprivate mutating func optionalText() -> Text?? {
         switch byte() {
         case 0: return .some(nil)
@@ -305,7 +305,7 @@ extension RefundRequest {
 }
 
 extension RefundRequest.Stage {
-    /// Places are part of the format: new ones go to the end.
+    /// The indexes are part of the format: append new values at the end.
     private static let all: [RefundRequest.Stage] =
         [.waiting, .decided, .sent, .failed, .expired]
         + [.noTransaction, .foreignApp, .familyShared, .assigned, .settled, .noConsent, .policy].map {

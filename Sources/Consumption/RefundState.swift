@@ -1,26 +1,26 @@
-// What a worker keeps of the refunds of one subscription or one-time purchase, and how it changes.
+// The state that a worker keeps for the refunds of one subscription or one-time purchase, and its transitions.
 
 internal import Contract
 public import Notices
 
-/// Why a notification cannot be dealt with.
+/// Why a notification cannot be processed.
 public enum RefundFault: String, Error, Sendable, CaseIterable {
-    /// Of one subscription more requests are open than are kept.
+    /// The subscription has more open requests than the limit allows.
     case tooManyRequests = "too_many_requests"
-    /// A request without the UUID that everything about it is linked by.
+    /// The request has no UUID, which links everything about it.
     case noUUID = "no_uuid"
 }
 
-/// Changes come in as notices, rows and time; what is to be told goes out as records. A pure value.
+/// Inputs are notices, rows and time; outputs are records. A pure value.
 public struct RefundState: Sendable, Equatable {
-    /// Of the bytes; a worker's `stateFormat`.
+    /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
 
     static let limitRequests = 256
     static let limitOutcomes = 1_000
     static let limitStandings = 1_000
     static let limitAsked = 1_000
-    /// Rows of requests that are not decided yet, as a replay may read them.
+    /// Attempts of requests that are not decided yet; a replay may read the attempt first.
     static let limitEarlyAttempts = 64
 
     struct KnownOutcome: Sendable, Equatable {
@@ -33,11 +33,11 @@ public struct RefundState: Sendable, Equatable {
 
     var hadFreeTrial = false
     var usage = UsageTable()
-    /// Of transactions that some payload called refunded, by their ids.
+    /// Transactions that some payload called refunded, sorted by id.
     var standings: [RefundStanding] = []
     /// In the order of the log.
     var outcomes: [KnownOutcome] = []
-    /// Transactions that were asked about, each once, and how many of them were forgotten at the limit.
+    /// Transactions with refund requests, each once; the number beside it counts those forgotten at the limit.
     var asked: [Text] = []
     var forgottenAsked: Int64 = 0
     /// In the order of the log.
@@ -48,7 +48,7 @@ public struct RefundState: Sendable, Equatable {
 
     public var isEmpty: Bool { self == RefundState() }
 
-    /// The next instant at which something happens by time alone.
+    /// The next instant at which time alone changes something.
     public func nextDue(_ rules: ConsumptionRules) -> Int64? { requests.compactMap { $0.nextDue(rules) }.min() }
 
     var refundsGranted: Int64 { Int64(standings.count { $0.isRefunded }) }
@@ -59,15 +59,15 @@ public struct RefundStep {
     public let originalTransactionId: Text
     /// The partition's clock.
     public let clock: Int64
-    /// Of the record.
+    /// The timestamp of the input record.
     public let timestamp: Int64
     public let rules: ConsumptionRules
     public private(set) var records: [ConsumptionRecord] = []
-    /// Apple took an answer after the last word on its request was written.
+    /// Answers that Apple accepted after the final record of their request was written.
     public internal(set) var lateAcceptances = 0
-    /// Rows of attempts that belong to no request.
+    /// Attempts that belong to no known request.
     public internal(set) var strayAttempts = 0
-    /// Requests that were older than Apple waits when they arrived.
+    /// Requests that arrived after Apple's deadline.
     public internal(set) var tooLate = 0
 
     public init(originalTransactionId: Text, clock: Int64, timestamp: Int64, rules: ConsumptionRules) {
@@ -133,7 +133,8 @@ extension RefundState {
         for known in outcomes where requests[place].isMeant(by: known) { tell(known, place, &step) }
     }
 
-    /// The oldest that is over. What is forgotten would be new if Apple told it again: by then it is too old to be answered.
+    /// Forgets the oldest finished request. If Apple sent it again, it would count as new, but its deadline would have
+    /// passed.
     private mutating func forgetRequest(at clock: Int64) throws(RefundFault) {
         guard let place = requests.firstIndex(where: { adding($0.deadline, ConsumptionRules.timeToSettle) <= clock })
         else {
@@ -195,7 +196,7 @@ extension RefundState {
         }
     }
 
-    /// The clock has reached `nextDue`.
+    /// To be called when the clock has reached `nextDue`.
     public mutating func wake(_ step: inout RefundStep) {
         for place in requests.indices {
             guard let due = requests[place].nextDue(step.rules), due <= step.clock else { continue }
@@ -209,7 +210,7 @@ extension RefundState {
         step.tell(requests[place].record(.expired, at: step.clock, of: step.originalTransactionId))
     }
 
-    /// Decides what can be decided now, and takes back what may not be sent any more.
+    /// Decides the request if possible, and withholds an answer that may no longer be sent.
     private mutating func judge(_ place: Int, _ step: inout RefundStep) {
         let request = requests[place]
         guard step.clock < request.deadline else { return }
@@ -234,7 +235,7 @@ extension RefundState {
         }
     }
 
-    /// The case is closed: an answer would come too late.
+    /// Apple has closed the case: an answer would come too late.
     private func isSettled(_ request: RefundRequest) -> Bool {
         outcomes.contains {
             $0.outcome != .reversed && $0.transactionId == request.transactionId && $0.signedDate > request.signedDate
@@ -274,7 +275,7 @@ extension RefundState {
             tellDecision(place, &step)
         }
         tellShadow(place, facts, &step)
-        // What is withheld was not attempted: such rows are of another policy.
+        // A withheld request was never attempted: such attempts belong to another policy.
         if requests[place].decision != nil { takeEarlyAttempts(place, &step) }
     }
 
@@ -298,7 +299,7 @@ extension RefundState {
         step.tell(record)
     }
 
-    /// What another policy would have said.
+    /// Records what the shadow policy would have decided.
     private func tellShadow(_ place: Int, _ facts: KnownFacts, _ step: inout RefundStep) {
         guard let shadow = step.rules.policy?.shadow else { return }
         let verdict = facts.verdict(of: shadow)
@@ -321,7 +322,7 @@ extension RefundState {
         guard let place = requests.firstIndex(where: { $0.id == attempt.id }),
             requests[place].decision != nil || requests[place].stage.isFinal
         else {
-            // A replay may read the row before the request.
+            // A replay may read the attempt before the request.
             guard earlyAttempts.count < Self.limitEarlyAttempts else { return step.strayAttempts += 1 }
             if !earlyAttempts.contains(attempt) { earlyAttempts.append(attempt) }
             return
@@ -336,7 +337,7 @@ extension RefundState {
         for attempt in early { apply(attempt, place, &step) }
     }
 
-    /// 202 in any row counts, whatever the request has become meanwhile; only behind a last word nothing follows.
+    /// A 202 in any attempt counts, whatever the stage is; after a final stage no record follows.
     private mutating func apply(_ attempt: Attempt, _ place: Int, _ step: inout RefundStep) {
         let verdict = attempt.verdict
         guard !requests[place].stage.isFinal else {
@@ -361,7 +362,7 @@ extension RefundState {
             }
             guard requests[place].isNew(attempt.number) else { return }
             record = requests[place].record(.retrying, at: attempt.at, of: step.originalTransactionId)
-            // One that was withheld while the attempt was under way is not tried again.
+            // A request that was withheld during the attempt is not retried.
             record.retryAt = requests[place].stage == .decided ? attempt.retryAt : nil
         }
         record.httpStatus = attempt.httpStatus

@@ -4,7 +4,7 @@ public import JSON
 internal import Notices
 
 extension RefundStory {
-    /// What is not known is null; of the steps, which are records, what a kind does not have is left out.
+    /// Unknown values are null. The steps are records, so a step leaves out the members that its kind does not have.
     public func write(to json: inout JSONWriter) {
         json.object { json in
             json.member("id", utf8: id.bytes)

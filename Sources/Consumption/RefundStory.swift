@@ -1,24 +1,25 @@
-// One refund request as its records tell it.
+// One refund request, put together from its records.
 
 internal import Contract
 public import Notices
 
-/// What is known of a request by now. Records are added in the order of their partition.
+/// The current knowledge about a request. Records are added in the order of their partition.
 public struct RefundStory: Sendable, Equatable {
-    /// What has become of it.
+    /// The current stage of the request.
     public enum Standing: String, Sendable, CaseIterable {
-        /// Usage may still come.
+        /// More usage may still arrive.
         case waiting
         case decided, retrying, withheld, sent, failed, expired
 
-        /// Nothing more is sent, whatever comes.
+        /// No answer is sent any more.
         public var isFinal: Bool { self == .sent || self == .failed || self == .expired }
     }
 
-    /// Tries of a whole deadline, made as seldom as they are after some minutes. Of more the first and the newest are kept.
+    /// Enough for retries over the whole period at the slow rate they reach after some minutes. Beyond the limit the
+    /// first and the newest are kept.
     public static let limitSteps = 200
     private static let keptFirst = 50
-    /// Apple has a handful of words for one purchase.
+    /// Apple sends only a few outcomes for one purchase.
     static let limitOutcomes = 20
 
     public let id: Text
@@ -27,21 +28,21 @@ public struct RefundStory: Sendable, Equatable {
     public private(set) var transactionId: Text?
     public private(set) var requestReason: Text?
     public private(set) var standing = Standing.waiting
-    /// The first one: it fixes what is sent, for ever.
+    /// The first decision: it permanently fixes what is sent.
     public private(set) var decision: ConsumptionRecord?
-    /// The newest one.
+    /// The newest record of this kind.
     public private(set) var withheld: ConsumptionRecord?
-    /// The answer of the second policy.
+    /// The answer of the shadow policy.
     public private(set) var shadow: ConsumptionRecord?
-    /// The last word: `sent`, `failed` or `expired`.
+    /// The final record: `sent`, `failed` or `expired`.
     public private(set) var ending: ConsumptionRecord?
     /// In the order of Apple's dates.
     public private(set) var outcomes: [ConsumptionRecord] = []
-    /// Every record but outcomes and shadow, without facts and bodies.
+    /// All records except outcomes and shadow, without facts and bodies.
     public private(set) var steps: [ConsumptionRecord] = []
     public private(set) var droppedSteps = 0
 
-    /// Of the first record that is known of it, which `add` takes too.
+    /// Starts with the first known record, which must also be passed to `add`.
     public init(of record: ConsumptionRecord) {
         id = record.id
         originalTransactionId = record.originalTransactionId
@@ -94,23 +95,23 @@ public struct RefundStory: Sendable, Equatable {
         if outcomes.count > Self.limitOutcomes { outcomes.removeFirst() }
     }
 
-    /// Steps that whoever kept the records has left out.
+    /// Adds the number of steps that the stored records already left out.
     public mutating func leaveOut(_ count: Int) { droppedSteps += count }
 
     // MARK: What follows from it
 
-    /// What the answer rests on: of the decision, or of a policy that has withheld it. JSON.
+    /// The basis of the answer as JSON: from the decision, or from the policy's decision to withhold.
     public var facts: [UInt8]? { decision?.facts ?? withheld?.facts }
     public var policy: ConsumptionRecord.Policy? { decision?.policy ?? withheld?.policy }
-    /// Why nothing is sent; nil while that is not so.
+    /// Why no answer is sent; nil if the request is not withheld.
     public var withholding: Text? { standing == .withheld ? withheld?.detail : nil }
-    /// Between the moment Apple took the answer and the deadline.
+    /// The time between Apple's acceptance of the answer and the deadline.
     public var margin: Int64? {
         guard standing == .sent, let sent = ending?.at else { return nil }
         return adding(deadline, sent == .min ? .max : -sent)
     }
-    /// What Apple did last.
+    /// Apple's latest outcome.
     public var outcome: Text? { outcomes.last?.detail }
-    /// Attempts that were made, as far as their numbers tell.
+    /// The attempts that were made and are still kept.
     public var attempts: [ConsumptionRecord] { steps.filter { $0.attempt != nil } }
 }

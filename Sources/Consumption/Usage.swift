@@ -1,9 +1,9 @@
-// What the app's own backend says of purchases.
+// What the app's own backend reports about purchases.
 
 public import JSON
 internal import Notices
 
-/// A customer's word on whether what he has used may be told to Apple.
+/// Whether the customer allows sending usage data to Apple.
 struct Consent: Sendable, Equatable {
     var isGiven: Bool
     /// When it was given or withdrawn.
@@ -17,7 +17,7 @@ struct Consent: Sendable, Equatable {
     }
 }
 
-/// All that was said of one purchase, or of all purchases of one subscription.
+/// Everything reported about one purchase, or about all purchases of one subscription.
 struct Usage: Sendable, Equatable {
     var consent: Consent?
     var deliveryStatus: DeliveryStatus?
@@ -30,7 +30,7 @@ struct Usage: Sendable, Equatable {
     var userStatus: Int64?
     var platform: Int64?
 
-    /// A row that came later. What it does not say stays; the consent goes by its own date.
+    /// Merges a later row. Values that it does not contain stay; consent is compared by its own date.
     mutating func merge(_ row: Usage) {
         consent = consent.map { $0.overruled(by: row.consent) } ?? row.consent
         deliveryStatus = row.deliveryStatus ?? deliveryStatus
@@ -46,22 +46,22 @@ struct Usage: Sendable, Equatable {
 
 /// One row of `usage`.
 public struct UsageRow: Sendable, Equatable {
-    /// nil: of all purchases of the subscription.
+    /// nil: the row is about all purchases of the subscription.
     let transactionId: Text?
-    /// Of the record.
+    /// The timestamp of the record.
     let timestamp: Int64
     let usage: Usage
 
     /// - Parameters:
-    ///   - row: an object that `UsageRecord` has let pass: what is of a wrong kind is taken as not said here.
-    ///   - timestamp: of its record.
+    ///   - row: an object that `UsageRecord` has accepted. Members of the wrong type are ignored here.
+    ///   - timestamp: the timestamp of the record.
     public init(_ row: JSONValue, timestamp: Int64) {
         transactionId = row["transactionId"]?.string.map { Text($0) }
         self.timestamp = timestamp
         var usage = Usage()
         usage.consent = row["consented"]?.bool.map { isGiven in
             let said = row["consentedAt"]?.integer ?? timestamp
-            // Nobody consents in the future: such a date would outlast every withdrawal.
+            // Consent cannot be given in the future: such a date would outlast every withdrawal.
             return Consent(isGiven: isGiven, at: isGiven ? min(said, timestamp) : said)
         }
         usage.deliveryStatus = row["deliveryStatus"]?.string.flatMap(DeliveryStatus.init(rawValue:))
@@ -78,21 +78,22 @@ public struct UsageRow: Sendable, Equatable {
 
 /// The merged rows of one subscription.
 struct UsageTable: Sendable, Equatable {
-    /// 19 years of weeks.
+    /// Enough for 19 years of weekly purchases.
     static let limitTransactions = 1_000
 
     struct Entry: Sendable, Equatable {
         var transactionId: Text
-        /// Of the newest of its rows.
+        /// The timestamp of its newest row.
         var timestamp: Int64
         var usage: Usage
     }
 
-    /// For every purchase.
+    /// Applies to every purchase.
     var all = Usage()
-    /// By transaction, in the order of their ids.
+    /// One entry for each transaction, sorted by id.
     var entries: [Entry] = []
-    /// The newest refusal of a purchase that was forgotten at the limit: it goes on for all that have no row of their own.
+    /// The newest refusal among the purchases that were forgotten at the limit. It applies to all purchases without
+    /// their own row.
     var forgottenRefusal: Int64?
 
     var isEmpty: Bool { self == UsageTable() }
@@ -121,7 +122,8 @@ struct UsageTable: Sendable, Equatable {
         entries.remove(at: oldest)
     }
 
-    /// What holds for one purchase: its own row over that for all, but for the consent, of which the newest word holds.
+    /// The usage of one purchase: its own row takes precedence over the row for all. Of the consents the newest one
+    /// counts.
     func usage(of transactionId: Text) -> Usage {
         var usage = all
         guard let entry = entries.first(where: { $0.transactionId == transactionId }) else {

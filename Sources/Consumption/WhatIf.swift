@@ -1,11 +1,11 @@
-// What another policy would have answered to requests that were decided.
+// What another policy would have answered to requests that are already decided.
 
 internal import JSON
 public import Notices
 
-/// A decision carries its facts, so that it can be asked again. One thread.
+/// A decision contains its facts, so that another policy can be evaluated on it. Single-threaded.
 public struct WhatIf: ~Copyable {
-    /// An answer as far as a policy decides it. In purchases that are answered at V1 a part of the price is all of it.
+    /// The parts of an answer that the policy decides. V1 has no partial refund: there it counts as a full one.
     public enum Answer: Sendable, Hashable, Comparable {
         case withhold
         case send(preference: RefundPreference?, delivery: DeliveryStatus, sample: Bool)
@@ -21,7 +21,7 @@ public struct WhatIf: ~Copyable {
         }
     }
 
-    /// One request that was asked again.
+    /// One request that was evaluated again.
     public struct Finding: Sendable, Equatable {
         public let id: Text
         public let originalTransactionId: Text
@@ -29,7 +29,7 @@ public struct WhatIf: ~Copyable {
         /// When Apple signed the request.
         public let requestedAt: Int64
         public let productId: Text?
-        /// What was paid for the purchase; nil: the transaction does not tell it.
+        /// The price of the purchase; nil: the transaction does not show it.
         public let atStake: ConsumptionRecord.Amount?
         public let ruleBefore: Text?
         public let before: Answer
@@ -40,9 +40,9 @@ public struct WhatIf: ~Copyable {
     }
 
     public enum Word: Sendable, Equatable {
-        /// No policy was asked about it.
+        /// The policy was never evaluated for it.
         case notDecided
-        /// Written by a build whose facts this one does not know.
+        /// A build with a form of facts that this one does not know wrote it.
         case unreadable
         case found(Finding)
     }
@@ -85,12 +85,12 @@ public struct WhatIf: ~Copyable {
 }
 
 extension ConsumptionRecord {
-    /// A policy was asked about this record. When a request has several such records, the first one counts.
+    /// True if a policy was evaluated for this record. If a request has several such records, the first one counts.
     public var isAskable: Bool {
         kind == .decided || kind == .withheld && detail?.description == Withholding.policy.rawValue
     }
 
-    /// When Apple signed the request that it belongs to.
+    /// When Apple signed the request of this record.
     public var requestedAt: Int64 { RefundStory(of: self).requestedAt }
 }
 
@@ -106,7 +106,7 @@ extension WhatIf.Answer {
         }
     }
 
-    /// Reads a body of V1 or of V2; nil when it is neither.
+    /// Reads a V1 or V2 body; nil if it is neither.
     fileprivate init?(_ body: borrowing JSONDocument) {
         guard body.kind(of: body.root) == .object, let sample = body.bool("sampleContentProvided", of: body.root) else {
             return nil
@@ -130,7 +130,7 @@ extension WhatIf.Answer {
 }
 
 extension WhatIf.Answer: CustomStringConvertible {
-    /// What goes without saying is not said: that the purchase was delivered, and that there was no sample.
+    /// Leaves out the usual values: delivered, and no sample.
     public var description: String {
         switch self {
         case .withhold: return "withhold"

@@ -11,19 +11,19 @@ import Testing
             (#"{"rules":[]}"#, #"1:1 the policy has no version, such as "version": "2026-11""#),
             (#"{"version":1,"rules":[]}"#, #"1:12 version must be a text such as "2026-11", not a number"#),
             (#"{"version":"","rules":[]}"#, "1:12 version must have 1 to 200 bytes, and no control characters"),
-            (#"{"version":"1"}"#, #"1:1 rules are missing; write "rules": [] for a policy without any"#),
+            (#"{"version":"1"}"#, #"1:1 rules is missing; write "rules": [] for a policy without rules"#),
             (#"{"version":"1","rules":{}}"#, "1:24 rules must be a list of rules, not an object"),
             (
                 #"{"version":"1","rules":[],"rules":[]}"#,
-                #"1:27 "rules" stands here a second time; keep one of the two"#
+                #"1:27 "rules" appears here a second time; keep one of the two"#
             ),
             (
                 #"{"version":"1","rules":[],"rule":[]}"#,
-                #"1:27 nothing in a policy is called "rule"; there are version, defaults, rules, shadow"#
+                #"1:27 a policy has no member called "rule"; use one of version, defaults, rules, shadow"#
             ),
             (
                 #"{"version":"1","rules":[],"shadow":{"version":"2","rules":[],"shadow":{}}}"#,
-                "1:71 a shadow has no shadow of its own; take this one out"
+                "1:71 a shadow cannot have a shadow of its own; remove it"
             ),
             (
                 #"{"version":"1","rules":[],"shadow":{"rules":[]}}"#,
@@ -37,7 +37,7 @@ import Testing
             ),
             (
                 #"{"version":"1","rules":[],"defaults":{"deliveryStatus":"delivered"}}"#,
-                #"1:56 no deliveryStatus is called "delivered"; there are DELIVERED, UNDELIVERED_QUALITY_ISSUE, "#
+                #"1:56 no deliveryStatus is called "delivered"; use one of DELIVERED, UNDELIVERED_QUALITY_ISSUE, "#
                     + "UNDELIVERED_WRONG_ITEM, UNDELIVERED_SERVER_OUTAGE, UNDELIVERED_OTHER"
             ),
             // What is no JSON.
@@ -74,19 +74,19 @@ import Testing
             ),
             (
                 #"{"name":"a","when":{},"answer":{}}"#,
-                #"1:32 the answer says nothing; give a refundPreference (null for none), or "withhold": true"#
+                #"1:32 the answer is empty; give a refundPreference (null for none), or "withhold": true"#
             ),
             (
                 #"{"name":"a","when":{},"answer":{"withhold":false}}"#,
-                "1:44 withhold can only be true; take it out, and give a refundPreference, to answer"
+                "1:44 withhold can only be true; to send an answer, remove it and give a refundPreference"
             ),
             (
                 #"{"name":"a","when":{},"answer":{"withhold":true,"refundPreference":"DECLINE"}}"#,
-                "1:44 withhold sends nothing, so that no refundPreference can go with it; keep one of the two"
+                "1:44 withhold sends nothing and cannot be combined with refundPreference; keep one of the two"
             ),
             (
                 #"{"name":"a","when":{},"answer":{"refundPreference":"GRANT"}}"#,
-                #"1:52 no refundPreference is called "GRANT"; there are DECLINE, GRANT_FULL, GRANT_PRORATED"#
+                #"1:52 no refundPreference is called "GRANT"; use one of DECLINE, GRANT_FULL, GRANT_PRORATED"#
             ),
             (
                 #"{"name":"a","when":{},"answer":{"refundPreference":1}}"#,
@@ -104,18 +104,18 @@ import Testing
 
     @Test(
         arguments: [
-            (#"{"reason":7}"#, "11 reason is compared with a text or a list of texts, not with a number"),
-            (#"{"reason":null}"#, "11 reason is compared with a text or a list of texts, not with null"),
-            (#"{"reason":[]}"#, "11 the list for reason is empty: nothing could match; name a text, or take it out"),
-            (#"{"reason":["A",7]}"#, "16 a list for reason holds texts, not a number"),
+            (#"{"reason":7}"#, "11 reason must be a text or a list of texts, not a number"),
+            (#"{"reason":null}"#, "11 reason must be a text or a list of texts, not null"),
+            (#"{"reason":[]}"#, "11 the list for reason is empty and could never match; add a text, or remove it"),
+            (#"{"reason":["A",7]}"#, "16 a list for reason must contain texts, not a number"),
             (#"{"reason":""}"#, "11 a text for reason must have 1 to 1024 bytes, and no control characters"),
             (
                 #"{"offerType":"winback"}"#,
-                #"14 no offerType is called "winback"; there are introductory, promotional, code, win_back"#
+                #"14 no offerType is called "winback"; use one of introductory, promotional, code, win_back"#
             ),
             (
                 #"{"refundsGranted":"1"}"#,
-                #"19 refundsGranted is compared with a whole number or a range such as {"from": 1, "to": 3}, not with a text"#
+                #"19 refundsGranted must be a whole number or a range such as {"from": 1, "to": 3}, not a text"#
             ),
             (
                 #"{"refundsGranted":1.5}"#,
@@ -130,15 +130,15 @@ import Testing
                 "27 from must be a whole number of at most 64 bits, without fraction and exponent"
             ),
             (#"{"refundsGranted":{"to":"x"}}"#, "25 to must be a whole number, not a text"),
-            (#"{"refundsGranted":{}}"#, #"19 a range has from, to or both: {"from": 1, "to": 3}"#),
-            (#"{"refundsGranted":{"from":3,"to":2}}"#, "19 the range begins behind its end: from is 3, to is 2"),
+            (#"{"refundsGranted":{}}"#, #"19 a range needs from, to or both, such as {"from": 1, "to": 3}"#),
+            (#"{"refundsGranted":{"from":3,"to":2}}"#, "19 the range from 3 to 2 is empty; swap the two numbers"),
             (
                 #"{"refundsGranted":{"from":3,"until":4}}"#,
-                #"29 nothing in a range is called "until"; there are from, to"#
+                #"29 a range has no member called "until"; use one of from, to"#
             ),
             (
                 #"{"refundsGranted":1,"refundsGranted":2}"#,
-                #"21 "refundsGranted" stands here a second time; keep one of the two"#
+                #"21 "refundsGranted" appears here a second time; keep one of the two"#
             ),
         ] as [(String, String)])
     func `is refused with the place of the test`(_ when: String, _ fault: String) {
@@ -160,7 +160,7 @@ import Testing
             """
         #expect(
             faults(text).map { String($0.prefix { $0 != " " }) } == ["3:28", "3:78", "4:14", "4:46", "4:92", "6:14"])
-        #expect(faults(text)[2] == #"4:14 there is a rule called "ä" above; every rule needs a name of its own"#)
+        #expect(faults(text)[2] == #"4:14 a rule above is also called "ä"; every rule needs a unique name"#)
     }
 
     @Test func `names what was probably meant`() throws {
@@ -175,7 +175,7 @@ import Testing
         #expect(asked == ["ruels", "DELIVRED"])
         #expect(
             found?.description == """
-                line 1, column 27: nothing in a policy is called "ruels"; the nearest is rules
+                line 1, column 27: a policy has no member called "ruels"; the nearest is rules
                 line 1, column 67: no deliveryStatus is called "DELIVRED"; the nearest is DELIVERED
                 """)
     }
