@@ -1,36 +1,37 @@
-// What need not be written once more.
+// Texts that need not be written again.
 
 import Crypto
 import Synchronization
 
-/// Texts that Kafka has acknowledged of late, and those on their way there. One genuine notification, which every attacker can
-/// buy, would otherwise fill a log that is kept for ever.
+/// Texts that Kafka has acknowledged recently, and those in flight. Without it, one genuine notification, which every
+/// attacker can buy, could be sent again and again and fill a log that is kept for ever.
 ///
-/// Two generations take turns, so that memory is bounded and nothing has to be sorted by age. Readers know repeated records
-/// anyway: what is forgotten too early does no harm.
+/// Two generations replace each other, so that memory is bounded and nothing has to be sorted by age. Readers detect
+/// repeated records anyway, so forgetting a text too early does no harm.
 final class Acknowledged: Sendable {
     typealias Waiter = @Sendable (PublishOutcome) -> Void
 
     enum Finding {
-        /// The caller publishes it now, and tells what became of it.
+        /// The caller publishes the text now, and reports the outcome.
         case new
         case acknowledged
-        /// The waiter hears what becomes of it.
+        /// The text is in flight; the waiter receives its outcome.
         case underWay
-        /// It was not acknowledged in time, and may still be.
+        /// The text was not acknowledged in time, but may still be.
         case late
     }
 
-    /// A text is known for at least one generation and at most two.
+    /// A text is remembered for one generation at least and two at most.
     private let generationMilliseconds: Int64
-    /// Some hundred bytes each. Apple sends that many to a very large app in a quarter of an hour.
+    /// Texts in one generation, some hundred bytes each. Apple sends that many to a very large app in a quarter of an
+    /// hour.
     static let limitEach = 32_768
-    /// Requests are not dealt with in the order in which they came.
+    /// Requests are not processed in the order in which they arrived.
     static let disorderMilliseconds: Int64 = 5 * 60_000
-    /// More than enough to tell texts apart that were signed.
+    /// Bytes at the end of a text; more than enough to distinguish signed texts.
     private static let endBytes = 32
 
-    /// By the end of the text, which is part of its signature: so a text that nobody knows need not be hashed to find that out.
+    /// Keyed by the end of the text, which is part of its signature, so that an unknown text need not be hashed.
     private typealias Hashes = [Int: [UInt8]]
 
     private struct State {
@@ -43,7 +44,7 @@ final class Acknowledged: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Parameter generationMilliseconds: 0: nothing is known.
+    /// - Parameter generationMilliseconds: 0: no text is remembered.
     init(generationMilliseconds: Int64) {
         self.generationMilliseconds = generationMilliseconds
     }
@@ -75,7 +76,7 @@ final class Acknowledged: Sendable {
         }
     }
 
-    /// - Returns: who waits for the same.
+    /// - Returns: the waiters for the same text.
     func complete(_ text: [UInt8], hash: [UInt8], _ outcome: PublishOutcome, now: Int64) -> [Waiter] {
         let end = Self.end(of: text)
         return state.withLock { state in
@@ -87,7 +88,7 @@ final class Acknowledged: Sendable {
         }
     }
 
-    /// It takes no room on the way to Kafka any more.
+    /// The text uses no memory on its way to Kafka any more.
     func end(_ hash: [UInt8]) {
         _ = state.withLock { $0.underWay.removeValue(forKey: hash) }
     }
@@ -100,7 +101,7 @@ final class Acknowledged: Sendable {
 
     private func turn(_ state: inout State, _ now: Int64) {
         let age = now - state.start
-        // A clock that was set back knows nothing of ages.
+        // If the clock was set back, ages mean nothing.
         if age < -Self.disorderMilliseconds || age >= 2 * generationMilliseconds {
             (state.start, state.current, state.previous) = (now, [:], [:])
         } else if age >= generationMilliseconds || state.current.count >= Self.limitEach {

@@ -1,14 +1,13 @@
-// Refusals that follow from the head alone.
+// Refusals that depend only on the head.
 
 import HTTP
 
-/// Bytes of a header whose value is taken apart. Whoever sends something longer means no good: nobody else pays for reading
-/// it.
+/// The longest header value that is parsed. No honest client sends a longer one, and parsing it would cost time.
 private let limitHeaderBytes = 256
 
-/// Whether a media type is JSON in UTF-8. Other parameters mean nothing here.
+/// Whether a media type is JSON in UTF-8. Other parameters are ignored.
 func isJSON(_ contentType: String) -> Bool {
-    // What Apple sends, without taking it apart.
+    // The value that Apple sends needs no parsing.
     if contentType == "application/json" { return true }
     guard contentType.utf8.count <= limitHeaderBytes else { return false }
     let parts = Array(contentType.utf8).split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
@@ -30,7 +29,7 @@ func isJSON(_ contentType: String) -> Bool {
 func hasJSONBody(_ headers: HTTPHeaders) -> Bool {
     let types = headers.all("Content-Type")
     guard types.count == 1, isJSON(types[0]) else { return false }
-    // A compressed body is small until it is opened.
+    // A compressed body may be very large after decompression.
     return headers.all("Content-Encoding").allSatisfy { encodings in
         encodings.utf8.count <= limitHeaderBytes
             && Array(encodings.utf8).split(separator: UInt8(ascii: ",")).allSatisfy {
@@ -39,7 +38,7 @@ func hasJSONBody(_ headers: HTTPHeaders) -> Bool {
     }
 }
 
-/// Without regard to case; `word` is written in small letters.
+/// Ignores case; `word` is in lower case.
 private func isWord(_ text: ArraySlice<UInt8>, _ word: StaticString) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
     return text.count == word.utf8CodeUnitCount

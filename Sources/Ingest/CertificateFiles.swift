@@ -1,11 +1,12 @@
-// The certificate of ingest and its key, on disk.
+// The files with the certificate of ingest and its key.
 
 import HTTP
 import Platform
 import Synchronization
 import Telemetry
 
-/// Reads the two files, gives them to the server again when they change, and knows how long what is shown is valid.
+/// Reads the two files, passes them to the server again when they change, and knows until when the certificate in use
+/// is valid.
 final class CertificateFiles: Sendable {
     let certificatePath: String
     let keyPath: String
@@ -14,12 +15,12 @@ final class CertificateFiles: Sendable {
     private let isCurrent: Gauge
     private let expiry: Gauge
     private let now: @Sendable () -> Int64
-    /// Of what is shown.
+    /// Of the certificate in use.
     private let term = Mutex<CertificateTerm?>(nil)
-    /// Of what was tried last, whether it could be used or not: what is broken is told once.
+    /// Of the files that were tried last, whether they could be used or not, so that broken files are logged once.
     private let tried = Mutex<[FileStamp?]>([])
-    /// One load at a time: SIGHUP and the look at the files come on threads of their own, and of two at once the one that read
-    /// the older files could be the last to hand them over.
+    /// One load at a time: SIGHUP and the check of the files run on different threads. If two loads overlapped, the one
+    /// that read the older files could finish last.
     private let loading = Mutex(())
 
     /// - Parameter now: milliseconds since 1970.
@@ -29,22 +30,22 @@ final class CertificateFiles: Sendable {
         self.now = now
         func counter(_ result: String) -> Counter {
             metrics.counter(
-                "perennial_ingest_certificate_loads_total", help: "Times the TLS certificate was read again.",
+                "perennial_ingest_certificate_loads_total", help: "Loads of the TLS certificate files, by result.",
                 labels: ["result": result])
         }
         loaded = counter("loaded")
         failed = counter("failed")
         isCurrent = metrics.gauge(
             "perennial_ingest_certificate_current",
-            help: "1 when the certificate in use is that of the files; 0 when the files cannot be used.")
+            help: "1 while the certificate in use is the one in the files; 0 while the files cannot be used.")
         isCurrent.set(1)
         expiry = metrics.gauge(
             "perennial_ingest_certificate_expiry_timestamp_seconds",
-            help: "When the TLS certificate in use ends, in seconds since 1970; 0 before it is read.")
+            help: "When the TLS certificate in use expires, in seconds since 1970; 0 before it is read.")
     }
 
-    /// What a server is started with. One that is not valid now is shown all the same, because a door that does not open helps
-    /// nobody; `trouble` says so.
+    /// The identity to start the server with. A certificate that is not valid now is used all the same: `trouble`
+    /// reports it, and a server that does not start would help nobody.
     func first() throws -> HTTPServer.Identity {
         let identity = try read()
         show(try identity.term())
@@ -60,7 +61,7 @@ final class CertificateFiles: Sendable {
     }
 
     private func read() throws -> HTTPServer.Identity {
-        // Before the files themselves: what changes in between is seen as a change.
+        // Read before the files: if a file changes in between, it counts as changed.
         let stamps = [FileStamp(certificatePath), FileStamp(keyPath)]
         tried.withLock { $0 = stamps }
         return HTTPServer.Identity(certificate: try readFile(certificatePath), key: try readFile(keyPath))
@@ -71,8 +72,9 @@ final class CertificateFiles: Sendable {
         return tried.withLock { $0 != stamps }
     }
 
-    /// What the server shows now; nil: what it has shown before. Throws when the files cannot be used, such as between the
-    /// writing of the one and of the other, or when their certificate is not valid now; the server goes on with what it has.
+    /// The certificate that the server uses from now on; nil: it has not changed. Throws if the files cannot be used,
+    /// for example because only one of them has been replaced yet, or if the certificate is not valid now. Then the
+    /// server keeps the one in use.
     func load(into server: HTTPServer) throws -> CertificateTerm? {
         try loading.withLock { _ in try loadNow(into: server) }
     }

@@ -1,11 +1,11 @@
-// Who is calling, seen past the proxies of the house.
+// The address of the client, even behind trusted proxies.
 
 public import Configuration
 public import HTTP
 public import Platform
 
 public struct ClientAddresses: Sendable {
-    /// An address of IPv6 in brackets with its port has 53 bytes; some blanks may stand around it.
+    /// An IPv6 address in brackets with its port has 53 bytes; some blanks may surround it.
     private static let limitHopBytes = 128
 
     private let trustedProxies: [AddressRange]
@@ -14,15 +14,15 @@ public struct ClientAddresses: Sendable {
         self.trustedProxies = trustedProxies
     }
 
-    /// The peer; if that is a trusted proxy, the last address of X-Forwarded-For that is not one. Everything before that
-    /// one was written by somebody nobody has to believe.
+    /// The peer. If the peer is a trusted proxy: the last address of X-Forwarded-For that is not a trusted proxy.
+    /// Addresses before that one cannot be trusted.
     ///
-    /// nil: it cannot be read, so nothing may be concluded from it.
+    /// nil: the address cannot be read, so nothing may be concluded from it.
     public func client(of request: HTTPRequest) -> IPAddress? { client(peer: request.peer, request.headers) }
 
     func client(peer: IPAddress?, _ headers: HTTPHeaders) -> IPAddress? {
         guard let peer, isTrusted(peer) else { return peer }
-        // From the end, and no further than needed: all but the last words may be the client's own.
+        // From the end, and no further than needed: the client may have written all but the last addresses.
         for value in headers.all("X-Forwarded-For").reversed() {
             var rest = value.utf8[...]
             while true {
@@ -39,8 +39,8 @@ public struct ClientAddresses: Sendable {
 
     func isTrusted(_ address: IPAddress) -> Bool { trustedProxies.contains { $0.contains(address) } }
 
-    /// `1.2.3.4`, `1.2.3.4:5678`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:5678`, blanks around it; IPv4 mapped into
-    /// IPv6 is IPv4.
+    /// `1.2.3.4`, `1.2.3.4:5678`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:5678`, with or without blanks around
+    /// it. An IPv4 address mapped into IPv6 is read as IPv4.
     static func address(_ hop: Substring) -> IPAddress? {
         let text = hop.drop { $0 == " " || $0 == "\t" }
         let trimmed = text.prefix(
@@ -53,6 +53,6 @@ public struct ClientAddresses: Sendable {
 }
 
 extension IPAddress {
-    /// 17.0.0.0/8 belongs to Apple; notifications come from there.
+    /// 17.0.0.0/8 belongs to Apple; Apple sends notifications from there.
     public var isApple: Bool { isIPv4 && bytes[0] == 17 }
 }

@@ -1,4 +1,4 @@
-// The HTTP face of ingest: contract 3.
+// The HTTP endpoint of ingest: contract 3.
 
 import AppStore
 public import Configuration
@@ -14,15 +14,15 @@ public final class Endpoint: HTTPHandler {
         public var clients = ClientAddresses(trustedProxies: [])
         /// nil: there is no `/usage`.
         public var usageToken: String?
-        /// Whose `usage` is written, of records that do not say.
+        /// The environment of usage records that do not name one.
         public var usageEnvironment: Contract.Environment = .production
-        /// From the whole body to the answer.
+        /// Time from receiving the complete body to answering.
         public var timeout: Duration = .seconds(2)
         public var rejectedBytesPerHour = 64 << 20
-        /// For so long acknowledged notifications are known; 0: they are not.
+        /// How long an acknowledged notification is remembered; 0: not at all.
         public var repeatedMilliseconds: Int64 = 3 * 3_600_000
         public var archivesSignedPayloads = true
-        /// Bundle ids of the apps that are taken, for metrics.
+        /// Bundle ids of the accepted apps, for metrics.
         public var bundles: [String] = []
         /// Header `app` of every record.
         public var app: String
@@ -67,13 +67,13 @@ public final class Endpoint: HTTPHandler {
             environment: configuration.usageEnvironment)
     }
 
-    /// `/usage` does not come or go while the process runs: without tokens it admits nobody.
+    /// `/usage` is there or not for the life of the process: without tokens it refuses everybody.
     func replace(usageTokens: [String]) { self.usageTokens.withLock { $0 = usageTokens } }
 
-    /// Other apps: what comes for them is counted by them.
+    /// Notifications of these apps are counted under their own names from now on.
     func replace(bundles: [String]) { metrics.know(bundles) }
 
-    /// The first that holds: contract 3. Who may not come in learns nothing of what is there.
+    /// The first check of contract 3 that fails. A client that is not admitted learns nothing about the paths.
     public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
         guard isAllowed(head) else {
             var response = refuse(.forbidden, 403)
@@ -95,13 +95,14 @@ public final class Endpoint: HTTPHandler {
         return nil
     }
 
-    /// Whether anything could come of a connection from `peer`. What a trusted proxy sends is judged by whom it sends it for.
+    /// Whether a request from `peer` could be admitted. A trusted proxy always may connect: its requests are judged by
+    /// the client that they come from.
     func admits(_ peer: IPAddress) -> Bool {
         configuration.clients.isTrusted(peer) || configuration.allowed.contains(peer)
     }
 
-    /// Whether `peer` may have any number of connections: proxies, and Apple, whose addresses nobody can take for a
-    /// connection.
+    /// Whether `peer` may have any number of connections: true for trusted proxies and for Apple, whose addresses
+    /// nobody else can use for a connection.
     func isTrusted(_ peer: IPAddress) -> Bool { configuration.clients.isTrusted(peer) || peer.isApple }
 
     public func handle(_ request: HTTPRequest, _ responder: Responder) {
@@ -118,7 +119,7 @@ public final class Endpoint: HTTPHandler {
         switch path(request) {
         case .notifications: notifications.take(arrival, answer)
         case .usage: usage.take(arrival, answer)
-        // `earlyAnswer` has let nothing else through.
+        // `earlyAnswer` has refused everything else.
         case nil: answer(refuse(.notFound, 404))
         }
     }
@@ -143,7 +144,7 @@ public final class Endpoint: HTTPHandler {
     }
 }
 
-/// A body that has come in.
+/// A body that has arrived.
 struct Arrival: Sendable {
     let body: [UInt8]
     /// Milliseconds since 1970.

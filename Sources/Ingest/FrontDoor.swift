@@ -1,4 +1,4 @@
-// The HTTP server of ingest, its certificate, and the log line about what was refused.
+// The HTTP server of ingest, its certificate, and the log line about refused requests.
 
 import HTTP
 import Platform
@@ -13,29 +13,30 @@ final class FrontDoor: ServicePart {
     private let refusals: RefusalLog
     private let metrics: Metrics
     private let logger: Logger
-    /// nil: it is not read from files.
+    /// nil: the certificate is not read from files.
     private let certificate: CertificateFiles?
     private let reserved = Mutex<ReservedAddress?>(nil)
     private let server = Mutex<HTTPServer?>(nil)
     private let stopRequested = Latch()
     private let ended = Latch()
 
-    /// One line of refusals in this time.
+    /// Refusals are logged at most this often.
     private static let refusalInterval: Duration = .seconds(10)
-    /// Of looking at the files of the certificate.
+    /// How often the files of the certificate are checked for changes.
     private static let fileInterval: Duration = .seconds(1)
-    /// Connections beyond the requests that may be held: those that are idle, or still reading.
+    /// Connections beyond `ingest.max.in.flight`: those that are idle, or whose request is still arriving.
     private static let spareConnections = 512
-    /// Reading and answering is a sixth of what verifying costs; fewer threads find more to do each time they wake.
+    /// Reading and answering costs a sixth of what verifying does. With fewer threads, each finds more work when it
+    /// wakes.
     private static let processorsForEachThread = 2
-    /// Of them: one that has to work through a costly head or handshake is not to stop all others.
+    /// The minimum number of threads: one that is busy with an expensive head or handshake must not stop all others.
     private static let fewestThreads = 2
-    /// Of all connections, one address may have this part.
+    /// One address may have one of this many parts of all connections.
     private static let clientsForAllPlaces = 8
-    /// For Kafka's brokers, the admin server, files and the system's own.
+    /// For Kafka's brokers, the admin server, files and the system itself.
     private static let spareDescriptors = 256
 
-    /// - Parameter now: milliseconds since 1970, by which certificates are judged.
+    /// - Parameter now: milliseconds since 1970; certificates are judged by it.
     init(
         _ door: IngestDoor, endpoint: Endpoint, refusals: RefusalLog, now: @escaping @Sendable () -> Int64,
         metrics: Metrics, logger: Logger
@@ -53,7 +54,7 @@ final class FrontDoor: ServicePart {
         }
     }
 
-    /// nil: Apple can take the certificate, as far as its dates go.
+    /// nil: the dates of the certificate are good for Apple.
     var certificateTrouble: String? { certificate?.trouble }
 
     var address: ListenAddress? { server.withLock { $0?.address } }
@@ -84,7 +85,7 @@ final class FrontDoor: ServicePart {
         guard isClean, ended.wait(until: deadline) else { throw ServicePartFault.stillRunning }
     }
 
-    /// Reads the certificate again. Throws when it cannot be used; what is in use stays.
+    /// Reads the certificate again. Throws if it cannot be used; then the one in use stays.
     func reload() throws {
         guard let certificate, let server = server.withLock({ $0 }) else { return }
         guard let term = try certificate.load(into: server) else { return }
@@ -103,7 +104,7 @@ final class FrontDoor: ServicePart {
         }
         configuration.maxBodyBytes = door.maxBodyBytes
         configuration.maxBufferedBytes = door.maxBufferedBytes
-        // A proxy may have another opinion on where a chunk ends, and then on where the next request begins.
+        // A proxy may see another end of a chunk, and so another start of the next request.
         configuration.takesChunks = configuration.identity != nil
         configuration.threads = max(Self.fewestThreads, availableProcessors() / Self.processorsForEachThread)
         configuration.maxInFlight = door.maxInFlight
@@ -111,7 +112,7 @@ final class FrontDoor: ServicePart {
         let possible = DescriptorLimit.raise(to: wanted + Self.spareDescriptors) - Self.spareDescriptors
         if possible < wanted {
             logger.warning(
-                "fewer connections than ingest.max.in.flight asks for: raise the limit of open files (ulimit -Hn)",
+                "fewer connections than ingest.max.in.flight needs: raise the limit of open files (ulimit -Hn)",
                 ["connections": .integer(max(possible, 64)), "wanted": .integer(wanted)])
         }
         configuration.maxConnections = max(64, min(wanted, possible))
@@ -145,7 +146,7 @@ final class FrontDoor: ServicePart {
         refusals.flush()
     }
 
-    /// Once, and of an end that is near once a day: that is how often its words change.
+    /// Logs each trouble once, and a certificate that expires soon once a day: its text changes that often.
     private func tellOfCertificate(_ told: inout String?) {
         let (trouble, warning) = (certificate?.trouble, certificate?.warning)
         guard (trouble ?? warning) != told else { return }

@@ -1,4 +1,4 @@
-// Records on their way to Kafka, and the publications they belong to.
+// Records in flight to Kafka, and the publications that they belong to.
 
 import Contract
 import Kafka
@@ -8,7 +8,7 @@ import Platform
 final class InFlight {
     final class Entry {
         let publication: Publication
-        /// Handed over, and without a report yet.
+        /// Records sent to Kafka that have no delivery report yet.
         fileprivate var underway = 0
         fileprivate var acknowledged = 0
 
@@ -17,9 +17,9 @@ final class InFlight {
         }
     }
 
-    /// What the publisher learns from a report besides the fate of the publication.
+    /// What else the publisher learns from a report, besides the outcome of the publication.
     enum News {
-        /// A record that carries this host's time was taken.
+        /// Kafka accepted a record that carries this host's time.
         case clockIsRight
         case clockIsAhead
         /// Acknowledged after its deadline.
@@ -30,14 +30,14 @@ final class InFlight {
     private let tell: (News) -> Void
     private var entries: [UInt: Entry] = [:]
     private var nextToken: UInt = 1
-    /// Those without an outcome, and some that have got one since the last `expire`.
+    /// Publications without an outcome, and some that have received one since the last `expire`.
     private var waiting: [Entry] = []
 
     init(tell: @escaping (News) -> Void) {
         self.tell = tell
     }
 
-    /// Publications with records whose reports are still to come.
+    /// Publications with records whose reports are still missing.
     private(set) var count = 0
 
     func begin(_ publication: Publication) -> Entry {
@@ -54,8 +54,8 @@ final class InFlight {
         return nextToken
     }
 
-    /// The record was not taken after all: there will be no report. Its publication fails with the others of its records, of
-    /// which some may be on their way; they become duplicates of those that come again.
+    /// The record was not accepted after all, so there will be no report. Its publication fails as a whole. Some of its
+    /// other records may be in flight; when the request is retried, they become duplicates.
     func withdraw(_ token: UInt, _ failure: PublishFailure) {
         guard let entry = entries.removeValue(forKey: token) else { return }
         entry.publication.finish(.failed(failure))
@@ -63,8 +63,8 @@ final class InFlight {
         if entry.underway == 0 { end(entry, wasSent: false) }
     }
 
-    /// Reports come when the library is polled, never while the records of a publication are being handed over: when none is
-    /// underway, all have been heard of.
+    /// Reports arrive only while the library is polled, never while the records of a publication are being sent. So
+    /// when none of its records is in flight, all reports have arrived.
     func report(_ report: DeliveryReport) {
         guard let entry = entries.removeValue(forKey: report.token) else { return }
         judge(report, entry)
@@ -93,8 +93,8 @@ final class InFlight {
         }
     }
 
-    /// Answers for those whose time is over. Looks at all of them: a request that had to wait for a verdict comes late, and
-    /// with little time left.
+    /// Answers the publications whose deadline has passed. Checks all of them: a request that waited for a verdict
+    /// comes late, and has an earlier deadline than those before it.
     func expire() {
         waiting.removeAll { entry in
             if !entry.publication.isFinished, entry.publication.deadline.hasPassed {
@@ -104,19 +104,19 @@ final class InFlight {
         }
     }
 
-    /// Nobody is to wait for what this producer may still do.
+    /// Nobody should wait for anything that this producer may still do.
     func answerAll(_ failure: PublishFailure) {
         for entry in waiting { entry.publication.finish(.failed(failure)) }
         waiting = []
     }
 
-    /// The producer is gone; no report will come any more.
+    /// The producer is closed; there will be no more reports.
     func abandon(_ failure: PublishFailure) {
         answerAll(failure)
         let open = entries.values
         entries = [:]
         for entry in open where entry.underway > 0 {
-            // It may be there once for each of its records.
+            // The publication may be in the table once for each of its records.
             entry.underway = 0
             end(entry, wasSent: true)
         }
@@ -130,7 +130,7 @@ extension PublishFailure {
             case .queueFull: .queueFull
             case .invalidTimestamp: .clockAhead
             case .deliveryTimedOut, .unconfirmed: .timedOut
-            // Purged with a producer that is replaced or closed.
+            // Purged by a producer that is being replaced or closed.
             case .purgedInQueue, .purgedInFlight: .notConnected
             default: .refused
             }

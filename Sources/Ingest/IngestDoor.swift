@@ -1,15 +1,15 @@
-// The door of ingest, as its settings or its owner describe it.
+// How ingest listens: from its settings, or as its owner chooses.
 
 import Configuration
 public import HTTP
 public import Platform
 
-/// Where ingest listens, as whom, and how much of it at a time.
+/// The address that ingest listens on, its TLS identity, and its limits.
 public struct IngestDoor: Sendable {
     public enum Identity: Sendable {
         /// Plaintext.
         case none
-        /// Read again when they change.
+        /// The files are read again when they change.
         case files(certificate: String, key: String)
         case inMemory(HTTPServer.Identity)
     }

@@ -1,4 +1,4 @@
-// What ingest counts. The objects are made once; requests only add.
+// Metrics of ingest. The objects are made once; requests only add to them.
 
 import AppStore
 import Contract
@@ -6,25 +6,26 @@ import Synchronization
 import Telemetry
 
 final class IngestMetrics: Sendable {
-    /// Ways of a request to end that are neither a reason code nor a failure of Kafka.
+    /// Outcomes of a request that are neither a reason code nor a failure of Kafka.
     enum Ending: String, CaseIterable {
         case accepted
-        /// Acknowledged by Kafka some hours ago at the most: answered 200 and not written again.
+        /// Kafka acknowledged the same notification a few hours ago at most: answered 200 and not written again.
         case repeated
         case forbidden
         case notFound = "not_found"
         case methodNotAllowed = "method_not_allowed"
         case unauthorized
         case mediaType = "media_type"
-        /// `POST /usage`: no JSON, or a record that is none.
+        /// `POST /usage`: the body is not JSON, or a record is not valid.
         case invalid
-        /// Whether its certificates are revoked was not to be learnt in time.
+        /// The revocation status of its certificates could not be determined in time.
         case noVerdict = "no_verdict"
-        /// Its turn to be verified did not come in time.
+        /// It could not be verified in time, because too many others were waiting.
         case tooBusy = "too_busy"
     }
 
-    /// What was verified, by whose it is. Nothing of it can be known of other requests, and of those each has one counter.
+    /// Environment and app of a verified notification. For other requests they are unknown, and each outcome has one
+    /// counter.
     private struct Origin: Hashable {
         let outcome: String
         let environment: Contract.Environment?
@@ -34,11 +35,11 @@ final class IngestMetrics: Sendable {
     private struct Origins {
         var counters: [Origin: Counter] = [:]
         var strangers: Set<String> = []
-        /// Of the apps in the settings.
+        /// The apps in the settings.
         var bundles: Set<String> = []
     }
 
-    /// Of apps that the settings do not know. A series for each would be somebody else's to make.
+    /// At most this many apps that are not in the settings have series of their own: others could create any number.
     private static let limitStrangers = 20
     private static let otherBundles = "other"
 
@@ -54,7 +55,7 @@ final class IngestMetrics: Sendable {
     let usageRecords: Counter
     let usageIgnored: Counter
 
-    /// - Parameter bundles: of the apps in the settings.
+    /// - Parameter bundles: the apps in the settings.
     init(_ registry: Metrics, bundles: [String]) {
         self.registry = registry
         let outcomes =
@@ -73,34 +74,34 @@ final class IngestMetrics: Sendable {
                     return (reason, registry.counter(name, help: help, labels: labels))
                 })
         }
-        let help = "Bodies that were refused, by whether Kafka acknowledged them in the topic rejected in time."
+        let help = "Refused bodies, by reason and by whether Kafka acknowledged them in the topic rejected in time."
         rejectedKept = byReason("perennial_ingest_rejected_total", help, "kept", true)
         rejectedCounted = byReason("perennial_ingest_rejected_total", help, "kept", false)
         let alarmHelp =
-            "What somebody should look at: signed by Apple and not taken, or sent from Apple's network (from_apple) and "
+            "Bodies to look at: signed by Apple but not accepted, or sent from Apple's network (from_apple) but "
             + "not trusted."
         alarms = Dictionary(
             uniqueKeysWithValues: [true, false].map { fromApple in
                 (fromApple, byReason("perennial_ingest_alarms_total", alarmHelp, "from_apple", fromApple))
             })
         seconds = registry.histogram(
-            "perennial_ingest_request_seconds", help: "From the whole body to the answer.",
+            "perennial_ingest_request_seconds", help: "Time from the complete body to the answer, in seconds.",
             bounds: Histogram.latencySeconds)
-        bodyBytes = registry.counter("perennial_ingest_body_bytes_total", help: "Bytes of bodies that were judged.")
+        bodyBytes = registry.counter("perennial_ingest_body_bytes_total", help: "Bytes of bodies that were checked.")
         age = registry.histogram(
-            "perennial_ingest_notification_age_seconds", help: "Age of verified notifications on arrival.",
-            // A second, to the last repetition after 157 hours, to the 180 days of a backfill.
+            "perennial_ingest_notification_age_seconds", help: "Age of verified notifications on arrival, in seconds.",
+            // From one second, over the last retry after 157 hours, to the 180 days of a backfill.
             bounds: [1, 5, 15, 60, 300, 1800, 3600, 4 * 3600, 14 * 3600, 86_400, 4 * 86_400, 7 * 86_400, 180 * 86_400])
         usageIgnored = registry.counter(
             "perennial_ingest_usage_ignored_total",
-            help: "Members of records of usage that mean nothing here; the answer has named them.")
-        usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Records of usage taken.")
+            help: "Members of usage records that have no meaning; the answer names them.")
+        usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Usage records that Kafka has.")
         for flag in VerifiedNotification.flagNames { _ = counter(ofFlag: flag) }
         know(bundles)
     }
 
-    /// These apps are in the settings now. What can become of their notifications is counted from none on; of `wrong_app`, whose apps
-    /// nobody knows before, the alarms are.
+    /// Sets the apps in the settings. The possible outcomes of their notifications are counted from zero. The apps of
+    /// `wrong_app` are not known in advance, so for these the alarms are counted from zero.
     func know(_ bundles: [String]) {
         origins.withLock { $0.bundles = Set(bundles) }
         let aside = RejectionReason.allCases.filter { $0.treatment(fromApple: false) == .quarantine && $0 != .wrongApp }
@@ -119,7 +120,7 @@ final class IngestMetrics: Sendable {
         registry.counter(
             "perennial_ingest_requests_total",
             help:
-                "Requests that the endpoint answered, by outcome (of refused ones the reason) and, where a signature vouches for "
+                "Requests that the endpoint answered, by outcome (the reason if refused) and, if the signature proves "
                 + "them, environment and app; what the server itself refused is in perennial_http_refused_total.",
             labels: ["outcome": outcome, "environment": environment, "bundle": bundle])
     }
@@ -158,23 +159,23 @@ final class IngestMetrics: Sendable {
     }
     func alarm(_ reason: RejectionReason, fromApple: Bool) { alarms[fromApple]?[reason]?.add() }
 
-    /// Few notifications have flags, and the verifier knows a handful of them.
+    /// Few notifications have flags, and the verifier knows only a handful of flags.
     func count(flags: [String]) {
         for flag in flags { counter(ofFlag: flag).add() }
     }
 
     private func counter(ofFlag flag: String) -> Counter {
         registry.counter(
-            "perennial_ingest_flags_total", help: "Peculiarities of notifications that were taken.",
+            "perennial_ingest_flags_total", help: "Unusual details of accepted notifications, by flag.",
             labels: ["flag": flag])
     }
 
-    /// Kafka has a notification. Its bundle is one of the setting's: the verifier has let no other through.
+    /// Kafka has acknowledged a notification. Its bundle is one of the settings: the verifier accepts no other.
     /// - Parameter receivedDate: in milliseconds since 1970.
     func received(bundle: String?, _ environment: Contract.Environment, at receivedDate: Int64) {
         registry.gauge(
             "perennial_ingest_last_notification_timestamp_seconds",
-            help: "When the last notification of an app came that Kafka has, in seconds since 1970.",
+            help: "When the last notification of an app that Kafka has acknowledged arrived, in seconds since 1970.",
             labels: ["environment": environment.rawValue, "bundle": bundle ?? "none"]
         ).set(Double(receivedDate) / 1000)
     }

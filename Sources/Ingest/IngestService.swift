@@ -1,4 +1,4 @@
-// The parts of ingest, put together.
+// Connects the parts of ingest.
 
 import AppStore
 public import Configuration
@@ -9,29 +9,29 @@ public import Platform
 public import Service
 public import Telemetry
 
-/// Everything of `perennial ingest` but its verifier, its signals and its exit code.
+/// All of `perennial ingest` except its verifier, its signals and its exit code.
 public struct IngestService: Sendable {
-    /// In the order in which they start. The HTTP server comes last: when it stops, everything it needs to answer is still
-    /// at work.
+    /// In the order in which they start. The HTTP server comes last: when it stops, all parts that it needs to answer
+    /// requests are still working.
     public let parts: [any ServicePart]
     /// Reads the certificate again.
     public let reload: @Sendable () throws -> Void
-    /// Where it listens, once it has started.
+    /// The address that it listens on, after it has started.
     public var address: ListenAddress? { frontDoor.address }
     private let frontDoor: FrontDoor
     private let endpoint: Endpoint
 
-    /// From now on callers of `/usage` bear one of these; none: nobody is admitted. Where there was none at the start, `/usage` is not
-    /// there.
+    /// From now on callers of `/usage` need one of these tokens; without tokens everybody is refused. If there was no
+    /// token at the start, there is no `/usage`.
     public func replace(usageTokens: [String]) { endpoint.replace(usageTokens: usageTokens) }
 
     public func replace(bundles: [String]) { endpoint.replace(bundles: bundles) }
 
-    /// Where what is taken goes.
+    /// The topics that ingest writes to.
     public struct Destination: Sendable {
         public var prefix: TopicPrefix
         public var partitions: Int32
-        /// In both environments.
+        /// For both environments.
         public var topics: [TopicID]
 
         public init(prefix: TopicPrefix, partitions: Int32, topics: [TopicID]) {
@@ -41,7 +41,7 @@ public struct IngestService: Sendable {
         }
     }
 
-    /// As the settings say. Adds its conditions to `health`.
+    /// Made from the settings. Adds its conditions to `health`.
     /// - Parameter app: the header `app` of every record.
     public init(
         _ configuration: Configuration, judge: any NotificationJudge, app: String, health: Health, metrics: Metrics,
@@ -57,7 +57,7 @@ public struct IngestService: Sendable {
     }
 
     /// Into Kafka.
-    /// - Parameter now: milliseconds since 1970: when a notification counts as received.
+    /// - Parameter now: milliseconds since 1970: the time at which a notification counts as received.
     public init(
         _ door: IngestDoor, _ endpoint: Endpoint.Configuration, judge: any NotificationJudge,
         to destination: Destination, kafka: ClientProperties, now: @escaping @Sendable () -> Int64, health: Health,
@@ -79,8 +79,8 @@ public struct IngestService: Sendable {
         health.condition("certificate") { frontDoor.certificateTrouble }
     }
 
-    /// Into any log, by its own writer.
-    /// - Parameter now: milliseconds since 1970: when a notification counts as received.
+    /// Writes into any log, through the log's own writer.
+    /// - Parameter now: milliseconds since 1970: the time at which a notification counts as received.
     public init(
         _ door: IngestDoor, _ endpoint: Endpoint.Configuration, judge: any NotificationJudge,
         to destination: Destination, log: any RecordLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
@@ -97,7 +97,7 @@ public struct IngestService: Sendable {
         behind: [any ServicePart], refusals: RefusalLog, now: @escaping @Sendable () -> Int64, metrics: Metrics,
         logger: Logger
     ) {
-        // The rest of what the server holds at a time is for what comes from Apple's network.
+        // The rest of the server's requests in flight is for those from Apple's network.
         let verifiers = VerifierThreads(
             judge, capacity: max(1, door.maxInFlight * 3 / 4), patience: endpoint.timeout / 2)
         let handler = Endpoint(

@@ -1,4 +1,4 @@
-// Publications into any log, by its writer: what the demo has in place of a Kafka producer.
+// Writes publications into any log through its writer: the demo uses it instead of a Kafka producer.
 
 import Contract
 import Log
@@ -6,8 +6,8 @@ import Platform
 import Service
 import Synchronization
 
-/// Takes publications from any thread and appends their records on one of its own: all that wait go in one call, so that a
-/// log that takes long for each still takes many. A publication is written or failed with the batch that it is in.
+/// Accepts publications from any thread and appends their records on its own thread. All that wait go in one call, so
+/// that even a log with slow calls accepts many. All publications of a batch succeed or fail together.
 final class LogPublisher: RecordSink, ServicePart {
     let name = "publisher"
     private let log: any RecordLog
@@ -19,9 +19,9 @@ final class LogPublisher: RecordSink, ServicePart {
     private let stopRequested = Latch()
     private let ended = Latch()
 
-    /// As many as the server holds at most.
+    /// As many as the server can hold.
     private static let capacity = 4096
-    /// How long the thread sleeps without work before it looks whether it should end.
+    /// How long the thread sleeps without work before it checks whether it should end.
     private static let idleInterval: Duration = .milliseconds(250)
     private static let closeLimit: Duration = .seconds(2)
 
@@ -82,7 +82,7 @@ final class LogPublisher: RecordSink, ServicePart {
             let isStopping = stopRequested.isOpen
             let waiting = mailbox.take(waiting: isStopping ? .zero : Self.idleInterval)
             if !waiting.isEmpty { try append(waiting, batch, with: writer) }
-            // What was posted before the mailbox closed has been appended above.
+            // Everything posted before the mailbox closed has been appended above.
             if isStopping { return }
         }
     }
@@ -100,14 +100,14 @@ final class LogPublisher: RecordSink, ServicePart {
                 taken.append(publication)
             }
         }
-        // The first to run out decides: all of them are answered together.
+        // The earliest deadline counts: all are answered together.
         guard let patience = taken.map(\.deadline.remaining).min() else { return }
         do throws(LogFault) {
             _ = try writer.append(batch, by: Deadline(after: patience))
             for publication in taken { end(publication, .written) }
         } catch {
             for publication in taken { end(publication, .failed(PublishFailure(error))) }
-            // The others may pass: the next batch tries again.
+            // Other errors may be temporary: the next batch tries again.
             if error.cause == .misuse || error.cause == .unknownTopic { throw error }
         }
     }
@@ -121,7 +121,7 @@ final class LogPublisher: RecordSink, ServicePart {
             timestamp: record.timestamp, key: record.key, value: record.value, headers: record.headers)
     }
 
-    /// `wasSent` also of what failed: the log may have taken it all the same.
+    /// `wasSent` is true for failures too: the log may have accepted the records all the same.
     private func end(_ publication: Publication, _ outcome: PublishOutcome) {
         publication.finish(outcome)
         publication.end(wasSent: true)

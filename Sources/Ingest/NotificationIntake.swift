@@ -94,7 +94,7 @@ final class NotificationIntake: Sendable {
         return HTTPResponse(status: 200)
     }
 
-    /// - Parameter jws: nil: the body has none.
+    /// - Parameter jws: nil: the body contains none.
     private func refuse(_ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection, _ answer: @escaping Answer) {
         let reason = rejection.reason
         refusals.note(reason.rawValue)
@@ -109,7 +109,7 @@ final class NotificationIntake: Sendable {
         case .keepAndAskAgain:
             metrics.count(rejection)
             metrics.alarm(reason, fromApple: arrival.isFromApple)
-            // Whether it is kept or not: what counts is that Apple comes again.
+            // Answered the same whether the body is stored or not: what matters is that Apple retries.
             rejected.keep(arrival, jws, rejection) { _ in answer(.error(503, reason.rawValue)) }
         case .quarantine:
             metrics.alarm(reason, fromApple: arrival.isFromApple)
@@ -136,6 +136,7 @@ final class NotificationIntake: Sendable {
 }
 
 extension HTTPResponse {
-    /// Apple looks at the status alone. Whoever tries out an installation learns that his notification was not taken.
+    /// Apple looks only at the status. A person who tests an installation learns that the notification was not
+    /// accepted.
     static func setAside(_ code: String) -> HTTPResponse { .json(200, Array(#"{"rejected":"\#(code)"}"#.utf8)) }
 }

@@ -1,4 +1,4 @@
-// What ingest writes: records with their place.
+// The records that ingest writes, each with its topic and environment.
 
 public import AppStore
 public import Contract
@@ -28,7 +28,7 @@ public struct OutgoingRecord: Sendable, Equatable {
         self.timestamp = timestamp
     }
 
-    /// What it takes in the queues, roughly.
+    /// Bytes that the record needs in the queues, roughly.
     var bytes: Int { key.count + value.count }
 }
 
@@ -68,7 +68,7 @@ public struct RecordFactory: Sendable {
         OutgoingRecord(
             topic: .usage, environment: usage.environment ?? environment, key: Array(usage.originalTransactionId.utf8),
             value: usage.value,
-            // The same words sent again are the same record.
+            // A usage record that is sent again with the same bytes gets the same id.
             headers: headers(.usage, id: hexadecimal(SHA256.digest(usage.value.span))), timestamp: receivedDate)
     }
 
@@ -78,7 +78,7 @@ public struct RecordFactory: Sendable {
             topic: .rejected, environment: rejection.environment ?? .production, key: Array(digest.utf8), value: body,
             headers: headers(id: digest) + [
                 RecordHeader(HeaderName.reason, rejection.reason.rawValue),
-                // The broker stamps this topic with its own time, and a redrive would stamp it anew.
+                // The broker sets the timestamp of this topic itself, and a redrive would get a new one.
                 RecordHeader(HeaderName.firstTimestamp, String(receivedDate)),
             ], timestamp: receivedDate)
     }
@@ -90,7 +90,7 @@ public struct RecordFactory: Sendable {
         ]
     }
 
-    /// Of bytes as somebody else wrote them: there is no schema of ours that they follow.
+    /// For bytes that somebody else wrote: they follow no schema of ours.
     private func headers(id: String) -> [RecordHeader] {
         [RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.app, app)]
     }

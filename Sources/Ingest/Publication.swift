@@ -1,4 +1,4 @@
-// What is handed to the publisher, and what comes back.
+// Records for the publisher, and their outcome.
 
 public import Platform
 import Synchronization
@@ -9,28 +9,28 @@ public enum PublishOutcome: Sendable, Equatable {
     case failed(PublishFailure)
 }
 
-/// Why records are not known to be written. Some or all of them may be there all the same, or come to be: whoever sends
-/// again makes duplicates at worst.
+/// Why records may not have been written. Some or all of them may have been written all the same, or may still be:
+/// sending them again makes duplicates at worst.
 public enum PublishFailure: String, Sendable, CaseIterable {
-    /// Kafka has not answered yet since the start, or a new client is being made.
+    /// Kafka has not answered since the start, or the client is being replaced.
     case notConnected = "not_connected"
     /// A topic is missing or has another number of partitions.
     case wrongTopics = "wrong_topics"
-    /// Too much waits for Kafka.
+    /// Too many records wait for Kafka.
     case queueFull = "queue_full"
-    /// No acknowledgement in time.
+    /// Kafka did not acknowledge the records in time.
     case timedOut = "timed_out"
     /// The brokers say that this host's clock runs ahead.
     case clockAhead = "clock_ahead"
-    /// The brokers refuse the record for another reason.
+    /// The brokers refused the record for another reason.
     case refused
     case stopping
 }
 
-/// Records that count as written together, and who wants to know.
+/// Records that succeed or fail together, and the callbacks for their outcome.
 public final class Publication: Sendable {
     public typealias Completion = @Sendable (PublishOutcome) -> Void
-    /// `wasSent`: Kafka may have some of its records, whatever the outcome said.
+    /// `wasSent`: Kafka may have some of the records, whatever the outcome is.
     public typealias Ending = @Sendable (_ wasSent: Bool) -> Void
 
     let records: [OutgoingRecord]
@@ -39,10 +39,9 @@ public final class Publication: Sendable {
     private let ending: Mutex<Ending?>
 
     /// Neither function blocks, and each is called once, on any thread.
-    /// - Parameters:
-    ///   - completion: hears the outcome, by the deadline.
-    ///   - ending: hears that none of the records takes room on the way to Kafka any more. That may be long after the
-    ///     outcome: what was not acknowledged in time is tried further.
+    ///   - completion: receives the outcome, by the deadline.
+    ///   - ending: called when none of the records uses memory on its way to Kafka any more. That may be long after the
+    ///     outcome: records that were not acknowledged in time are retried.
     public init(
         _ records: [OutgoingRecord], by deadline: Deadline, completion: @escaping Completion,
         ending: @escaping Ending = { _ in }

@@ -1,4 +1,4 @@
-// The one thread that writes to Kafka.
+// The thread that writes to Kafka.
 
 public import Contract
 public import Kafka
@@ -8,18 +8,18 @@ public import Service
 import Synchronization
 public import Telemetry
 
-/// Takes publications from any thread, writes their records with one idempotent producer, and finishes each when all of its
-/// records are acknowledged, when one is refused, or when its deadline passes.
+/// Accepts publications from any thread and writes their records with one idempotent producer. A publication is
+/// finished when all of its records are acknowledged, when one is refused, or when its deadline passes.
 public final class Publisher: RecordSink, ServicePart {
     public struct Configuration: Sendable {
         public var properties: ClientProperties
         public var prefix: TopicPrefix
         public var partitions: Int32
-        /// What is written to, in both environments.
+        /// The topics that are written to, in both environments.
         public var topics: [TopicID]
-        /// Publications that may wait for the thread, which takes them out within a millisecond or two.
+        /// Most publications that wait for the thread; it takes them within a millisecond or two.
         public var queued = 4096
-        /// For librdkafka's own queue: what is beyond it is answered 503.
+        /// Most records in librdkafka's own queue; publications beyond this are answered 503.
         public var queuedRecords = 20_000
 
         public init(properties: ClientProperties, prefix: TopicPrefix, partitions: Int32, topics: [TopicID]) {
@@ -38,37 +38,42 @@ public final class Publisher: RecordSink, ServicePart {
     private let lateCounter: Counter
     private let waitingGauge: Gauge
     private let mailbox: Mailbox<Publication>
-    /// nil while a producer is at work.
+    /// nil while a producer is working.
     private let trouble = Mutex<Trouble?>(Trouble(failure: .notConnected, words: "no broker has answered yet"))
     private let clock = ClockSuspicion()
     private let stopRequested = Latch()
     private let ended = Latch()
 
-    /// With records on their way the thread looks this often for new ones and for acknowledgements, and finds several of each;
-    /// without, it sleeps until one comes. Nobody waits for these milliseconds, Apple least of all.
+    /// With records in flight the thread checks this often for new publications and for acknowledgements, and finds
+    /// several each time. Otherwise it sleeps until a publication arrives. These milliseconds delay nobody who matters,
+    /// least of all Apple.
     private static let turn: Duration = .milliseconds(5)
-    /// Records gather so long for a request to Kafka: at 1,500 a second over 12 partitions they make three or four of it.
+    /// How long records are collected for a request to Kafka: at 1,500 a second over 12 partitions a request has three
+    /// or four.
     private static let lingerMilliseconds = 20
     private static let idleInterval: Duration = .milliseconds(250)
-    /// Deadlines are looked at this often, because each look is at all that waits: with a slow Kafka some thousands.
+    /// How often deadlines are checked. Each check goes through all waiting publications: some thousands if Kafka is
+    /// slow.
     private static let expiryInterval: Duration = .milliseconds(10)
-    /// For all topics together, which are asked about one after the other. A stop waits for it.
+    /// For all topics together, which are queried one after the other. A stop waits for it.
     private static let topicsLimit: Duration = .seconds(5)
-    /// Only they tell that the producer has its id. Two a second, also later, cost some tenths of a percent of one core.
+    /// Only the statistics show that the producer has its id. Two a second, also later, cost some tenths of a percent
+    /// of one core.
     private static let statisticsInterval: Duration = .milliseconds(500)
-    /// What is left at the end has been answered 503 or is anonymous garbage; a Kafka that answers takes it in this time.
+    /// What is left at the end has been answered 503, or is anonymous garbage. A working Kafka acknowledges it in this
+    /// time.
     private static let flushLimit: Duration = .seconds(5)
-    /// For an end without anything to wait for.
+    /// For closing a producer with nothing left to wait for.
     private static let closeLimit: Duration = .seconds(2)
 
     private struct Trouble {
-        /// What a request is told.
+        /// The failure that requests get.
         let failure: PublishFailure
         let words: String
     }
 
     /// Adds the condition `host-clock` to `health`.
-    /// - Parameter topicsTrouble: what is wrong with the topics; nil when nothing is.
+    /// - Parameter topicsTrouble: returns what is wrong with the topics; nil if nothing is.
     public init(
         _ configuration: Configuration, metrics: Metrics, health: Health, logger: Logger, refusals: RefusalLog,
         topicsTrouble: @escaping @Sendable () -> String?
@@ -82,12 +87,12 @@ public final class Publisher: RecordSink, ServicePart {
             "perennial_ingest_written_late_total",
             help: "Publications that Kafka acknowledged after their request had been answered 503.")
         waitingGauge = metrics.gauge(
-            "perennial_ingest_publications_waiting", help: "Publications handed to Kafka and not over yet.")
+            "perennial_ingest_publications_waiting", help: "Publications sent to Kafka that are not acknowledged yet.")
         let clock = clock
         health.condition("host-clock") { clock.reason }
     }
 
-    /// Why nothing can be written now; nil when a producer is at work.
+    /// Why nothing can be written now; nil while a producer is working.
     public var brokerTrouble: String? { trouble.withLock { $0?.words } }
 
     public func publish(_ publication: Publication) {
@@ -100,7 +105,8 @@ public final class Publisher: RecordSink, ServicePart {
         } else if !mailbox.post(publication) {
             publication.refuse(.queueFull)
         } else if let failure = troubleFailure {
-            // The producer has gone meanwhile, and its thread may have emptied the mailbox before this came in.
+            // The producer has been closed meanwhile, and its thread may have emptied the mailbox before this
+            // publication was posted.
             refuseWaiting(failure)
         }
     }
@@ -135,7 +141,7 @@ public final class Publisher: RecordSink, ServicePart {
 
     // MARK: On the thread of the publisher
 
-    /// The life of one producer.
+    /// Runs one producer from start to end.
     private func work() throws {
         let inFlight = InFlight(tell: hear)
         let logger = logger
@@ -160,12 +166,12 @@ public final class Publisher: RecordSink, ServicePart {
         end(producer, inFlight)
     }
 
-    /// In this order, so that no request waits for the end of a producer longer than it would for Kafka:
+    /// In this order, so that no request waits longer for the end of a producer than it would for Kafka:
     ///
-    /// 1. Nothing more is posted, and what waits in the mailbox is answered.
-    /// 2. At a stop, what is on its way may still arrive, each until its deadline; of a producer that is replaced nothing more
-    ///    is to be hoped for.
-    /// 3. The producer is closed; whatever it still had, room for example, is given back.
+    /// 1. The mailbox accepts nothing more, and the publications in it are answered.
+    /// 2. At a stop, records in flight may still be acknowledged, each until its deadline. For a producer that is being
+    ///    replaced nobody waits: no acknowledgement can be expected.
+    /// 3. The producer is closed; everything that it still held, such as room, is given back.
     private func end(_ producer: Producer, _ inFlight: InFlight) {
         let failure: PublishFailure = stopRequested.isOpen ? .stopping : .notConnected
         trouble.withLock { trouble in
@@ -183,12 +189,12 @@ public final class Publisher: RecordSink, ServicePart {
         let isGone = producer.close(by: Deadline(after: Self.closeLimit))
         inFlight.abandon(failure)
         waitingGauge.set(0)
-        if !isGone { logger.warning("a Kafka producer did not end in time and is left behind") }
+        if !isGone { logger.warning("a Kafka producer did not close in time and was abandoned") }
     }
 
-    /// Until the producer can write: every topic is there as it has to be, and known, so that the first record does not wait
-    /// up to a second for it; and Kafka has given the producer its id, without which it sends nothing. Also returns at the
-    /// stop, and when the producer cannot go on.
+    /// Returns when the producer can write. Then every topic exists with its number of partitions, and is known to the
+    /// producer, so that the first record does not wait up to a second for it. Kafka has also given the producer its
+    /// id, without which it sends nothing. Also returns at the stop, and when the producer cannot continue.
     private func connect(_ producer: Producer, _ topics: [String], _ hasID: Latch) {
         while !stopRequested.isOpen, producer.fatalFault == nil {
             let found = look(producer, topics, hasID)
@@ -225,7 +231,7 @@ public final class Publisher: RecordSink, ServicePart {
         (try? Statistics(json: statistics))?.idempotenceState == "Assigned"
     }
 
-    /// Until the stop, or until the producer cannot go on.
+    /// Returns at the stop, or when the producer cannot continue.
     private func serve(_ producer: Producer, _ outlets: [Outlet: ProducerTopic], _ inFlight: InFlight) {
         var lastExpiry = ContinuousClock.now
         while true {
@@ -242,10 +248,10 @@ public final class Publisher: RecordSink, ServicePart {
             waitingGauge.set(Double(inFlight.count))
             if let fault = producer.fatalFault {
                 trouble.withLock { $0 = Trouble(failure: .notConnected, words: fault.words) }
-                logger.error("the Kafka producer is replaced", ["reason": .string(fault.words)])
+                logger.error("the Kafka producer is being replaced", ["reason": .string(fault.words)])
                 return
             }
-            // What was posted before the mailbox closed has been sent above.
+            // Everything posted before the mailbox closed has been sent above.
             if isStopping { return }
             if producer.outstanding > 0 { pause(for: Self.turn) }
         }
@@ -304,7 +310,7 @@ struct Outlet: Hashable {
 }
 
 extension Publisher.Configuration {
-    /// Everything that is written to, with its name in Kafka.
+    /// All topics that are written to, with their names in Kafka.
     var places: [(outlet: Outlet, name: String)] {
         Contract.Environment.allCases.flatMap { environment in
             let names = Names(prefix: prefix, environment: environment)
@@ -312,11 +318,12 @@ extension Publisher.Configuration {
         }
     }
 
-    /// What is wrong with the topics, told the number of partitions of those that are there; nil when nothing is.
+    /// What is wrong with the topics, given the partition counts of those that exist; nil if nothing is.
     func trouble(with partitionCounts: [String: Int]) -> String? {
         var missing: [String] = []
         var different: [String] = []
-        // Where one of them has as many as the setting says, the others were grown since they were made: keys lie where they lay.
+        // If one topic has as many partitions as the setting says, the others were enlarged after they were made. Keys
+        // stay where they are: the setting counts.
         let isProven = places.contains { partitionCounts[$0.name] == Int(partitions) }
         for name in places.map(\.name) {
             switch partitionCounts[name] {
@@ -329,25 +336,25 @@ extension Publisher.Configuration {
         var words: [String] = []
         if !missing.isEmpty {
             words.append(
-                "missing, or not to be described by this user: \(missing.joined(separator: ", ")); perennial topics apply "
+                "missing, or this user cannot describe it: \(missing.joined(separator: ", ")); perennial topics apply "
                     + "creates what is missing")
         }
         if !different.isEmpty {
             words.append(
                 "the setting partitions says \(partitions), and \(different.joined(separator: ", ")): keys would "
-                    + "be in other places. The setting is for good the number with which the topics were made: put it back if it "
-                    + "was changed, or use another topic.prefix"
+                    + "be in other partitions. The setting must stay the number with which the topics were made: restore it if "
+                    + "it was changed, or use another topic.prefix"
             )
         }
         return words.isEmpty ? nil : words.joined(separator: "; ")
     }
 }
 
-/// Whether the brokers have lately refused this host's time.
+/// Whether the brokers have recently refused records because of this host's clock.
 final class ClockSuspicion: Sendable {
     private let refusal = Mutex<ContinuousClock.Instant?>(nil)
-    /// After this without another refusal the clock counts as right again: a process that is not ready is sent nothing, and
-    /// it takes a notification to show that the clock was set.
+    /// After this time without another refusal the clock counts as right again: a process that is not ready receives no
+    /// requests, and only a notification can show that the clock was set.
     private static let memory: Duration = .seconds(30)
 
     var reason: String? {
@@ -357,7 +364,7 @@ final class ClockSuspicion: Sendable {
         }
     }
 
-    /// true: it is news.
+    /// true: the clock was not suspected before.
     func raise() -> Bool {
         let isNews = reason == nil
         refusal.withLock { $0 = .now }

@@ -1,16 +1,16 @@
-// What becomes of a payload that is not taken.
+// How ingest treats a payload that it does not accept.
 
 import AppStore
 
 enum Treatment {
-    /// 413; nothing is kept.
+    /// Answered 413; not stored.
     case tooLarge
-    /// 400; kept while there is room.
+    /// Answered 400; stored while there is room.
     case refuse
-    /// Nobody but Apple can have made it: kept and answered 200, to be redriven when the reason has gone.
+    /// Only Apple can have made it: stored and answered 200, to be redriven when the reason no longer applies.
     case quarantine
-    /// From Apple's network, and yet not of a chain that is trusted: kept, and Apple is to come again, because its chain may
-    /// have changed.
+    /// It came from Apple's network, but its certificate chain is not trusted: stored, and Apple should retry, because
+    /// its chain may have changed.
     case keepAndAskAgain
 }
 

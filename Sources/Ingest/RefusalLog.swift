@@ -1,20 +1,21 @@
-// One line for many refusals.
+// Logs many refusals in one line.
 
 import AppStore
 import Synchronization
 public import Telemetry
 
-/// Whoever sends garbage decides how much of it there is; a log line for each would be his to fill disks with. So refusals
-/// are counted, and told now and then.
+/// A log line for each refusal would let anybody fill the disk by sending garbage. So refusals are counted, and logged
+/// from time to time.
 ///
-/// What was set aside although Apple has signed it is told by its cause: usually a setting is wrong.
+/// Notifications that were stored in `rejected` although Apple has signed them are logged with their cause: usually a
+/// setting is wrong.
 public final class RefusalLog: Sendable {
     private struct Aside: Hashable {
         let reason: RejectionReason
         let detail: String
     }
 
-    /// Causes in one telling; whoever can send notifications of other apps could make up more of them.
+    /// Most causes in one flush; a sender with notifications of other apps could cause more.
     private static let limitCauses = 20
 
     private let logger: Logger
@@ -34,7 +35,7 @@ public final class RefusalLog: Sendable {
         }
     }
 
-    /// Writes what has been noted since the last call, if anything.
+    /// Logs what has been noted since the last call, if anything.
     public func flush() {
         tellAsides()
         let noted = counts.withLock { counts in
@@ -54,12 +55,12 @@ public final class RefusalLog: Sendable {
         for (aside, count) in noted.sorted(by: { $0.key.detail < $1.key.detail }) {
             let option = "rejected --reason \(aside.reason.rawValue)"
             logger.warning(
-                "notifications were set aside, not taken",
+                "notifications were set aside, not accepted",
                 [
                     "reason": .string(aside.reason.rawValue), "cause": .string(aside.detail), "count": .integer(count),
                     "look": .string("perennial dead-letters list \(option)"),
                     "take": .string(
-                        "when the cause is mended: perennial dead-letters redrive \(option) --apply"),
+                        "when the cause is fixed: perennial dead-letters redrive \(option) --apply"),
                 ])
         }
     }

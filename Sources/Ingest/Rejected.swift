@@ -1,4 +1,4 @@
-// The topic `rejected`: what was refused is kept up to a bound, and counted beyond it.
+// The topic `rejected`: refused bodies are stored up to a limit, and counted beyond it.
 
 import AppStore
 import Contract
@@ -7,8 +7,8 @@ import Platform
 import Synchronization
 
 final class RejectedKeeper: Sendable {
-    /// Anonymous garbage on its way to Kafka, also beyond the deadline of its request; one sixteenth of what the producer
-    /// holds. So a flood of it cannot fill the queue that notifications need.
+    /// Byte limit of anonymous garbage in flight to Kafka, even after the deadline of its request; one sixteenth of
+    /// what the producer holds. So a flood of garbage cannot fill the queue that notifications need.
     private static let limitUnawaitedBytes = 4 << 20
 
     private let sink: any RecordSink
@@ -24,7 +24,7 @@ final class RejectedKeeper: Sendable {
         room = RejectedRoom(bytesPerHour: bytesPerHour)
     }
 
-    /// Nobody waits for it.
+    /// No request waits for the outcome.
     func keepIfThereIsRoom(_ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection) {
         let sender: RejectedRoom.Sender = arrival.isFromApple ? .apple : .anybody
         guard room.hasRoom(for: sender, now: arrival.receivedDate) else {
@@ -43,7 +43,7 @@ final class RejectedKeeper: Sendable {
         }
     }
 
-    /// `completion` hears whether it is kept; nil: there is no room, or the same is on its way.
+    /// `completion` receives whether the body is stored; nil: there is no room, or the same body is in flight.
     func keep(
         _ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection,
         completion: @escaping @Sendable (PublishOutcome?) -> Void
@@ -53,7 +53,7 @@ final class RejectedKeeper: Sendable {
         write(record, rejection, arrival, completion: completion, ending: {})
     }
 
-    /// nil: it is not to be written, and `otherwise` has heard why.
+    /// nil: the body is not written, and `otherwise` was called with the reason.
     private func takeRoom(
         for arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection, _ sender: RejectedRoom.Sender,
         otherwise: (PublishOutcome?) -> Void
@@ -71,12 +71,14 @@ final class RejectedKeeper: Sendable {
         return record
     }
 
-    /// Settings may change within the hour: then the same body is refused for another reason, under which it is looked for.
+    /// Settings may change within the hour. Then the same body is refused for another reason, and must be found under
+    /// that one.
     private static func mark(of record: OutgoingRecord, _ rejection: Rejection) -> [UInt8] {
         record.key + Array("|\(rejection.reason.rawValue)|\(record.environment.rawValue)".utf8)
     }
 
-    /// What was signed; other members are whatever the sender liked, and as much of it. All of a body that has none.
+    /// Only the signed part: other members are chosen by the sender, in any size. If there is no signed part, the whole
+    /// body.
     private static func essence(of body: [UInt8], _ jws: [UInt8]?) -> [UInt8] {
         guard let jws else { return body }
         var writer = JSONWriter()
@@ -84,8 +86,8 @@ final class RejectedKeeper: Sendable {
         return writer.bytes.count < body.count ? writer.bytes : body
     }
 
-    /// Room is given back in the ending, and only for what was never sent: what Kafka has not acknowledged in time it usually
-    /// writes later. Until then the same body is under way, and not sent once more.
+    /// The ending gives the room back, and only if nothing was sent: Kafka usually writes later what it has not
+    /// acknowledged in time. Until then the same body counts as in flight and is not sent again.
     private func write(
         _ record: OutgoingRecord, _ rejection: Rejection, _ arrival: Arrival,
         completion: @escaping Publication.Completion, ending: @escaping @Sendable () -> Void

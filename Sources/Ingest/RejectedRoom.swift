@@ -1,18 +1,20 @@
-// How much of what was refused is kept.
+// The limit for stored refused bodies.
 
 import Synchronization
 
-/// A bound on bytes per hour, and a memory of what was kept in it. Hours are those of the clock: no list of what came when.
+/// A limit in bytes per hour, and a memory of what was stored in it. It counts by hours of the clock, so it needs no
+/// list of times.
 final class RejectedRoom: Sendable {
     enum Sender: CaseIterable {
-        /// Whoever holds no key of anybody's.
+        /// A sender who has no signing key.
         case anybody
-        /// Signed by Apple; but every customer's device holds texts that are.
+        /// Signed by Apple; but every customer's device has texts that Apple has signed.
         case signed
         /// From 17.0.0.0/8.
         case apple
 
-        /// Of four quarters. What anybody can send leaves room for what is signed, and that for what comes from Apple.
+        /// The sender's share, in quarters of the limit. What anybody can send leaves room for signed bodies, and these
+        /// for bodies from Apple.
         fileprivate var quarters: Int {
             switch self {
             case .anybody: 2
@@ -23,11 +25,11 @@ final class RejectedRoom: Sendable {
     }
 
     enum Place {
-        /// It was free and is taken now.
+        /// There was room; it is reserved now.
         case taken
-        /// The same bytes were kept in this hour already.
+        /// The same bytes were stored in this hour already.
         case kept
-        /// The same bytes are on their way.
+        /// The same bytes are in flight.
         case underWay
         case none
     }
@@ -35,11 +37,12 @@ final class RejectedRoom: Sendable {
     private struct Hour {
         var number: Int64 = 0
         var usedBytes = 0
-        /// By hash: whether Kafka has acknowledged them.
+        /// By hash: whether Kafka has acknowledged the body.
         var bodies: [[UInt8]: Bool] = [:]
     }
 
-    /// A hundred bytes each. What comes beyond it is kept as long as there is room, repeated or not.
+    /// Most hashes that are remembered, a hundred bytes each. Bodies beyond this are stored while there is room,
+    /// repeated or not.
     private static let limitBodies = 65_536
 
     private let limitBytes: Int
@@ -49,7 +52,7 @@ final class RejectedRoom: Sendable {
         limitBytes = bytesPerHour
     }
 
-    /// Whether there is any room left, which costs less to ask than a hash.
+    /// Whether there is any room left; this costs less than a hash.
     func hasRoom(for sender: Sender, now: Int64) -> Bool {
         hour.withLock { hour in
             turn(&hour, now)
@@ -57,7 +60,7 @@ final class RejectedRoom: Sendable {
         }
     }
 
-    /// - Parameter hash: of all that makes it the same record.
+    /// - Parameter hash: the hash of everything that makes two records equal.
     func take(_ bytes: Int, hash: [UInt8], for sender: Sender, now: Int64) -> Place {
         hour.withLock { hour in
             turn(&hour, now)
@@ -69,33 +72,33 @@ final class RejectedRoom: Sendable {
         }
     }
 
-    /// Kafka has it: the same bytes need not be kept again.
+    /// Kafka has acknowledged the body: the same bytes need not be stored again.
     func remember(_ hash: [UInt8]) {
         hour.withLock { hour in
             if hour.bodies[hash] != nil { hour.bodies[hash] = true }
         }
     }
 
-    /// It is not sent: the same bytes may be tried again.
+    /// The body is not sent: the same bytes may be tried again.
     func forget(_ hash: [UInt8]) {
         hour.withLock { $0.bodies[hash] = nil }
     }
 
-    /// It is on its way no more.
+    /// The body is no longer in flight.
     func forgetUnlessWritten(_ hash: [UInt8]) {
         hour.withLock { hour in
             if hour.bodies[hash] == false { hour.bodies[hash] = nil }
         }
     }
 
-    /// What was taken at `time` and then not written. Of an hour that is over nothing is left to give back.
+    /// Gives back room that was taken at `time` and not used. For an hour that has ended there is nothing to give back.
     func giveBack(_ bytes: Int, takenAt time: Int64) {
         hour.withLock { hour in
             if hour.number == Self.number(of: time) { hour.usedBytes -= bytes }
         }
     }
 
-    /// Without overflow for the greatest setting.
+    /// Computed so that the largest setting does not overflow.
     private func limit(_ sender: Sender) -> Int {
         limitBytes / 4 * sender.quarters + limitBytes % 4 * sender.quarters / 4
     }

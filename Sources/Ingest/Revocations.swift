@@ -1,4 +1,4 @@
-// Revocation as a part of the service.
+// The revocation check as a part of the service.
 
 public import Configuration
 public import Platform
@@ -6,11 +6,11 @@ public import Revocation
 public import Service
 public import Telemetry
 
-/// What `verify.ocsp` asks for when it is not `off`.
+/// The revocation check that `verify.ocsp` asks for when it is not `off`.
 public final class Revocations: ServicePart {
     public let name = "ocsp"
     public let watch: RevocationWatch
-    /// `hard`: there is no verdict on a chain of which nothing is known. `soft`: it passes.
+    /// true (`hard`): a chain whose status is unknown gets no verdict. false (`soft`): it is accepted.
     public let isRequired: Bool
 
     /// nil when `verify.ocsp` is off. Throws when a thread cannot be started.
@@ -31,7 +31,7 @@ public final class Revocations: ServicePart {
         self.isRequired = isRequired
     }
 
-    /// It works from the beginning: whoever verifies may ask at once.
+    /// The watch works from the moment it is made: verifiers may ask at once.
     public func start(failed: @escaping @Sendable (any Error) -> Void) {}
 
     public func stop(by deadline: Deadline) throws {

@@ -1,4 +1,4 @@
-// Are the topics as they have to be, and does Kafka answer at all?
+// Checks that the topics are as they should be, and that Kafka answers.
 
 import Contract
 import Kafka
@@ -7,8 +7,8 @@ public import Service
 import Synchronization
 public import Telemetry
 
-/// Asks every few seconds, with a client of its own: a question to a slow broker must not hold up the reports that requests
-/// wait for.
+/// Asks every few seconds, with its own client: a query to a slow broker must not delay the delivery reports that
+/// requests wait for.
 public final class TopicWatch: ServicePart {
     public let name = "topic-watch"
     private let publisher: Publisher.Configuration
@@ -20,12 +20,12 @@ public final class TopicWatch: ServicePart {
     private struct Finding {
         /// Why Kafka does not answer; nil while it does.
         var kafka: String? = "no broker has answered yet"
-        /// What is wrong with the topics as they were seen last.
+        /// What was wrong with the topics at the last check.
         var topics: String?
         var hasSeenTopics = false
     }
 
-    /// Short while something is wrong, so that what is mended works at once.
+    /// Short while something is wrong, so that a repair takes effect at once.
     private static let interval = (whenRight: Duration.seconds(10), whenWrong: Duration.seconds(1))
     private static let answerLimit: Duration = .seconds(3)
 
@@ -36,7 +36,7 @@ public final class TopicWatch: ServicePart {
         health.condition("topics") { [weak self] in self?.topicsCondition }
     }
 
-    /// What is known to be wrong with the topics. nil also before they have been seen.
+    /// What is wrong with the topics; nil if nothing is, or if they have not been checked yet.
     public var topicsTrouble: String? { finding.withLock { $0.topics } }
     public var kafkaTrouble: String? { finding.withLock { $0.kafka } }
 
@@ -86,14 +86,14 @@ public final class TopicWatch: ServicePart {
             if before.kafka != nil { logger.info("Kafka answers") }
         } catch {
             let cause = newestCause(in: admin.recentFaults)
-            // What was known of the topics stays: Kafka being away does not change them.
+            // The last finding about the topics stays: they do not change because Kafka does not answer.
             finding.withLock { $0.kafka = "no broker answers\(cause) (\(error.code.name))" }
             if before.kafka == nil { logger.error("no broker answers", ["reason": .string(error.words + cause)]) }
         }
     }
 }
 
-/// What a client noticed last, to be put behind a message. That all brokers are down is no cause, but what follows from one.
+/// The last error that a client met, to append to a message. "All brokers are down" is not a cause but a consequence.
 func newestCause(in faults: [(code: KafkaCode, detail: String)]) -> String {
     faults.last { $0.code != .allBrokersDown }.map { ": \($0.detail)" } ?? ""
 }

@@ -1,4 +1,4 @@
-// What the settings say of whose signatures are taken.
+// Whose signatures are accepted, according to the settings.
 
 public import AppStore
 public import Configuration
@@ -7,9 +7,9 @@ import Platform
 import Settings
 
 extension VerificationPolicy {
-    /// Apple Root CA - G3, what `verify.roots` adds, and the apps of `apps`; texts up to the size of the greatest body that
-    /// ingest could ever have been told to take. A file that holds no certificate, or one to which no path can lead, is told
-    /// of with its path.
+    /// Trusts Apple Root CA - G3, the certificates of `verify.roots`, and the apps of `apps`. Accepts texts up to the
+    /// largest body size that ingest may be configured to accept. A file without a certificate, or with one that no
+    /// chain can end at, is reported with its path.
     public init(_ configuration: Configuration) throws(ConfigurationFaults) {
         var roots = [AppleRoot.g3]
         var faults: [SettingFault] = []
@@ -32,11 +32,11 @@ private func trustedRoots(_ path: String) throws(SettingFault) -> [Certificate] 
     for (index, certificate) in certificates.enumerated() {
         let place = certificates.count == 1 ? path : "certificate \(index + 1) of \(path)"
         guard certificate.isAuthority else {
-            throw SettingFault("verify.roots: \(place) is no authority's; name the root that signatures lead to")
+            throw SettingFault("verify.roots: \(place) is not a CA certificate; name the root of the chains")
         }
         guard certificate.isSelfSigned else {
             throw SettingFault(
-                "verify.roots: \(place) is signed by another certificate than itself (an intermediate?); "
+                "verify.roots: \(place) is not self-signed (an intermediate?); "
                     + "no chain ends there: name the root above it")
         }
     }
@@ -53,6 +53,6 @@ private func certificates(_ path: String) throws(SettingFault) -> [Certificate] 
     do throws(CertificateFault) {
         return try Certificate.read(file)
     } catch {
-        throw SettingFault("verify.roots: \(path) is no certificate in PEM or DER: \(error)")
+        throw SettingFault("verify.roots: \(path) is not a certificate in PEM or DER: \(error)")
     }
 }

@@ -1,4 +1,4 @@
-// POST /usage: what an app's own backend says of purchases.
+// POST /usage: usage records from an app's own backend.
 
 import Contract
 import HTTP
@@ -9,14 +9,15 @@ import Telemetry
 final class UsageIntake: Sendable {
     private static let limitNames = 20
     private static let limitNameBytes = 100
-    /// Wrong rows that are told: whoever has more mends those first. An answer longer than its question is a gift to floods.
+    /// Most wrong records that an answer lists: a sender with more should fix those first. An answer that is larger
+    /// than its request would help a flood.
     private static let limitFaults = 100
 
     private let sink: any RecordSink
     private let metrics: IngestMetrics
     private let refusals: RefusalLog
     private let records: RecordFactory
-    /// Of records that name none.
+    /// The environment of records that name none.
     private let environment: Contract.Environment
 
     init(
@@ -74,7 +75,7 @@ final class UsageIntake: Sendable {
         return .json(202, Self.list(ignored: ignored))
     }
 
-    /// Each name once, and not more of them than somebody reads.
+    /// Each name once, and only as many as somebody would read.
     private static func list(ignored names: [String]) -> [UInt8] {
         var told: [[UInt8]] = []
         for name in names.map({ Array($0.utf8.prefix(limitNameBytes)) }) where told.count < limitNames {
@@ -94,7 +95,7 @@ final class UsageIntake: Sendable {
         return response
     }
 
-    /// The rules of Apple's payloads: 16 levels, no name twice.
+    /// The rules for Apple's payloads: 16 levels, no name twice.
     private static func limits(bytes: Int) -> JSONLimits {
         var limits = JSONLimits()
         limits.bytes = bytes

@@ -1,4 +1,4 @@
-// The seam between the endpoint and the verifier.
+// The interface between the endpoint and the verifier.
 
 public import AppStore
 import Crypto
@@ -7,35 +7,35 @@ import Revocation
 import Synchronization
 
 public enum Verdict: Sendable {
-    /// And the text that Apple signed.
+    /// With the text that Apple signed.
     case verified(VerifiedNotification, signedPayload: [UInt8])
-    /// And the text that was judged; nil: there was none.
+    /// With the text that was checked; nil: there was none.
     case rejected(Rejection, signedPayload: [UInt8]?)
-    /// It need not be judged again.
+    /// The text is known and need not be verified again.
     case known
-    /// Revocation had to be known and was not to be learnt in time: come again.
+    /// The revocation status was needed and could not be determined in time: the sender should retry.
     case none
-    /// More came than could be verified in time: come again.
+    /// More bodies came than could be verified in time: the sender should retry.
     case tooBusy
 }
 
-/// Judges bodies of Apple's POST.
+/// Verifies bodies of Apple's POST requests.
 public protocol NotificationJudge: Sendable {
     /// `verdict` is called once, on this thread before the call returns or later on another one, at the latest by
     /// `deadline`.
     /// - Parameters:
-    ///   - isFromApple: it came from Apple's network, so it goes before what anybody may have sent.
-    ///   - isKnown: asked for the signed text, before anything dear is done with it.
+    ///   - isFromApple: the body came from Apple's network, so it is verified before bodies that anybody may have sent.
+    ///   - isKnown: called with the signed text before anything expensive is done with it.
     func judge(
         _ body: [UInt8], isFromApple: Bool, now: Int64, by deadline: Deadline,
         unless isKnown: @escaping @Sendable (_ signedPayload: [UInt8]) -> Bool,
         verdict: @escaping @Sendable (Verdict) -> Void)
 }
 
-/// Verifies on the thread that asks. Verifiers are lent out, so that there are as many as there are threads in use at a
-/// time, each with its own cache of chains.
+/// Verifies on the calling thread. Verifiers are lent out, so there are as many as threads use at the same time, each
+/// with its own cache of chains.
 public final class VerifierPool: NotificationJudge {
-    /// Unchecked: a verifier is used by whoever has taken it out of the pool, and by nobody else.
+    /// Unchecked: only the thread that has taken a verifier out of the pool uses it.
     private struct Lent: @unchecked Sendable {
         let verifier: Verifier
         let edition: Int
@@ -43,7 +43,7 @@ public final class VerifierPool: NotificationJudge {
 
     private struct State {
         var policy: VerificationPolicy
-        /// Of the policy: a verifier of an earlier one is not lent again.
+        /// Version of the policy: a verifier of an earlier policy is not lent again.
         var edition = 0
         var idle: [Lent] = []
     }
@@ -52,7 +52,7 @@ public final class VerifierPool: NotificationJudge {
     private let isRevocationRequired: Bool
     private let state: Mutex<State>
 
-    /// - Parameter revocation: nil: nobody is asked.
+    /// - Parameter revocation: nil: revocation is not checked.
     public convenience init(_ policy: VerificationPolicy, revocation: Revocations?) {
         self.init(policy, watch: revocation?.watch, isRevocationRequired: revocation?.isRequired ?? false)
     }
@@ -70,14 +70,14 @@ public final class VerifierPool: NotificationJudge {
     ) {
         let (found, unknown) = judge(body, now: now, unless: isKnown)
         guard let watch, isRevocationRequired, !unknown.isEmpty else { return verdict(found) }
-        // No thread of the server waits meanwhile.
+        // No thread of the server waits in the meantime.
         watch.whenKnown(unknown, by: deadline) { status in
             switch status {
-            // Whatever was found: a revoked certificate may have signed it.
+            // Whatever else was found: a revoked certificate may have signed the text.
             case .unknown: verdict(.none)
             case .good: verdict(found)
             case .revoked:
-                // The verifier says which of the parts it was, and in which order.
+                // The verifier determines which part it was, and in which order.
                 let (found, unknown) = self.judge(body, now: now, unless: isKnown)
                 verdict(unknown.isEmpty ? found : .none)
             }
@@ -108,7 +108,7 @@ public final class VerifierPool: NotificationJudge {
         }
     }
 
-    /// Other apps, or other roots: what is judged from now on is judged by them.
+    /// Replaces the apps or the roots; from now on bodies are verified with the new ones.
     public func replace(_ policy: VerificationPolicy) {
         state.withLock { $0 = State(policy: policy, edition: $0.edition + 1) }
     }
@@ -122,7 +122,7 @@ public final class VerifierPool: NotificationJudge {
     }
 }
 
-/// Who knows whether certificates are revoked.
+/// Knows whether certificates are revoked.
 protocol RevocationSource: Sendable {
     func status(of chain: TrustedChain) -> RevocationStatus
     func whenKnown(

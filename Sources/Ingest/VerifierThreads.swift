@@ -1,20 +1,20 @@
-// Threads that verify, apart from those that read and answer.
+// Threads that verify, separate from those that read and answer.
 
 import Platform
 import Service
 import Synchronization
 import Telemetry
 
-/// Verifying is nearly all of the work. Done here, it leaves the threads of the server free, so that they can say 503 at once
-/// when more comes than can be verified.
+/// Verifying is nearly all of the work. Doing it here leaves the threads of the server free to answer 503 at once when
+/// more arrives than can be verified.
 final class VerifierThreads: NotificationJudge, ServicePart {
     private struct Waiting: Sendable {
         let body: [UInt8]
         let isFromApple: Bool
         let now: Int64
         let deadline: Deadline
-        /// Verified after this, a notification would leave Kafka too little time: the answer would be 503 all the same, and
-        /// at a load that stays too high every other one, too.
+        /// If verification started later than this, Kafka would have too little time and the answer would be 503
+        /// anyway. With a load that stays too high this would happen to every other request as well.
         let latestStart: Deadline
         let isKnown: @Sendable (_ signedPayload: [UInt8]) -> Bool
         let verdict: @Sendable (Verdict) -> Void
@@ -29,12 +29,13 @@ final class VerifierThreads: NotificationJudge, ServicePart {
     private let running = Atomic(0)
     private let ended = Latch()
 
-    /// How long a thread without work sleeps before it looks whether it should end.
+    /// How long a thread without work sleeps before it checks whether it should end.
     private static let idleInterval: Duration = .milliseconds(250)
 
     /// - Parameters:
-    ///   - capacity: of those that anybody may have sent; what comes from Apple's network has as much room of its own.
-    ///   - patience: how long one may wait for its turn.
+    ///   - capacity: most waiting bodies that anybody may have sent; bodies from Apple's network have a queue of the
+    ///     same size.
+    ///   - patience: how long a body may wait for its turn.
     init(_ judge: any NotificationJudge, capacity: Int, patience: Duration, count: Int = availableProcessors()) {
         self.judge = judge
         self.patience = patience
@@ -64,7 +65,7 @@ final class VerifierThreads: NotificationJudge, ServicePart {
         }
     }
 
-    /// After the server, which has answered everything by then.
+    /// Stops after the server, which has answered all requests by then.
     func stop(by deadline: Deadline) throws {
         stopRequested.open()
         waiting.close()

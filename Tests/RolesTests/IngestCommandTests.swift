@@ -66,7 +66,7 @@ import Testing
             (try await outcome(apps, apps), "the certificate is not PEM"),
             (try await outcome(certificate, otherKey), "the key does not belong to the certificate"),
             (try await outcome(certificate, certificate), "the key is not unencrypted PEM"),
-            (try await outcome(certificate, ownKey, ["--verify.roots", certificate]), "is no authority's"),
+            (try await outcome(certificate, ownKey, ["--verify.roots", certificate]), "is not a CA certificate"),
         ] {
             #expect(result.code == 2, "\(result.words)")
             #expect(result.standardError.contains(words), "\(result.standardError)")
