@@ -342,8 +342,8 @@ extension Publisher.Configuration {
         if !different.isEmpty {
             words.append(
                 "the setting partitions says \(partitions), and \(different.joined(separator: ", ")): keys would "
-                    + "be in other partitions. The setting must stay the number with which the topics were made: restore it if "
-                    + "it was changed, or use another topic.prefix"
+                    + "be in other partitions. The setting stays the number that the topics were made with: put it back if it was "
+                    + "changed, or use another topic.prefix"
             )
         }
         return words.isEmpty ? nil : words.joined(separator: "; ")
