@@ -1,10 +1,10 @@
-// An account as its readers get it.
+// An account as JSON for its readers.
 
 public import JSON
 internal import Notices
 
 extension Account {
-    /// What the account may use: an object, by name.
+    /// Writes an object with what the account may use, by name.
     public func writeGrants(to writer: inout JSONWriter) {
         writer.object { names in
             for grant in grants {
@@ -20,7 +20,7 @@ extension Account {
         }
     }
 
-    /// What to advise its customer: an array.
+    /// Writes an array with the advice for the customer.
     public func writeAdvice(to writer: inout JSONWriter) {
         writer.array { list in
             for advice in advice {

@@ -1,15 +1,15 @@
-// What the subscriptions of an account amount to, over all apps, and what to advise its customer.
+// Combines the subscriptions of an account over all apps, and derives advice for the customer.
 
 public import Notices
 
 public struct Account: Sendable, Equatable {
-    /// Of one name of an entitlement.
+    /// Access to one entitlement name.
     public struct Grant: Sendable, Equatable {
         public let name: Text
         public let access: Bool
-        /// With access its end, nil when it has none; without it the instant it ended.
+        /// If there is access: when it ends, or nil if it has no end. Otherwise when it ended.
         public let accessUntil: Int64?
-        /// Of those that give it the one that lasts longest.
+        /// The subscription that gives this entitlement for the longest time.
         public let originalTransactionId: Text
         public let bundleId: Text?
         /// As Apple writes it.
@@ -18,19 +18,20 @@ public struct Account: Sendable, Equatable {
 
     public struct Advice: Sendable, Equatable {
         public enum Kind: String, Sendable {
-            /// Apple cannot bill: the customer has to mend the payment.
+            /// Apple cannot bill the customer, who has to fix the payment.
             case fixPayment = "fix_payment"
-            /// Without it the subscription ends.
+            /// The subscription ends unless the customer consents.
             case consentToPrice = "consent_to_price"
-            /// Renewal is turned off, and access goes on for now.
+            /// Renewal is turned off; access continues for now.
             case renew
-            /// It is over.
+            /// The subscription is over.
             case resubscribe
 
-            /// To buy, and not to mend what has been bought: of several subscriptions of one name one is enough.
+            /// The advice is to buy, not to fix a purchase. One purchase is enough for all subscriptions that give the
+            /// same name.
             var asksToBuy: Bool { self == .renew || self == .resubscribe }
 
-            /// Where the customer does it.
+            /// The page where the customer does it.
             public var url: String {
                 switch self {
                 case .fixPayment: "https://apps.apple.com/account/billing"
@@ -43,15 +44,15 @@ public struct Account: Sendable, Equatable {
         public let originalTransactionId: Text
     }
 
-    /// A name that more than one subscription gives which will be billed again: the customer pays twice.
+    /// An entitlement name that several subscriptions give which will be billed again: the customer pays twice.
     public struct DoublePayment: Sendable, Equatable {
         public let name: Text
         public let originalTransactionIds: [Text]
     }
 
-    /// By name.
+    /// Sorted by name.
     public let grants: [Grant]
-    /// By subscription.
+    /// Sorted by subscription.
     public let advice: [Advice]
     public let doublePayments: [DoublePayment]
 
@@ -69,13 +70,13 @@ public struct Account: Sendable, Equatable {
                 environment: giver.environment)
         }
         doublePayments = givers.sorted { $0.key < $1.key }.compactMap { name, givers in
-            // In sandbox nobody pays: beside a purchase of production those of testers are none.
+            // Nobody pays in sandbox: if a production purchase gives the name, sandbox purchases do not count.
             let isTested = givers.allSatisfy(\.isOfSandbox)
             let paid = givers.filter { $0.isPaidFor(at: now) && $0.isOfSandbox == isTested }
             return paid.count < 2
                 ? nil : DoublePayment(name: name, originalTransactionIds: paid.map(\.originalTransactionId))
         }
-        // What is had in the one does not stand in for what ends in the other.
+        // Production and sandbox are kept apart: access in one is no substitute for access that ends in the other.
         let advised = [false, true].map { isOfSandbox in
             Self.advice(for: sorted.filter { $0.isOfSandbox == isOfSandbox }, at: now)
         }
@@ -83,12 +84,12 @@ public struct Account: Sendable, Equatable {
     }
 
     private static func advice(for subscriptions: [AccountSubscription], at now: Int64) -> [Advice] {
-        // Whoever pays for what he has anyway, and goes on to have, pays twice.
+        // A customer who pays for what another subscription gives anyway, and will go on giving, pays twice.
         let lasting = subscriptions.filter { $0.goesOn(at: now) }.reduce(into: Set()) { $0.formUnion($1.entitlements) }
         let advised = subscriptions.compactMap { subscription in
             subscription.advice(at: now).map { (subscription: subscription, kind: $0) }
         }
-        // Those that still run first, and of these the one that lasts longest.
+        // Subscriptions that still run come first; among these, the one that lasts longest.
         let ranked = advised.sorted { left, right in
             let (isLeftOver, isRightOver) = (left.kind == .resubscribe, right.kind == .resubscribe)
             return isLeftOver == isRightOver

@@ -1,47 +1,47 @@
-// A record of `accounts` as its readers see it.
+// A record of `accounts`, as its readers see it.
 
 internal import Contract
 public import JSON
 public import Notices
 
-/// Of one subscription of an account what a screen needs, as it was published.
+/// What a screen needs to show about one subscription of an account, as published.
 public struct AccountSubscription: Sendable, Equatable {
     public let originalTransactionId: Text
     public let bundleId: Text?
-    /// As Apple writes it; records of before had none.
+    /// As Apple writes it; older records do not have it.
     public let environment: Text?
     public let productId: Text?
-    /// Names, as the worker's settings had them.
+    /// The names from the worker's settings.
     public let entitlements: [Text]
-    /// nil: one that this version does not know.
+    /// nil: a state that this version does not know.
     public let state: Entitlement.State?
     public let reason: Entitlement.Reason?
-    /// As of `asOf`: a later instant may be beyond its end.
+    /// As of `asOf`: at a later instant, access may have ended.
     public let access: Bool
     public let accessUntil: Int64?
     public let autoRenew: Bool?
     public let priceConsent: Entitlement.PriceConsent?
-    /// One-time purchases have none, and do not renew.
+    /// nil for one-time purchases, which do not renew.
     public let billingPlan: Text?
-    /// Apple cannot bill it.
+    /// Apple cannot bill the customer.
     public let isFailing: Bool
-    /// When Apple gives up; nil when that is not known, or nothing fails.
+    /// When Apple stops retrying; nil if that is unknown or no payment fails.
     public let retryUntil: Int64?
-    /// nil: it is none.
+    /// nil: it is not a commitment.
     public let commitment: Commitment?
 
     public struct Commitment: Sendable, Equatable {
-        /// Nothing is left to be billed of this one. Where the record does not say, payments are to come.
+        /// No payments of this commitment remain. If the record does not say, payments remain.
         public let isInLastPeriod: Bool
-        /// Whether another one follows.
+        /// Whether another commitment follows.
         public let renews: Bool?
     }
 
-    /// When the record was made, by the clock of its partition: what it says of earlier times is not what was so then.
+    /// The clock of the partition when the record was made. The record does not show what held at earlier times.
     public let asOf: Int64?
 
-    /// - Parameter record: holds the value of the record.
-    /// - Returns: nil when it is none. A member that is not of its kind counts as absent: it may be sealed.
+    /// - Parameter record: the document with the record's value.
+    /// - Returns: nil if the record is invalid. A member of the wrong type counts as absent: it may be sealed.
     public init?(_ record: borrowing JSONDocument) {
         guard let id = record.text("originalTransactionId", of: record.root),
             let access = record.bool("access", of: record.root)
@@ -84,14 +84,14 @@ public struct AccountSubscription: Sendable, Equatable {
     var isOfSandbox: Bool { environment == Self.sandbox }
     private static let sandbox = Text(Environment.sandbox.nameOfApple)
 
-    /// Whether access lasts longer than another's, or ended later. What was bought in production goes before all of sandbox, where both
-    /// give access.
+    /// Whether access lasts longer than the other's, or ended later. If both give access, production comes before
+    /// sandbox.
     func lasts(longerThan other: AccountSubscription, at now: Int64) -> Bool {
         let (mine, its) = (hasAccess(at: now), other.hasAccess(at: now))
         if mine != its { return mine }
         if isOfSandbox != other.isOfSandbox { return other.isOfSandbox }
         let (end, otherEnd) = (accessUntil ?? .max, other.accessUntil ?? .max)
-        // Of equals always the same one.
+        // On a tie the choice must always be the same.
         return end == otherEnd ? originalTransactionId < other.originalTransactionId : end > otherEnd
     }
 
@@ -100,14 +100,14 @@ public struct AccountSubscription: Sendable, Equatable {
     public enum Renewal: Sendable, Equatable {
         /// It is over, or never renews.
         case none
-        /// Apple cannot bill it, and goes on trying.
+        /// Apple cannot bill the customer, and retries.
         case failing
         case renews
-        /// It renews only with the customer's consent to a higher price.
+        /// It renews only if the customer consents to a higher price.
         case needsConsent
         /// A commitment that is billed until its end, and then ends.
         case committed
-        /// The customer has turned it off.
+        /// The customer has turned off renewal.
         case off
         case unknown
     }
@@ -121,7 +121,8 @@ public struct AccountSubscription: Sendable, Equatable {
         default: return .none
         }
         if let commitment, !commitment.isInLastPeriod {
-            // All its payments come, whatever the customer has said: `autoRenew` speaks of the next one only.
+            // All payments of a commitment are due, whatever the customer chooses: `autoRenew` is about the next
+            // payment only.
             return commitment.renews == false ? .committed : priceConsent == .waiting ? .needsConsent : .renews
         }
         switch autoRenew {
@@ -131,19 +132,19 @@ public struct AccountSubscription: Sendable, Equatable {
         }
     }
 
-    /// It will be billed again, as far as is known: who has two of them pays twice.
+    /// It will be billed again, as far as is known: a customer with two of these pays twice.
     func isPaidFor(at now: Int64) -> Bool {
         guard billingPlan != nil, hasAccess(at: now) else { return false }
         if let commitment, !commitment.isInLastPeriod { return true }
         return autoRenew == true && commitment?.renews != false
     }
 
-    /// Access goes on, and nobody has to do anything for it.
+    /// Access continues without any action.
     func goesOn(at now: Int64) -> Bool {
         hasAccess(at: now) && (accessUntil == nil || renewal(at: now) == .renews)
     }
 
-    /// What its customer should be told, as if it was the only one.
+    /// The advice for its customer, as if it were the only subscription.
     func advice(at now: Int64) -> Account.Advice.Kind? {
         guard billingPlan != nil else { return nil }
         switch renewal(at: now) {
@@ -155,7 +156,7 @@ public struct AccountSubscription: Sendable, Equatable {
         }
         switch state {
         case .grace, .billingRetry, .active, .expired: return .resubscribe
-        // Who got the money back, or went to another product, is not asked to buy this one again.
+        // A customer with a refund or another product is not asked to buy this one again.
         case .revoked, .superseded, .owned, nil: return nil
         }
     }

@@ -1,16 +1,17 @@
-// Which published items a customer may use: a magazine's issues, a podcast's episodes.
+// Which published items a customer may use: issues of a magazine, episodes of a podcast.
 
-/// What a subscription opens.
+/// What a subscription unlocks.
 public enum ContentScope: Sendable, Equatable {
-    /// Everything that was published while it ran, for good.
+    /// Everything published while the subscription ran, permanently.
     case archive
-    /// Only what belongs to the run that contains now.
+    /// Only what belongs to the current run.
     case current
 }
 
 extension [Run] {
-    /// With access the last run that has begun contains now, also where its end has passed: while the word of a renewal is late
-    /// (the leeway), who may use the product may use what it opens. In number and order as they are.
+    /// If there is access, the last run that has begun includes `now` even if its end has passed: during the leeway,
+    /// while a renewal may be reported late, a customer with access may use the content. The number and order of runs
+    /// stay.
     public func lasting(at now: Int64, hasAccess: Bool) -> [Run] {
         let begun = indices.filter { self[$0].start <= now }
         guard hasAccess, let last = begun.max(by: { self[$0].start < self[$1].start }), let end = self[last].end,
@@ -21,10 +22,11 @@ extension [Run] {
         return runs
     }
 
-    /// Of these dates of publication those that are accessible, in the order given.
+    /// The accessible ones of these publication dates, in the given order.
     ///
-    /// An item is if it was published in a run, or is the newest one there was when a run began: who subscribes in the middle of
-    /// a month gets that month's issue at once. What is newest is told among these dates: they have to be all there are.
+    /// An item is accessible if it was published during a run, or was the newest item when a run began: who subscribes
+    /// in the middle of a month gets that month's issue at once. `published` must contain all dates, because the newest
+    /// is chosen among them.
     public func accessible(_ published: [Int64], at now: Int64, scope: ContentScope = .archive) -> [Int64] {
         let open = filter { scope == .archive ? $0.start <= now : $0.contains(now) }
         let unlocked = Set(open.compactMap { run in published.lazy.filter { $0 <= run.start }.max() })

@@ -1,9 +1,9 @@
-// The answer: may this customer use it, until when, and why.
+// The answer: may this customer use the product, until when, and why.
 
 public import Notices
 
-/// The members of a record of `entitlements` that follow from what Apple said. What tells of the way there (`sequence`, `asOf`,
-/// `cause`) and what the topic knows (id, environment) is added by who writes it. nil is null.
+/// The members of a record of `entitlements` that follow from Apple's data. The writer adds what describes the change
+/// (`sequence`, `asOf`, `cause`) and what the topic knows (id, environment). nil is written as null.
 public struct Entitlement: Sendable, Equatable {
     public enum State: String, Sendable {
         case active, grace, billingRetry = "billing_retry", expired, revoked, superseded, owned
@@ -45,7 +45,7 @@ public struct Entitlement: Sendable, Equatable {
     public var state: State
     public var reason: Reason?
     public var access: Bool
-    /// With access its end, nil when it has none; without it the instant it ended.
+    /// If there is access: when it ends, or nil if it has no end. Otherwise when it ended.
     public var accessUntil: Int64?
     public var since: Int64
     public var autoRenew: Bool?
@@ -66,7 +66,7 @@ public struct Entitlement: Sendable, Equatable {
     public var runsTruncated: Bool
 }
 
-/// A time paid for, or given in grace: its first instant, and the first one after it.
+/// A time that was paid for or given as grace: its first instant, and the first instant after it.
 public struct Run: Sendable, Equatable {
     public var start: Int64
     /// nil: it has no end.

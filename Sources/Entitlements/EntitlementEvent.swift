@@ -1,10 +1,10 @@
-// What has happened between two answers.
+// What has changed between two answers.
 
 internal import Contract
 
 /// One change that somebody may want to act on.
 public struct EntitlementEvent: Sendable, Equatable {
-    /// Words of the records.
+    /// The words in the records.
     public enum Kind: String, Sendable, CaseIterable {
         case started, purchased, renewed, recovered, resubscribed
         case planChanged = "plan_changed"
@@ -28,7 +28,7 @@ public struct EntitlementEvent: Sendable, Equatable {
     }
 
     public var kind: Kind
-    /// When it took effect by Apple's dates; where none of them says it, when Apple said so.
+    /// When it took effect by Apple's dates; if there is no such date, when Apple reported it.
     public var at: Int64
 
     public init(_ kind: Kind, at: Int64) {
@@ -36,25 +36,26 @@ public struct EntitlementEvent: Sendable, Equatable {
         self.at = at
     }
 
-    /// What took effect longer before it is told is history: nobody is to be mailed for it.
+    /// An event is historic if it took effect longer ago than this: no mail should be sent for it.
     static let historicAfter: Int64 = 86_400_000
 
-    /// - Parameter clock: when it is told.
+    /// - Parameter clock: when the event is written.
     public func isHistoric(at clock: Int64) -> Bool { at < adding(clock, -Self.historicAfter) }
 }
 
 extension Standing {
-    /// What has happened since; in the order of `Kind`, each kind at most once. Of what became known at once the net change.
+    /// The changes since `before`, in the order of `Kind`, each kind at most once. If several things became known at
+    /// once, this is the net change.
     /// - Parameters:
-    ///   - before: what was last told; nil when nothing was.
-    ///   - told: when Apple said what changed it; of a change by time alone when that was due.
+    ///   - before: the last published state; nil: nothing was published.
+    ///   - told: when Apple reported the change; for a change by time alone, when it was due.
     public func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
         let comparison = Comparison(before: before, after: self, told: told)
         return comparison.events
     }
 }
 
-/// Each kind follows from what was told and how things stand, whatever the notification was called.
+/// Each kind follows from the published state and the current state, whatever the notification was called.
 private struct Comparison {
     let before: Told?
     let after: Standing
@@ -95,7 +96,7 @@ private struct Comparison {
     private var hasOtherPlan: Bool { before.map { $0.plan != after.plan } ?? false }
     private var start: Int64 { after.row.start }
 
-    /// It took the place of one that had not ended.
+    /// It replaced a purchase that had not ended.
     private var isChangeInMidst: Bool {
         guard let replaced = after.rowBefore else { return false }
         if replaced.transaction.isUpgraded { return true }
@@ -103,8 +104,8 @@ private struct Comparison {
         return start < expires
     }
 
-    /// Nothing was had right before it. Where access had only ended because no word of a renewal came, the word may have been
-    /// late, and the renewal by as much as leeway grants.
+    /// There was no access right before it. If access ended only because no renewal was reported, the report may have
+    /// been late, and the renewal may come up to the leeway later.
     private var isReturn: Bool {
         guard let before, !before.access, now.since == start else { return false }
         guard before.state == .expired, before.reason == .unknown, let end = after.rowBefore?.end else { return true }
@@ -113,7 +114,7 @@ private struct Comparison {
 
     private var beginning: EntitlementEvent? {
         guard isNewPurchase else {
-            // The purchase that it was recovered with begins when this one has ended.
+            // The purchase that recovered the payment begins only when this one ends.
             guard let before, before.isRetrying, !after.isRetrying, now.access, after.rowAfter != nil else {
                 return nil
             }
@@ -173,7 +174,7 @@ private struct Comparison {
         now.state == state && (isNewPurchase || before?.state != state)
     }
 
-    /// Another purchase took its place, and nothing else is known of that one yet.
+    /// Another purchase took its place, and nothing about that purchase is known yet.
     private var superseded: Int64? {
         guard enters(.superseded) else { return nil }
         return after.row.transaction.revocationDate ?? after.row.facts.firstUpgraded ?? told
@@ -186,7 +187,7 @@ private struct Comparison {
 
     private var expired: Int64? {
         guard enters(.expired) else { return nil }
-        // Access had ended long before: it is the retrying that ends now.
+        // Access had ended long before; now the retry ends.
         return before?.state == .billingRetry && !isNewPurchase ? told : ended
     }
 
@@ -194,7 +195,7 @@ private struct Comparison {
 
     private var renewalTurned: Bool? {
         guard let before = before?.renews, let renews = after.renews, before != renews else { return nil }
-        // Apple turns off what it has given up; whoever comes back has it on. Both are told already.
+        // Apple turns renewal off when it gives up, and on when a customer returns. Other events report both already.
         if now.state == .expired && now.reason != .voluntary || isNewPurchase && isReturn { return nil }
         return renews
     }

@@ -13,17 +13,17 @@ extension Cause {
     }
 }
 
-/// An answer with what the topic knows of it, and what tells of the way there.
+/// An answer with the data of its topic and the data about the change.
 public struct EntitlementRecord: Sendable {
     public let originalTransactionId: Text
     public let entitlement: Entitlement
-    /// From 1; grows with every value of the key.
+    /// Starts at 1 and grows with every value of the key.
     public var sequence: Int64
     /// The partition's clock at the change.
     public var asOf: Int64
-    /// nil when time alone changed it.
+    /// nil if time alone changed it.
     public var cause: Cause?
-    /// An object with every member of the answer.
+    /// An object with all members of the answer.
     private let json: [UInt8]
 
     public init(
@@ -45,17 +45,17 @@ public struct EntitlementRecord: Sendable {
         self.json = json.bytes
     }
 
-    /// Without runs and texts of unusual length.
+    /// The usual size without runs and unusually long texts.
     private static let usualBytes = 1_100
 
-    /// What two values have in common that differ in nothing but the way there: the first 8 bytes of the SHA-256 of their answers.
-    /// Without the bracket that closes them.
+    /// The first 8 bytes of the SHA-256 of the answer, without its closing bracket. Equal for two values that differ
+    /// only in `sequence`, `asOf` and `cause`.
     public var answer: UInt64 { SHA256.beginning(of: json.span.extracting(droppingLast: 1)) }
 
-    /// Of `accounts`: an account's view of a subscription tells no cause.
+    /// The value for `accounts`, which has no cause.
     public var accountValue: [UInt8] { withWay { _ in } }
 
-    /// Of `entitlements`: the same with its cause as the last member.
+    /// The value for `entitlements`: the same with the cause as the last member.
     public var value: [UInt8] {
         withWay { way in
             way.name("cause")
@@ -70,7 +70,7 @@ public struct EntitlementRecord: Sendable {
             way.member("asOf", asOf)
             writeMore(&way)
         }
-        // The members go on where those of the answer end: with a comma in the place of the bracket.
+        // The members are appended to those of the answer: a comma replaces the closing bracket.
         var bytes: [UInt8] = []
         bytes.reserveCapacity(json.count + way.bytes.count)
         bytes.append(contentsOf: json[..<(json.count - 1)])
@@ -81,11 +81,11 @@ public struct EntitlementRecord: Sendable {
 }
 
 extension EntitlementEvent {
-    /// Of `entitlement-events`.
+    /// The value for `entitlement-events`.
     /// - Parameters:
-    ///   - id: unique in the topic, and the same whenever the same is told.
-    ///   - record: that of `entitlements` which tells the state after it.
-    ///   - before: nil when nothing was known.
+    ///   - id: unique in the topic, and always the same for the same event.
+    ///   - record: the `entitlements` record with the state after the event.
+    ///   - before: nil if nothing was known.
     public func value(id: String, record: EntitlementRecord, before: Told?) -> [UInt8] {
         var json = JSONWriter(capacity: 512)
         json.object { json in

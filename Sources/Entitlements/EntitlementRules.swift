@@ -6,11 +6,11 @@ internal import JSON
 internal import Notices
 
 public struct EntitlementRules: Sendable {
-    /// What an app gives a product.
+    /// What an app's settings say about a product.
     struct Product: Sendable {
         /// Sorted by bytes.
         var entitlements: [String] = []
-        /// Of a product that does not renew.
+        /// For a product that does not renew.
         var period: Period?
     }
 
@@ -23,9 +23,9 @@ public struct EntitlementRules: Sendable {
         }
     }
 
-    /// Apple renews in time, but its word may come late: so much longer lasts access while renewal is expected.
+    /// A renewal may be reported late: while a renewal is expected, access lasts this much longer.
     let leeway: Int64
-    /// In sandbox retries take minutes, and nobody says how many.
+    /// In sandbox retries take minutes, and Apple does not document how many.
     let isSandbox: Bool
     private var products: [ProductName: Product] = [:]
 
@@ -49,7 +49,8 @@ public struct EntitlementRules: Sendable {
         for name in products.keys { products[name]?.entitlements.sort { Text($0) < Text($1) } }
     }
 
-    /// Of the settings, in whatever order they were written: 16 hexadecimal digits. Others that mean the same may have another.
+    /// A hash of the settings that does not depend on their order: 16 hexadecimal digits. Settings with the same
+    /// meaning may still differ.
     public var fingerprint: String {
         var told = JSONWriter()
         told.array { told in
@@ -71,7 +72,7 @@ public struct EntitlementRules: Sendable {
         return products[ProductName(bundleId: bundleId, productId: productId)] ?? Product()
     }
 
-    /// How long Apple tries to bill. nil: not known.
+    /// How long Apple retries billing. nil: unknown.
     func retryWindow(isCommitment: Bool) -> Int64? {
         isSandbox ? nil : (isCommitment ? 90 : 60) * millisecondsPerDay
     }

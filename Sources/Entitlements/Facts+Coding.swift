@@ -1,20 +1,21 @@
-// Facts as bytes: what a worker keeps of a subscription.
+// Encodes facts as bytes: the state that a worker keeps for a subscription.
 //
 // Format 1:
 //
 //     1, flags, the greatest keys that were forgotten, texts, purchases, renewal infos
 //
-// Each of the three lists begins with its count. A purchase: flags, id, dates, hash, numbers of texts unless they are those of
-// the purchase before, then what the flags announce. A row costs 35 to 40 bytes, whatever its names are: five years of months
-// take less than 4 KiB, as many weeks less than 16. Longer lives grow on until the limits of `Facts`, where the oldest rows and
-// infos go.
+// Each of the three lists begins with its count. A purchase consists of flags, id, dates, hash, and the numbers of its
+// texts unless the purchase before has the same ones, followed by the fields that the flags announce. A row takes 35 to
+// 40 bytes, however long its names are: five years of monthly periods take less than 4 KiB, as many years of weekly
+// periods less than 16 KiB. Longer lives grow up to the limits of `Facts`, where the oldest rows and infos are dropped.
 //
-// The same facts always give the same bytes. Bytes of another version, cut ones and those that no facts can have are not read.
+// The same facts always give the same bytes. Bytes of another version, truncated bytes and bytes that no facts can have
+// are rejected.
 
 internal import Notices
 
 extension Facts {
-    /// Greater ones are those of a later program.
+    /// A greater version was written by a later program.
     static let codingVersion: UInt8 = 1
 
     private struct Flags: OptionSet {
@@ -69,13 +70,13 @@ extension Facts {
         head.append(body)
     }
 
-    /// nil for bytes of another version and for those that no facts have.
+    /// nil if the bytes have another version or are invalid.
     public init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
         self.init(&reader)
     }
 
-    /// All that is left.
+    /// Reads everything that is left.
     init?(_ reader: inout ByteReader) {
         guard reader.byte() == Self.codingVersion, let flags = reader.byte().map(Flags.init(rawValue:)),
             Flags.all.isSuperset(of: flags),
@@ -97,7 +98,7 @@ extension Facts {
         }
         guard let textCount = reader.count() else { return nil }
         var texts: [Text] = []
-        // Bytes that are none of ours may claim any count, here and below.
+        // Foreign bytes may claim any count, here and below.
         texts.reserveCapacity(min(textCount, TextTable.fewTexts))
         for _ in 0..<textCount {
             guard let text = reader.text() else { return nil }

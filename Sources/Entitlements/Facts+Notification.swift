@@ -1,23 +1,24 @@
-// Reads what a record of `notifications` says.
+// Reads a record of `notifications`.
 
 internal import Crypto
 public import JSON
 public import Notices
 
-/// What one record says, of the subscription that its key names.
+/// What one record says about the subscription that its key names.
 public struct NotificationReading: Sendable {
     public let facts: Facts
-    /// It has a transaction that nothing can be concluded from: without id, without a date of purchase, or a renewing one
-    /// without its end. To be counted: Apple does not send such.
+    /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
+    /// end. This is counted, because Apple does not send such transactions.
     public let hasUnusableTransaction: Bool
     public let notificationUUID: Text?
     public let type: Text?
     public let subtype: Text?
     public let signedDate: Int64?
-    /// Apple's own word for the state, of the renewal info that came with it.
+    /// Apple's own status, which came with the renewal info.
     public let status: Int64?
 
-    /// - Parameter record: holds the value of the record. What is absent, null or of another kind is taken as not said.
+    /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
+    ///   ignored.
     public init(_ record: borrowing JSONDocument) {
         let signedDate = record.integer("signedDate", of: record.root)
         let status = record.integer("status", of: record.root)
@@ -37,7 +38,7 @@ public struct NotificationReading: Sendable {
         if let transaction = Transaction(record, object),
             let version = Version(record, object, notificationSigned: signedDate)
         {
-            // A record of a transaction that we fetched has no type: it is no news of an end.
+            // The record of a fetched transaction has no type: it does not report an end.
             let hasExpired = type == .expired
             purchase = PurchaseFacts(
                 transaction, version: version,
@@ -113,7 +114,7 @@ extension RenewalInfo {
 }
 
 extension JSONDocument {
-    /// In lower case. An empty one names nobody, and the bar is what keys of `accounts` are divided by.
+    /// In lower case. An empty token names nobody, and the vertical bar separates the parts of keys of `accounts`.
     fileprivate borrowing func account(of object: Value) -> Text? {
         guard let token = text("appAccountToken", of: object), !token.bytes.isEmpty,
             !token.bytes.contains(UInt8(ascii: "|"))
@@ -123,7 +124,7 @@ extension JSONDocument {
 }
 
 extension Text {
-    /// Of ASCII, which UUIDs are written in.
+    /// Only ASCII letters change: UUIDs contain no others.
     fileprivate var lowercased: Text {
         Text(bytes.map { Self.isUpperCase($0) ? $0 | 0x20 : $0 })
     }

@@ -1,36 +1,37 @@
-// All that notifications have said of one subscription or one-time purchase.
+// Everything that notifications have said about one subscription or one-time purchase.
 
-/// A set of facts that only grows: merging is commutative, associative and idempotent, so any order and repetition of
-/// notifications ends in the same facts. What is forgotten at a limit could never have counted again.
+/// A set of facts that only grows. Merging is commutative, associative and idempotent, so any order and repetition of
+/// notifications gives the same facts. What is forgotten at a limit could never have counted again.
 public struct Facts: Sendable, Equatable {
-    /// 19 years of weeks.
+    /// Enough for 19 years of weekly purchases.
     public static let limitPurchases = 1_000
     public static let limitRenewalInfos = 256
-    /// In bytes, so that what is kept of a subscription stays below a quarter of a MiB whatever texts it is told with: a thousand
-    /// purchases with 160 bytes of texts each, a third more than Apple's. Of renewal infos all but the newest are weighed.
+    /// The limit in bytes keeps the state of a subscription below a quarter of a MiB, whatever texts arrive. It allows
+    /// a thousand purchases with 160 bytes of texts each, a third more than Apple's. All renewal infos except the
+    /// newest count towards the limit.
     static let limitPurchaseWeight = 200_000
     static let limitInfoWeight = 40_000
 
-    /// By purchase date and id, each pair once.
+    /// Sorted by purchase date and id, without duplicates.
     public private(set) var purchases: [PurchaseFacts] = []
-    /// From the oldest to the newest. All but the newest say more than that renewal is on.
+    /// Oldest first. Each one except the newest says more than that renewal is on.
     public private(set) var renewalInfos: [RenewalInfo] = []
-    /// Some transaction that was ever told of had an introductory offer, also one beyond the limit.
+    /// True if any known transaction had an introductory offer, including forgotten ones.
     public private(set) var introOfferUsed = false
-    /// The greatest key of a purchase that was forgotten at a limit. What is not beyond it is not taken any more: else it would
-    /// depend on the order whether a light old one stays where a heavy newer one had to go.
+    /// The greatest key of a purchase that was forgotten at a limit. Purchases up to this key are rejected: otherwise
+    /// it would depend on the order whether a light old one stays where a heavy newer one was dropped.
     private(set) var forgottenPurchase: PurchaseFacts.Key?
-    /// The same of renewal infos.
+    /// The same for renewal infos.
     private(set) var forgottenInfo: RenewalInfo.Key?
-    /// Of all purchases together.
+    /// The sum over all purchases.
     private var purchaseWeight = 0
 
-    /// Purchases were forgotten.
+    /// True if purchases were forgotten.
     public var isTruncated: Bool { forgottenPurchase != nil }
 
     public init() {}
 
-    /// What one notification says.
+    /// The facts of one notification.
     init(purchase: PurchaseFacts?, renewalInfo: RenewalInfo?, introOfferUsed: Bool) {
         if let purchase {
             purchases = [purchase]
@@ -40,7 +41,7 @@ public struct Facts: Sendable, Equatable {
         self.introOfferUsed = introOfferUsed
     }
 
-    /// nil when they are none: unsorted, too many, or more than would be remembered.
+    /// nil if the facts are invalid: unsorted, or beyond the limits.
     init?(
         purchases: [PurchaseFacts], renewalInfos: [RenewalInfo], introOfferUsed: Bool,
         forgottenPurchase: PurchaseFacts.Key?, forgottenInfo: RenewalInfo.Key?
@@ -86,7 +87,7 @@ public struct Facts: Sendable, Equatable {
             purchases.insert(purchase, at: place)
             purchaseWeight += purchase.weight
         }
-        // What a purchase weighs never becomes less, so none that goes could ever have come back.
+        // The weight of a purchase never decreases, so a dropped one could never have come back.
         let gone = purchases.removeSmallest(
             beyond: Self.limitPurchases, weight: &purchaseWeight, beyond: Self.limitPurchaseWeight, \.weight)
         if let gone { forgottenPurchase = gone.key }
@@ -102,7 +103,7 @@ public struct Facts: Sendable, Equatable {
         guard isNewest || info.saysMore else { return false }
         if isNewest, let last = renewalInfos.last, !last.saysMore { renewalInfos.removeLast() }
         renewalInfos.insert(info, at: min(place, renewalInfos.count))
-        // The newest of all always counts, and is not weighed while it is that.
+        // The newest info always counts, and has no weight while it is the newest.
         var weight = renewalInfos.dropLast().reduce(0) { $0 + $1.weight }
         let gone = renewalInfos.removeSmallest(
             beyond: Self.limitRenewalInfos, weight: &weight, beyond: Self.limitInfoWeight, \.weight)
@@ -112,8 +113,8 @@ public struct Facts: Sendable, Equatable {
 }
 
 extension Array {
-    /// Of elements in order the first go, until neither their number nor their weight is beyond its limit.
-    /// - Returns: the last that went.
+    /// Removes the first elements of a sorted array until both number and weight are within their limits.
+    /// - Returns: the last removed element.
     fileprivate mutating func removeSmallest(
         beyond limit: Int, weight: inout Int, beyond limitWeight: Int, _ weigh: (Element) -> Int
     ) -> Element? {
@@ -127,7 +128,7 @@ extension Array {
         return self[count - 1]
     }
 
-    /// `holds` for each element and the one after it.
+    /// True if `holds` is true for each element and the next one.
     func neighboursSatisfy(_ holds: (Element, Element) -> Bool) -> Bool {
         var place = 1
         while place < count {
@@ -137,7 +138,8 @@ extension Array {
         return true
     }
 
-    /// Of an array that `isBehind` parts in two. News mostly belong at the end, where the search begins.
+    /// For an array that `isBehind` splits in two. The search begins at the end, because new elements usually belong
+    /// there.
     func firstPlace(where isBehind: (Element) -> Bool) -> Int {
         var low = 0
         var high = count

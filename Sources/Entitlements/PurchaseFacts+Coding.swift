@@ -77,7 +77,7 @@ extension PurchaseFacts {
             let id = reader.id(isNumber: flags.contains(.numericId)),
             let start = reader.signed(from: previous?.transaction.purchaseDate ?? 0),
             let signed = reader.signed(from: start), let hash = reader.fixed(),
-            // Whoever was upgraded away from was so at some time: an end follows from it.
+            // An upgraded purchase must have a date of the upgrade: an end is computed from it.
             !flags.contains(.upgraded) || flags.contains(.firstUpgraded)
         else { return nil }
         var expires: Int64?

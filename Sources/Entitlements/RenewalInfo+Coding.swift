@@ -1,4 +1,5 @@
-// One renewal info as bytes: date, hash, status, then every member in turn. Dates are told from the date of signing.
+// Encodes one renewal info as bytes: date, hash, status, then every member in order. Dates are relative to the signing
+// date.
 
 internal import Notices
 

@@ -1,4 +1,4 @@
-// What signed payloads say of the next renewal.
+// What signed payloads say about the next renewal.
 
 public import Notices
 
@@ -11,7 +11,7 @@ public struct RenewalInfo: Sendable, Hashable {
     }
 
     public var version: Version
-    /// `data.status`; 0 when it was absent.
+    /// `data.status`; 0 if it was absent.
     public var status: Int64 = 0
     public var autoRenewStatus: Int64?
     public var autoRenewProductId: Text?
@@ -21,14 +21,14 @@ public struct RenewalInfo: Sendable, Hashable {
     public var priceIncreaseStatus: Int64?
     public var renewalDate: Int64?
     public var renewalPrice: Int64?
-    /// Lower case.
+    /// In lower case.
     public var appAccountToken: Text?
     public var renewalBillingPlan: Text?
     public var commitment: Commitment?
 
     public init(version: Version) { self.version = version }
 
-    /// What infos are ordered by. Two with one key say the same.
+    /// Infos are sorted by this key. Two infos with one key have the same content.
     struct Key: Sendable, Hashable, Comparable {
         let version: Version
         let status: Int64
@@ -40,7 +40,7 @@ public struct RenewalInfo: Sendable, Hashable {
 
     var key: Key { Key(version: version, status: status) }
 
-    /// Bytes of its texts, and of all else about. For the limit.
+    /// The bytes of its texts plus an estimate for the rest. Used for the limit.
     var weight: Int {
         [
             autoRenewProductId, appAccountToken, renewalBillingPlan, commitment?.autoRenewProductId,
@@ -48,13 +48,14 @@ public struct RenewalInfo: Sendable, Hashable {
         ].reduce(60) { $0 + ($1?.bytes.count ?? 0) }
     }
 
-    /// The flag, or Apple's status: the flag was seen false in grace after the conversion of a trial.
+    /// The flag or Apple's status: the flag has been false during grace after the conversion of a trial.
     var showsRetry: Bool { isInBillingRetryPeriod || status == 3 || status == 4 }
 
-    /// Who cancels in grace or retry is not billed any more.
+    /// A customer who cancels during grace or retry is not billed any more.
     var isCancelled: Bool { autoRenewStatus == 0 || expirationIntent == 1 }
 
-    /// More than that renewal is on: such an info goes on to tell of its period when newer ones speak of others.
+    /// True if it says more than that renewal is on: such an info still describes its period when newer infos describe
+    /// others.
     var saysMore: Bool {
         showsRetry || gracePeriodExpiresDate != nil || expirationIntent != nil || autoRenewStatus == 0
     }

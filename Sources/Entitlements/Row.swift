@@ -3,23 +3,23 @@
 internal import Contract
 import Notices
 
-/// A transaction, and what renewal infos say of its period.
+/// A transaction, and the renewal infos about its period.
 struct Row: Sendable {
     enum Term: Sendable {
-        /// nil: for ever.
+        /// nil: it has no end.
         case oneTime(until: Int64?)
         case period(until: Int64, isCommitment: Bool)
     }
 
     let facts: PurchaseFacts
-    /// Of the purchase: here once more, as rows are searched by it.
+    /// The purchase date, copied here because rows are searched by it.
     let start: Int64
     let term: Term
-    /// Those that speak of this row and of no newer one, from the oldest to the newest.
+    /// The infos about this row and not about a newer one, oldest first.
     var infos: [RenewalInfo] = []
-    /// Without leeway, and as if nothing was refunded. nil: never.
+    /// The end without leeway and without refunds. nil: never.
     private(set) var end: Int64?
-    /// The beginning of the unbroken access that this row belongs to.
+    /// When the continuous access that this row belongs to began.
     var since: Int64 = 0
 
     var transaction: Transaction { facts.transaction }
@@ -35,7 +35,7 @@ struct Row: Sendable {
         }
     }
 
-    /// The order of everything: by beginning; the one that was upgraded away from is before the one that took its place.
+    /// Rows are sorted by start; an upgraded row comes before the row that replaced it.
     func precedes(_ other: Row) -> Bool {
         if start != other.start { return start < other.start }
         let (left, right) = (transaction, other.transaction)
@@ -49,20 +49,21 @@ struct Row: Sendable {
 
     // MARK: Renewal infos
 
-    /// For dates that Apple takes at different moments of one purchase.
+    /// Apple sets the dates of one purchase at slightly different moments.
     private static let tolerance: Int64 = 5_000
 
-    /// Whether it speaks of this row's period: one from before the row was known, or whose renewal this row is, does not. A row
-    /// that came by backfill is signed late, an early renewal begins late: the earlier of the two dates counts.
+    /// Whether the info is about this row's period. It is not if it was signed before the row was known, or if this row
+    /// is the renewal that it announces. A backfilled row is signed late and an early renewal begins late, so the
+    /// earlier of the two dates counts.
     func isTold(by info: RenewalInfo) -> Bool {
         info.version.signedDate >= adding(min(facts.firstSigned, start), -Self.tolerance)
             && info.renewalDate.map { $0 > start } ?? true
     }
 
-    /// A commitment is billed whatever the customer says.
+    /// A commitment is billed even if the customer has cancelled.
     func isRetrying(_ info: RenewalInfo) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
 
-    /// The end of the grace that is granted; nil when none is. Commitments have none.
+    /// The end of the grace period; nil: there is none. Commitments have no grace period.
     func grace(_ info: RenewalInfo) -> Int64? {
         guard case .period(let expires, false) = term, isRetrying(info), let end = info.gracePeriodExpiresDate,
             end > expires
@@ -70,7 +71,7 @@ struct Row: Sendable {
         return end
     }
 
-    /// The last of a commitment that the customer does not continue.
+    /// The last period of a commitment that the customer does not continue.
     func isLastPeriod(_ info: RenewalInfo) -> Bool {
         guard isCommitment, info.commitment?.autoRenewStatus == 0, let commitment = transaction.commitment,
             let period = commitment.period
@@ -85,14 +86,14 @@ struct Row: Sendable {
 
     // MARK: Ends
 
-    /// To be called when the infos are there.
+    /// To be called after the infos have been added.
     mutating func setEnd(startOfNext: Int64?) {
         switch term {
         case .oneTime(let until): end = until
         case .period(let expires, _):
             var latest = expires
             for (place, info) in infos.enumerated() {
-                // Grace that was not used up ended with the news that followed: paid, cancelled or given up.
+                // An unused rest of grace ended with the next info: paid, cancelled or given up.
                 let next = place + 1 < infos.count ? infos[place + 1].version.signedDate : .max
                 if let grace = grace(info) { latest = max(latest, min(grace, next)) }
             }
@@ -100,13 +101,13 @@ struct Row: Sendable {
         }
     }
 
-    /// When access ended if it has. Of a commitment that is when the first failure was told.
+    /// When access ended, if it has ended. For a commitment this is when the first failure was reported.
     var ended: Int64? {
         guard isCommitment, let end else { return end }
         return infos.first(where: isRetrying).map { min(end, $0.version.signedDate) } ?? end
     }
 
-    /// What was had of it: a revoked one ends early.
+    /// The actual end of use: a revocation ends it early.
     var endOrRevocation: Int64? {
         guard let revocation = facts.transaction.revocationDate else { return end }
         return end.map { min($0, revocation) } ?? revocation

@@ -1,13 +1,13 @@
-// An answer, and the purchase it rests on: what is told, and what events follow from.
+// An answer and the purchase it is based on: events are derived from it.
 
-/// How a subscription stands at an instant.
+/// The state of a subscription at an instant.
 public struct Standing: Sendable {
     public let entitlement: Entitlement
     let row: Row
-    /// Its neighbours in the order of rows.
+    /// The neighbouring rows.
     let rowBefore: Row?
     let rowAfter: Row?
-    /// A failed payment is being tried again.
+    /// Apple retries a failed payment.
     let isRetrying: Bool
     let leeway: Int64
 }
@@ -24,10 +24,10 @@ extension Timeline {
             isRetrying: isTried && info(of: row).map(row.isRetrying) ?? false, leeway: rules.leeway)
     }
 
-    /// Whether Apple's `data.status` says the same of this instant; nil where it has no word for the state.
+    /// Whether Apple's `data.status` agrees at this instant; nil if Apple has no status for the state.
     public func agrees(withStatus status: Int64, at instant: Int64) -> Bool? {
         switch verdict(at: instant).state {
-        // Renewals are tried, and fail, in the last day of a period that is paid for.
+        // Apple tries to renew in the last day of a paid period, and the attempt may fail then.
         case .active: status == 1 || status == 3 || status == 4
         case .expired: status == 2
         case .billingRetry: status == 3
@@ -44,7 +44,7 @@ extension Standing {
     var pending: Mark { Mark(entitlement.pendingProductId, entitlement.pendingBillingPlan) }
     var expires: Int64? { if case .period(let until, _) = row.term { until } else { nil } }
 
-    /// Within a commitment `autoRenew` speaks of the next payment only, which is owed in any case.
+    /// Within a commitment `autoRenew` is about the next payment only, which is due in any case.
     var renews: Bool? { row.isCommitment ? entitlement.commitment?.renews : entitlement.autoRenew }
 
     var lastMonthEnd: Int64? {

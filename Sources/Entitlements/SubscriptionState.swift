@@ -1,13 +1,13 @@
-// What a worker keeps of a subscription.
+// The state that a worker keeps for a subscription.
 
 internal import Notices
 
-/// The facts, and what was last told of them. As bytes: sequence, what was told, facts.
+/// The facts, and what was last published about them. Encoding: sequence, what was published, facts.
 public struct SubscriptionState: Sendable, Equatable {
-    /// Of the bytes; a worker's `stateFormat`.
+    /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
 
-    /// Of the last value that was written; 0: none was.
+    /// The sequence of the last value that was written; 0: none was written.
     public var sequence: Int64 = 0
     public var told: Told?
     public var facts = Facts()
@@ -23,9 +23,9 @@ public struct SubscriptionState: Sendable, Equatable {
         return writer.bytes
     }
 
-    /// nil for bytes that no state has.
+    /// nil if the bytes are not a valid state.
     ///
-    /// - Parameter format: in which they were written. A new format goes on reading the one before.
+    /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
     public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
         guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
@@ -59,7 +59,7 @@ extension Told {
         static let all = Flags(rawValue: 1 << 13 - 1)
     }
 
-    /// Their places are in bytes that are kept: new ones go to the end.
+    /// The indexes are stored: append new values at the end.
     private static let states: [Entitlement.State] = [
         .active, .grace, .billingRetry, .expired, .revoked, .superseded, .owned,
     ]

@@ -1,4 +1,4 @@
-// What an answer rests on, for people who ask why.
+// The reasons for an answer, for people who ask why.
 
 public import Notices
 
@@ -7,23 +7,23 @@ extension Timeline {
     public struct Purchase: Sendable, Equatable {
         public enum Fate: String, Sendable {
             case kept, refunded
-            /// Another one took its place before it was over.
+            /// Another purchase replaced it before it was over.
             case upgraded
-            /// A family or an organisation shares it no longer.
+            /// A family or an organisation no longer shares it.
             case taken
         }
 
         public let transaction: Transaction
-        /// The payload that told of it last.
+        /// The payload with its newest version.
         public let version: Version
-        /// The end of what was paid for or granted, as if nothing was refunded; nil: it has none.
+        /// The end of the paid or granted time, without refunds; nil: it has no end.
         public let end: Int64?
         public let fate: Fate
-        /// When fate struck; nil when nobody said.
+        /// When its fate took effect; nil: unknown.
         public let fateDate: Int64?
 
         public var start: Int64 { transaction.purchaseDate }
-        /// The end of what was had of it.
+        /// When its use actually ended.
         public var hadUntil: Int64? { fate == .kept ? end : [end, fateDate].compactMap { $0 }.min() }
 
         init(_ row: Row) {
@@ -44,19 +44,19 @@ extension Timeline {
         }
     }
 
-    /// The rule that gave an answer its state.
+    /// The rule that determined the state of an answer.
     public enum Rule: String, Sendable {
         case taken, upgraded, refunded
         case owned
-        /// Of a product that does not renew and whose length is known.
+        /// For a product that does not renew and whose length is known.
         case passRuns = "pass_runs", passOver = "pass_over"
         case paid
-        /// The period is over, and the word of its renewal may be late.
+        /// The period is over, and the renewal may be reported late.
         case renewalExpected = "renewal_expected"
-        /// The renewal fails before the period is over.
+        /// A renewal attempt failed before the period was over.
         case failsEarly = "fails_early"
         case grace, retry
-        /// Apple has tried for as long as it does.
+        /// The time in which Apple retries is over.
         case retryOver = "retry_over"
         case ended
     }
@@ -64,28 +64,28 @@ extension Timeline {
     public struct Basis: Sendable, Equatable {
         public let rule: Rule
         public let purchase: Purchase
-        /// The one that begins after it.
+        /// The next purchase.
         public let next: Purchase?
-        /// What counts of the renewal; nil when nothing does.
+        /// The renewal info that counts; nil: there is none.
         public let renewalInfo: RenewalInfo?
-        /// It was told of a later purchase's period. The state function takes it for this one's all the same.
+        /// The info is about the period of a later purchase, but the state function applies it to this one.
         public let isInfoOfLater: Bool
-        /// The word of an `EXPIRED` of this purchase.
+        /// From an `EXPIRED` notification about this purchase.
         public let expiry: PurchaseFacts.Expiry?
-        /// Without further word it renews, and access goes on for the leeway.
+        /// If nothing else is reported it renews, and access continues for the leeway.
         public let expectsRenewal: Bool
-        /// The last period of a commitment that no other one follows.
+        /// The last period of a commitment that is not continued.
         public let isLastPeriod: Bool
-        /// When the state began; nil when no date says it.
+        /// When the state began; nil: no date shows it.
         public let stateSince: Int64?
-        /// The payload that decided: that of the purchase, or that of the renewal info.
+        /// The payload that determined the answer: the purchase's or the renewal info's.
         public let decidedBy: Version
     }
 
-    /// In order.
+    /// Sorted.
     public var purchases: [Purchase] { rows.map { Purchase($0) } }
 
-    /// Why the answer at an instant is what it is.
+    /// Explains the answer at an instant.
     public func basis(at instant: Int64) -> Basis {
         let place = place(at: instant)
         let row = rows[place]

@@ -1,10 +1,10 @@
-// The members of an answer besides state and access.
+// The members of an answer other than state and access.
 
 internal import Contract
 internal import Notices
 
 extension Timeline {
-    /// The answer at an instant. An instant belongs to what begins at it.
+    /// The answer at an instant. A change at an instant is already in effect at that instant.
     public func entitlement(at instant: Int64) -> Entitlement {
         let verdict = verdict(at: instant)
         let row = rows[place(at: instant)]
@@ -28,7 +28,7 @@ extension Timeline {
             renewalPrice: renews == true ? info?.renewalPrice : nil, runs: runs, runsTruncated: runsTruncated)
     }
 
-    /// The purchaser's token on a family member's transaction would not be the member's.
+    /// A family member's transaction may carry the purchaser's token, which is not the member's.
     private func account(of row: Row, _ info: RenewalInfo?) -> Text? {
         row.transaction.ownership == .familyShared ? nil : row.transaction.appAccountToken ?? info?.appAccountToken
     }
@@ -61,7 +61,8 @@ extension Timeline {
 
     // MARK: What is to come
 
-    /// A change of a commitment waits for its end, all others for the next renewal. What does not renew has none.
+    /// A change of a commitment takes effect at its end, all others at the next renewal. A purchase that does not renew
+    /// has none.
     private func pendingProduct(of row: Row, _ info: RenewalInfo?) -> Text? {
         guard let info else { return nil }
         let pending: Text?
@@ -93,7 +94,7 @@ extension Timeline {
         return grace
     }
 
-    /// Of a row that is being retried.
+    /// For a row whose payment is being retried.
     func retry(of row: Row, _ verdict: Verdict, at instant: Int64) -> Entitlement.Retry? {
         guard [.active, .grace, .billingRetry].contains(verdict.state), case .period(let expires, _) = row.term,
             let window = rules.retryWindow(isCommitment: row.isCommitment), instant < adding(expires, window)
@@ -102,7 +103,7 @@ extension Timeline {
     }
 }
 
-/// Apple's 0 and 1; another number is not known.
+/// Apple's 0 and 1; any other number is unknown.
 private func isOn(_ status: Int64) -> Bool? {
     switch status {
     case 0: false

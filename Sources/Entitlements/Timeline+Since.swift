@@ -3,7 +3,7 @@
 import Notices
 
 extension Timeline {
-    /// As far as dates tell: nil when the state is one that is yet to begin, or that Apple has not dated.
+    /// Only as far as dates show it: nil if the state has not begun, or Apple has not dated it.
     func stateSince(at instant: Int64) -> Int64? {
         let place = place(at: instant)
         let row = rows[place]
@@ -11,30 +11,30 @@ extension Timeline {
         guard row.start <= instant else { return nil }
         let since: Int64?
         switch verdict.state {
-        // These hold for the whole of a purchase: only the word of them has a date.
+        // These apply to the whole purchase: only the change itself has a date.
         case .revoked, .superseded:
             since = (row.transaction.revocationDate ?? row.facts.firstUpgraded).map { max($0, row.start) }
-        // Before the unbroken access began there was another state, or nothing.
+        // Before the continuous access began there was another state, or nothing.
         case .active, .grace, .owned: since = max(beginning(of: verdict.state, at: instant), row.since)
         case .billingRetry, .expired:
-            // Who cancels, or pays no longer, loses access before the time alone would take it.
+            // A customer who cancels or whose retry ends loses access earlier than by time alone.
             let lost = [verdict.accessUntil, verdict.state == .expired ? row.retryEnded : nil].compactMap { $0 }
             since = lost.reduce(beginning(of: verdict.state, at: instant), max)
         }
         return since.flatMap { $0 <= instant ? $0 : nil }
     }
 
-    /// Walks back over the boundaries for as long as they begin the same state.
+    /// Goes back through the boundaries as long as they begin the same state.
     private func beginning(of state: Entitlement.State, at instant: Int64) -> Int64 {
         let current = place(at: instant)
         var beginning = instant
         for place in (0...current).reversed() {
             let row = rows[place]
             let next = place == current ? nil : rows[place + 1].start
-            // One that another one followed at once never counted.
+            // A row that was replaced at once never counted.
             if next == row.start { continue }
             if let next, row.transaction.isUpgraded || row.transaction.revocationDate != nil {
-                // It was as good as any other until its fate struck.
+                // Until its fate took effect it was like any other row.
                 guard state == .active, row.endOrRevocation.map({ next <= $0 }) ?? true else { return beginning }
                 beginning = row.start
                 continue
@@ -50,7 +50,7 @@ extension Timeline {
 }
 
 extension Row {
-    /// When Apple was first heard to try no longer; nil when it never did, or nothing newer is known.
+    /// When Apple was first known to have stopped retrying; nil if it never retried, or there is no newer info.
     fileprivate var retryEnded: Int64? {
         guard let last = infos.lastIndex(where: isRetrying), last + 1 < infos.count else { return nil }
         return infos[last + 1].version.signedDate

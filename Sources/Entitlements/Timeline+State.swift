@@ -1,4 +1,4 @@
-// The state function: the first rule that holds decides.
+// The state function: the first matching rule decides.
 
 internal import Contract
 
@@ -12,8 +12,8 @@ extension Timeline {
         var access: Bool { state == .active || state == .grace || state == .owned }
     }
 
-    /// Of the rows that are known, also of those that have not begun: access goes on with a later row, or ends there if that
-    /// gives none.
+    /// Takes all known rows into account, including future ones: access continues into a later row, or ends there if
+    /// that row gives no access.
     func verdict(at instant: Int64) -> Verdict {
         let current = place(at: instant)
         var verdict = verdict(of: rows[current], at: instant)
@@ -33,10 +33,10 @@ extension Timeline {
         return verdict
     }
 
-    /// Of one row, as if there were no later ones.
+    /// The verdict for one row, as if there were no later rows.
     func verdict(of row: Row, at instant: Int64) -> Verdict {
         var verdict = ruling(of: row, at: instant)
-        // A date before the purchase would tell of access that nobody had.
+        // A date before the purchase would claim access that nobody had.
         verdict.accessUntil = verdict.accessUntil.map { max($0, row.start) }
         return verdict
     }
@@ -46,7 +46,7 @@ extension Timeline {
         if let revocation = transaction.revocationDate, row.isRevokedByFamily {
             return Verdict(state: .revoked, reason: .family, accessUntil: earlier(revocation, row.ended))
         }
-        // Before refunds: an upgrade refunds the old row, and is none.
+        // This comes before refunds: an upgrade refunds the old row but is not a refund.
         if transaction.isUpgraded {
             let date = transaction.revocationDate ?? row.facts.firstUpgraded
             return Verdict(state: .superseded, accessUntil: date.map { earlier($0, row.ended) } ?? row.ended)
@@ -71,13 +71,13 @@ extension Timeline {
             if isInWindow(row, expires: expires, at: instant) {
                 return Verdict(state: .billingRetry, accessUntil: row.ended)
             }
-            // Nothing came for longer than Apple tries: the retry has ended.
+            // Nothing was reported for longer than Apple retries: the retry has ended.
             return Verdict(state: .expired, reason: expiryReason(of: row, info), accessUntil: row.ended)
         }
         let expectsRenewal = info.map(row.expectsRenewal) ?? false
         let end = expectsRenewal ? adding(expires, rules.leeway) : expires
         if instant < end { return Verdict(state: .active, accessUntil: end) }
-        // With leeway there was access until it ended, also when the row's own end was earlier.
+        // The leeway gave access until its end, even if the row's own end was earlier.
         let ended = expectsRenewal ? row.ended.map { max($0, end) } : row.ended
         return Verdict(state: .expired, reason: expiryReason(of: row, info), accessUntil: ended)
     }
@@ -111,5 +111,5 @@ extension Timeline {
     }
 }
 
-/// nil is the latest of all.
+/// nil counts as the latest of all.
 private func earlier(_ left: Int64, _ right: Int64?) -> Int64 { right.map { min(left, $0) } ?? left }

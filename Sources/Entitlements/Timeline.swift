@@ -1,26 +1,26 @@
-// What facts amount to, at all times.
+// The meaning of facts at any instant.
 
 internal import Contract
 internal import Notices
 
-/// The rows of one subscription in order, with their ends. Made once, asked for many instants.
+/// The sorted rows of one subscription with their ends. Built once, queried for many instants.
 public struct Timeline: Sendable {
     static let limitRuns = 100
 
     let rules: EntitlementRules
-    /// At least one.
+    /// Never empty.
     let rows: [Row]
-    /// The newest of all renewal infos, whatever row it speaks of.
+    /// The newest renewal info, whatever row it is about.
     let newestInfo: RenewalInfo?
     let runs: [Run]
     let runsTruncated: Bool
     let introOfferUsed: Bool
 
-    /// nil when no transaction is known: there is nothing to tell of.
+    /// nil if no transaction is known: then there is no answer.
     public init?(_ facts: Facts, _ rules: EntitlementRules) {
         guard !facts.purchases.isEmpty else { return nil }
         var rows = Self.newestOfEach(facts.purchases).map { Row($0, rules) }
-        // They mostly are in order already.
+        // Usually the rows are sorted already.
         if !rows.neighboursSatisfy({ $0.precedes($1) }) { rows.sort { $0.precedes($1) } }
         for info in facts.renewalInfos {
             guard let owner = Self.owner(of: info, among: rows) else { continue }
@@ -39,9 +39,9 @@ public struct Timeline: Sendable {
         introOfferUsed = facts.introOfferUsed
     }
 
-    /// One for each transaction: what was told of it with different dates of purchase is told of one thing.
+    /// One purchase for each transaction: facts of one transaction with different purchase dates are merged.
     private static func newestOfEach(_ purchases: [PurchaseFacts]) -> [PurchaseFacts] {
-        // Ids mostly grow with the dates, and then each is there once.
+        // Ids usually grow with the dates, and then each transaction appears once.
         if purchases.neighboursSatisfy({ $0.transaction.id < $1.transaction.id }) { return purchases }
         var places: [TransactionId: Int] = [:]
         var merged: [PurchaseFacts] = []
@@ -56,8 +56,8 @@ public struct Timeline: Sendable {
         return merged
     }
 
-    /// The newest row that an info speaks of: of rows that begin when it says that something renews, or later, it does not.
-    /// Without them few are looked at, however many there are.
+    /// The newest row that the info is about. An info is not about rows that begin at its renewal date or later. A
+    /// binary search skips them, so only a few rows are checked.
     static func owner(of info: RenewalInfo, among rows: [Row]) -> Int? {
         var (low, high) = (0, rows.count)
         while let renewalDate = info.renewalDate, low < high {
@@ -67,7 +67,7 @@ public struct Timeline: Sendable {
         return rows[..<high].lastIndex { $0.isTold(by: info) }
     }
 
-    /// Rows join while one starts no later than the latest end so far.
+    /// Rows belong together if one starts no later than the latest end so far.
     private static func setSince(of rows: inout [Row]) {
         var since = rows[0].start
         var latest: Int64? = since
@@ -86,7 +86,7 @@ public struct Timeline: Sendable {
     private static func runs(of rows: [Row]) -> [Run] {
         var runs: [Run] = []
         for place in rows.indices {
-            // A refund makes as if it was never bought; an upgrade refunds only what was not used.
+            // A refunded purchase counts as never bought; an upgrade refunds only the unused rest.
             if rows[place].isRefunded { continue }
             let (start, end) = (rows[place].start, rows[place].endOrRevocation)
             if let end, end <= start { continue }
@@ -101,19 +101,19 @@ public struct Timeline: Sendable {
 
     // MARK: At one instant
 
-    /// The last row that has begun; before the first has, that one.
+    /// The last row that has begun; if none has, the first row.
     func place(at instant: Int64) -> Int {
-        // Rows are in the order of their beginnings: as many as have begun are before the first that has not.
+        // The number of rows that have begun is the index of the first one that has not.
         max(rows.firstPlace { $0.start > instant } - 1, 0)
     }
 
-    /// The newest renewal info, if it speaks of the row. One-time purchases have none.
+    /// The newest renewal info, if it is about this row. One-time purchases have none.
     func info(of row: Row) -> RenewalInfo? {
         guard !row.isOneTime, let newestInfo, row.isTold(by: newestInfo) else { return nil }
         return newestInfo
     }
 
-    /// The first instant after this one at which the answer is another although nothing was told; nil: it stays as it is.
+    /// The first later instant at which time alone changes the answer; nil: it never changes.
     public func nextChange(after instant: Int64) -> Int64? {
         let answer = entitlement(at: instant)
         var now = instant
@@ -124,8 +124,8 @@ public struct Timeline: Sendable {
         return nil
     }
 
-    /// The first instant after this one at which something may be told although nothing was heard: the answer is another, or it
-    /// rests on another purchase, which may say the same.
+    /// The first later instant at which time alone may cause a record: the answer changes, or it is based on another
+    /// purchase and may be equal.
     public func nextStep(after instant: Int64) -> Int64? {
         var now = instant
         while let boundary = nextBoundary(after: now) {
@@ -138,7 +138,7 @@ public struct Timeline: Sendable {
     private func isOther(at instant: Int64, than before: Int64) -> Bool {
         let place = place(at: before)
         guard self.place(at: instant) == place else { return true }
-        // Of one purchase the time decides these alone.
+        // For one purchase, time changes only these.
         let (now, then) = (verdict(at: instant), verdict(at: before))
         guard now == then else { return true }
         let row = rows[place]
@@ -147,7 +147,7 @@ public struct Timeline: Sendable {
             || retry(of: row, now, at: instant) != retry(of: row, then, at: before)
     }
 
-    /// Between two of these nothing can change: every rule compares the time with one of them.
+    /// Nothing can change between two boundaries: every rule compares the time with one of them.
     private func nextBoundary(after instant: Int64) -> Int64? {
         let place = place(at: instant)
         var next = rows[place...].first { $0.start > instant }?.start
@@ -157,7 +157,7 @@ public struct Timeline: Sendable {
         return next
     }
 
-    /// Of one row, while it is the one that counts: in no order.
+    /// The boundaries of one row while it is the current one, unsorted.
     func boundaries(of row: Row) -> [Int64] {
         switch row.term {
         case .oneTime(let until?): return [until]
@@ -171,7 +171,7 @@ public struct Timeline: Sendable {
     }
 }
 
-/// nil is the latest of all.
+/// nil counts as the latest of all.
 private func laterEnd(_ left: Int64?, _ right: Int64?) -> Int64? {
     guard let left, let right else { return nil }
     return max(left, right)

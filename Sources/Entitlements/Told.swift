@@ -1,12 +1,12 @@
-// What was last told of a subscription, as far as the next telling depends on it.
+// What was last published about a subscription, as far as the next records depend on it.
 
 public import Notices
 
-/// Kept beside the facts: later facts and other settings may see the past differently, but not what was said of it.
+/// Stored with the facts: later facts and other settings may change the view of the past, but not what was published.
 public struct Told: Sendable, Equatable {
     /// `EntitlementRecord.answer` of the last value.
     public var answer: UInt64
-    /// Whose `accounts` have the subscription.
+    /// The account whose `accounts` record has the subscription.
     public var account: Text?
     public var state: Entitlement.State
     public var reason: Entitlement.Reason?
@@ -16,21 +16,21 @@ public struct Told: Sendable, Equatable {
     var offer: Mark
     var pending: Mark
     var expires: Int64?
-    /// Whether another period follows; of a commitment whether another commitment does. The last that was known.
+    /// Whether another period follows; for a commitment, whether another commitment follows. The last known value.
     var renews: Bool?
     var priceConsent: Entitlement.PriceConsent?
-    /// A failed payment was being tried again.
+    /// A failed payment was being retried.
     var isRetrying: Bool
     var isCommitment: Bool
-    /// When the last month of a commitment ends, which this purchase is.
+    /// When the last month of a commitment ends, if this purchase is that month.
     var lastMonthEnd: Int64?
-    /// The next purchase was known before it began, and has been told as a recovery.
+    /// The next purchase was known before it began, and was reported as a recovery.
     var isRecovered: Bool
-    /// Its commitment has been told to be completed.
+    /// The completion of its commitment has been reported.
     var isCompleted: Bool
 }
 
-/// Stands for texts of which only matters whether they have become others: FNV-1a.
+/// Stands for texts of which only a change matters. FNV-1a.
 struct Mark: Sendable, Equatable {
     private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
@@ -40,7 +40,7 @@ struct Mark: Sendable, Equatable {
         for text in texts {
             add(text == nil ? 0 : 1)
             for byte in text?.bytes ?? [] { add(byte) }
-            // No byte of a text, so that none runs into the next.
+            // 0xff occurs in no text, so it separates texts.
             add(0xff)
         }
     }
@@ -50,8 +50,8 @@ struct Mark: Sendable, Equatable {
 
 extension Standing {
     /// - Parameters:
-    ///   - before: what was told before that.
-    ///   - events: those that tell the change.
+    ///   - before: the state that was published before.
+    ///   - events: the events of this change.
     public func told(after before: Told?, _ events: [EntitlementEvent], answer: UInt64) -> Told {
         let isSamePurchase = before?.purchase == row.transaction.id
         func isTold(_ kind: EntitlementEvent.Kind, before wasTold: Bool) -> Bool {

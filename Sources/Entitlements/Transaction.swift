@@ -1,8 +1,8 @@
-// What signed payloads say of one purchase: of their members those that an answer rests on.
+// What signed payloads say about one purchase: only the members that an answer depends on.
 
 public import Notices
 
-/// A transaction as one payload tells it.
+/// A transaction as one payload shows it.
 public struct Transaction: Sendable, Hashable {
     public struct Offer: Sendable, Hashable {
         public var type: Int64
@@ -30,7 +30,7 @@ public struct Transaction: Sendable, Hashable {
     public var bundleId: Text? { terms.bundleId }
     public var productId: Text? { terms.productId }
     public var subscriptionGroup: Text? { terms.subscriptionGroup }
-    /// Lower case.
+    /// In lower case.
     public var appAccountToken: Text? { terms.appAccountToken }
     public var ownership: Text? { terms.ownership }
     public var revocationType: Text? { terms.revocationType }
@@ -46,8 +46,8 @@ public struct Transaction: Sendable, Hashable {
     }
 }
 
-/// What hardly changes from one period to the next. Periods share one: hundreds of them are read, moved and compared for every
-/// notification.
+/// Values that rarely change from one period to the next. Periods share one instance: every notification reads, moves
+/// and compares hundreds of them.
 final class Terms: Sendable, Hashable {
     let type: Text?
     let bundleId: Text?
@@ -58,7 +58,7 @@ final class Terms: Sendable, Hashable {
     let revocationType: Text?
     let currency: Text?
     let billingPlan: Text?
-    /// As `type` says.
+    /// According to `type`.
     let isOneTime: Bool
     let textBytes: Int
 
@@ -98,7 +98,7 @@ final class Terms: Sendable, Hashable {
     }
 }
 
-/// What few transactions have.
+/// Values that few transactions have.
 final class Particulars: Sendable, Hashable {
     let offer: Transaction.Offer?
     let commitment: Transaction.Commitment?
@@ -118,17 +118,17 @@ final class Particulars: Sendable, Hashable {
     }
 }
 
-/// All that was ever told of one transaction with one purchase date.
+/// Everything known about one transaction with one purchase date.
 ///
-/// The purchase date of a transaction does not change, but nothing promises it. With the date in the key, what is beyond the
-/// limit of a subscription follows from the key alone, whatever came first.
+/// The purchase date of a transaction should not change, but nothing guarantees it. Because the date is part of the
+/// key, the key alone decides what exceeds the limit of a subscription, whatever came first.
 ///
-/// A value, though a class: facts and timelines share what has not changed.
+/// A value, although it is a class: facts and timelines share the instances that have not changed.
 public final class PurchaseFacts: Sendable, Hashable {
-    /// The word of an `EXPIRED`, and when Apple gave it.
+    /// The content of an `EXPIRED` notification, and when Apple signed it.
     public struct Expiry: Sendable, Hashable, Comparable {
         public var signedDate: Int64
-        /// Empty when it was absent. Of one that is longer than any of Apple's words the beginning.
+        /// Empty if it was absent. A subtype longer than any of Apple's is cut off.
         public let subtype: Text
 
         private static let limitSubtypeBytes = 40
@@ -144,19 +144,19 @@ public final class PurchaseFacts: Sendable, Hashable {
         }
     }
 
-    /// The newest version, and what it says.
+    /// The newest version, and its content.
     public let version: Version
     public let transaction: Transaction
-    /// The smallest date that any version was signed at.
+    /// The earliest signing date of all versions.
     public let firstSigned: Int64
-    /// The same of the versions that are upgraded away from.
+    /// The earliest signing date of the versions that are marked as upgraded.
     public let firstUpgraded: Int64?
-    /// The greatest that is known.
+    /// The greatest known one.
     public let expiry: Expiry?
-    /// Of the heaviest version: bytes of its texts, and of all else about. For the limit.
+    /// From the heaviest version: the bytes of its texts plus an estimate for the rest. Used for the limit.
     let weight: Int
 
-    /// As one notification tells it.
+    /// The facts from one notification.
     convenience init(_ transaction: Transaction, version: Version, expiry: Expiry?) {
         self.init(
             transaction, version: version, firstSigned: version.signedDate,
@@ -184,7 +184,7 @@ public final class PurchaseFacts: Sendable, Hashable {
         return weight
     }
 
-    /// Every member is a minimum or a maximum, so that order and repetition do not matter.
+    /// Every member is a minimum or a maximum, so order and repetition do not matter.
     func merged(with other: PurchaseFacts) -> PurchaseFacts {
         let newest = version < other.version ? other : self
         return PurchaseFacts(
@@ -202,7 +202,7 @@ public final class PurchaseFacts: Sendable, Hashable {
 
     public func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
-    /// What the limit counts by.
+    /// The key that the limit uses.
     struct Key: Sendable, Hashable, Comparable {
         let purchaseDate: Int64
         let id: TransactionId

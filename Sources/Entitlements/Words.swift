@@ -1,4 +1,4 @@
-// Words and numbers of Apple's that decide something. All others pass through.
+// Apple's words and numbers that affect an answer. All others are passed through.
 
 internal import Notices
 
@@ -7,12 +7,12 @@ extension Text {
     static let oneTimeTypes: [Text] = ["Non-Consumable", "Consumable", "Non-Renewing Subscription"]
 
     static let familyShared: Text = "FAMILY_SHARED"
-    /// Seats that an organisation gives out. They end as a family's do.
+    /// Seats that an organisation gives out. They end like a family's.
     static let assigned: Text = "ASSIGNED"
     static let familyRevoke: Text = "FAMILY_REVOKE"
     static let assignmentRevoke: Text = "ASSIGNMENT_REVOKE"
 
-    /// A commitment: billed by the month, for a year.
+    /// A commitment: billed monthly, for a year.
     static let monthly: Text = "MONTHLY"
     static let billedUpfront: Text = "BILLED_UPFRONT"
 
@@ -26,7 +26,7 @@ extension Text {
 enum OfferType {
     static let introductory: Int64 = 1
 
-    /// The contract's word; a number that is not known is told as it is.
+    /// The word for the offer type; an unknown number is written as it is.
     static func name(of type: Int64) -> Text {
         switch type {
         case introductory: "introductory"

@@ -1,25 +1,26 @@
-// All changes of a zone's clocks as one sorted table.
+// All clock changes of a zone as one sorted table.
 
 internal import Contract
 
-/// Offsets from the year 1 to 9999.
+/// Offsets for the years 1 to 9999.
 ///
-/// After the last change that a file names a rule may go on for ever. The calendar, weekdays with it, repeats after 400 years,
-/// so the table holds the rule's changes of that many, and later instants are looked up a multiple of 400 years earlier.
+/// After the last change in the file, a rule may apply forever. The calendar, including weekdays, repeats every 400
+/// years. So the table holds the rule's changes for 400 years, and later instants are looked up a multiple of 400 years
+/// earlier.
 struct OffsetTable: Sendable {
-    /// In milliseconds since 1970, the first below all; each one's offset is another than that of the one before.
+    /// In milliseconds since 1970; the first is below all instants. Each offset differs from the one before it.
     private var starts: [Int64] = [.min]
     /// In milliseconds.
     private var offsets: [Int64]
-    /// From here on the table repeats.
+    /// The table repeats from here on.
     private var limit: Int64 = .max
 
     private static let era: Int64 = 146_097 * millisecondsPerDay
-    // Clocks are less than 26 hours away from UTC: changes beyond these seconds show in no day that there is.
+    // Offsets from UTC are less than 26 hours, so changes outside these limits affect no valid day.
     private static let earliest = (CivilDay.first.number - 2) * secondsPerDay
     private static let latest = (CivilDay.last.number + 3) * secondsPerDay
 
-    /// `before` and the changes' offsets are in seconds, the changes in the order of time.
+    /// `before` and the changes' offsets are in seconds; the changes are sorted by time.
     init(before: Int64, changes: [OffsetChange], rule: ZoneRule?) {
         offsets = [before * 1000]
         for change in changes where change.second <= Self.latest { append(change) }
@@ -31,14 +32,14 @@ struct OffsetTable: Sendable {
 
     private mutating func append(_ rule: ZoneRule, from: Int64) {
         let year = CivilDay(number: from.floorDivided(by: secondsPerDay)).year
-        // A time of a rule may lie a week beside its year: two years of changes lie before `from`, and what is looked up
-        // around `limit` has more after it.
+        // The time of a rule may lie up to a week outside its year. So the range begins two years early, and it
+        // continues after `limit`.
         let changes = rule.changes(ofYears: (year - 2)...(year + 403))
         let current = changes.last { $0.second <= from }?.offset ?? rule.offset
         append(OffsetChange(second: from, offset: current))
         for change in changes where change.second > from { append(change) }
         guard rule.summer != nil else { return }
-        // From the second year on all changes are the rule's.
+        // From the second year on, all changes come from the rule.
         limit = CivilDay(year: year + 402, month: 1, day: 1).number * millisecondsPerDay
     }
 
@@ -53,12 +54,12 @@ struct OffsetTable: Sendable {
         offsets.append(change.offset * 1000)
     }
 
-    /// How far ahead of UTC clocks are.
+    /// The offset from UTC; positive when local clocks are ahead.
     func milliseconds(at instant: Int64) -> Int64 { offsets[index(at: instant - shift(of: instant))] }
 
-    /// The earliest instant at which clocks read this local time, in milliseconds since 1970, or a later one.
+    /// The earliest instant at which local clocks show this time or a later one, in milliseconds since 1970.
     func firstInstant(reading time: Int64) -> Int64 {
-        // No clock is further ahead: nowhere was it so late before.
+        // No clock is further ahead, so no clock showed this time earlier.
         let start = time - 26 * 3_600_000
         let shift = shift(of: start)
         let time = time - shift

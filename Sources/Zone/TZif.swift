@@ -1,12 +1,12 @@
-// Files of time zones as RFC 8536 describes them. The order of the parts is that of the file.
+// Reads time zone files as described in RFC 8536. The parts come in the order of the file.
 
-/// What a file says of one zone; abbreviations and which time is called summer time are left out.
+/// The content of a file, without abbreviations and without the marks for summer time.
 struct TZif {
-    /// Seconds ahead of UTC, before the first change.
+    /// Seconds ahead of UTC before the first change.
     let before: Int64
-    /// In the order of time, each from its second since 1970.
+    /// Sorted by time; each change takes effect at its second since 1970.
     let changes: [OffsetChange]
-    /// Holds from the last change on; nil: as that left it.
+    /// Applies after the last change; nil: the last offset stays.
     let rule: ZoneRule?
 
     init(_ bytes: [UInt8]) throws(TZifFault) {
@@ -16,7 +16,7 @@ struct TZif {
             self.init(try Block(&reader, header, timeBytes: 4), rule: nil)
             return
         }
-        // The first block repeats those instants that fit 32 bits, for old readers.
+        // The first block repeats the instants that fit into 32 bits, for old readers.
         _ = try reader.take(header.blockBytes(timeBytes: 4))
         let second = try Header(&reader)
         guard second.version == header.version else { throw .inconsistentHeader }
@@ -30,7 +30,7 @@ struct TZif {
         self.rule = rule
     }
 
-    /// Between two line feeds; empty when no rule is known.
+    /// The text between two line feeds; it is empty if there is no rule.
     private static func footer(_ reader: inout ByteReader) throws(TZifFault) -> ZoneRule? {
         let lineFeed = UInt8(ascii: "\n")
         guard try reader.take(1).first == lineFeed, let length = reader.rest.firstIndex(of: lineFeed) else {
@@ -43,7 +43,7 @@ struct TZif {
     }
 }
 
-/// From this second since 1970 on clocks are so many seconds ahead of UTC.
+/// From this second since 1970, clocks have this offset from UTC in seconds.
 struct OffsetChange: Equatable {
     let second: Int64
     let offset: Int64
@@ -61,11 +61,11 @@ private struct Header {
     let types: Int
     let abbreviationBytes: Int
 
-    /// From 1.
+    /// 1 or greater.
     var version: Int { versionByte == 0 ? 1 : Int(versionByte - UInt8(ascii: "0")) }
 
     init(_ reader: inout ByteReader) throws(TZifFault) {
-        // A text of three bytes is no truncated file of a zone.
+        // Three arbitrary bytes are not a truncated time zone file, so they are reported as another format.
         guard reader.rest.prefix(4).elementsEqual(Self.magic.prefix(reader.rest.count)) else { throw .notTZif }
         _ = try reader.take(Self.magic.count)
         versionByte = try reader.take(1).first ?? 0
@@ -81,7 +81,7 @@ private struct Header {
         abbreviationBytes = try reader.count()
     }
 
-    /// Counts are of 32 bits: the sum fits.
+    /// The counts have 32 bits, so the sum cannot overflow.
     func blockBytes(timeBytes: Int) -> Int {
         transitions * (timeBytes + 1) + types * Block.typeBytes + abbreviationBytes + leapSeconds * (timeBytes + 4)
             + standardIndicators + utIndicators
@@ -90,15 +90,16 @@ private struct Header {
 
 private struct Block {
     static let typeBytes = 6
-    /// Of the RFC: a day and some hours. The days of an instant in two zones are neighbours by it.
+    /// The limits in the RFC: a little more than a day. So the days of one instant in two zones are equal or
+    /// neighbours.
     static let offsetSeconds: ClosedRange<Int64> = -89_999...93_599
 
-    /// Of each local time type, never empty.
+    /// One for each local time type; never empty.
     let offsets: [Int64]
     let changes: [OffsetChange]
 
     init(_ reader: inout ByteReader, _ header: Header, timeBytes: Int) throws(TZifFault) {
-        // Before anything is kept: a count that is not covered by bytes costs no memory.
+        // Checked before allocating: a count without enough bytes must not cost memory.
         guard reader.rest.count >= header.blockBytes(timeBytes: timeBytes) else { throw .truncated }
         guard (1...256).contains(header.types), header.abbreviationBytes > 0,
             [0, header.types].contains(header.standardIndicators), [0, header.types].contains(header.utIndicators)
@@ -138,7 +139,7 @@ private struct ByteReader {
         return rest.prefix(count)
     }
 
-    /// Of four bytes or eight, the greatest first, in two's complement.
+    /// Big-endian two's complement of four or eight bytes.
     mutating func integer(_ bytes: Int) throws(TZifFault) -> Int64 {
         let value = try take(bytes).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         return bytes == 4 ? Int64(Int32(truncatingIfNeeded: value)) : Int64(bitPattern: value)

@@ -1,15 +1,15 @@
-// Which day it is somewhere: the days of a time zone, from the data that its file holds.
+// The calendar days of a time zone, computed from the data in its file.
 
 public import Contract
 
-/// The days of one time zone, by one version of the time zone data.
+/// The days of one time zone, with one version of the time zone data.
 ///
-/// Laws change, and the data after them, so the same instant may fall on another day by a later version: what depends on days
-/// depends on `fingerprint`.
+/// Laws change and the data with them, so a later version may assign an instant to another day. Everything that depends
+/// on days depends on `fingerprint`.
 public struct Zone: Sendable {
-    /// As IANA writes it.
+    /// The IANA name.
     public let name: String
-    /// Of the data, such as "2025b".
+    /// The version of the data, such as "2025b".
     public let dataVersion: String
     private let offsets: OffsetTable
 
@@ -35,9 +35,9 @@ public struct Zone: Sendable {
         self.offsets = offsets
     }
 
-    /// Whether a text may be the name of a time zone. It becomes part of a path, so nothing else is looked for on the disk.
+    /// Whether a text may be a zone name. It becomes part of a path, so no other text may reach the file system.
     public static func isName(_ text: String) -> Bool {
-        // What the machine is set to is no name: two workers would count different days under it.
+        // `localtime` is the setting of the machine: with it, two workers could count different days.
         guard (1...64).contains(text.utf8.count), text != "localtime" else { return false }
         return text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy {
             !$0.isEmpty && $0.allSatisfy(isNameByte)
@@ -53,7 +53,7 @@ public struct Zone: Sendable {
         }
     }
 
-    /// For data that does not tell its version: other bytes, another version. Not made to withstand forgery.
+    /// The version of data that does not contain its version: a hash of the bytes. It does not protect against forgery.
     public static func version(of file: [UInt8]) -> String {
         // FNV-1a of 64 bits.
         let hash = file.reduce(into: 0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
@@ -63,26 +63,26 @@ public struct Zone: Sendable {
         return "unknown-" + String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 
-    /// Two zones of one fingerprint have the same days.
+    /// Two zones with one fingerprint have the same days.
     public var fingerprint: String { "\(name)@\(dataVersion)" }
 
-    /// Seconds that a clock there is ahead of UTC. Instants are milliseconds since 1970, here and below; one outside of the
-    /// years 1 to 9999 of UTC is taken as the nearest in them. O(log n) of some hundred changes.
+    /// Seconds by which local clocks are ahead of UTC. Here and below, instants are milliseconds since 1970; an instant
+    /// outside the UTC years 1 to 9999 is replaced by the nearest one inside. O(log n) of some hundred changes.
     public func offset(at instant: Int64) -> Int64 {
         offsets.milliseconds(at: min(max(instant, Self.earliest), Self.latest)) / 1000
     }
 
     public func day(of instant: Int64) -> CivilDay { CivilDay(number: Int64(dayNumber(of: instant))) }
 
-    /// The number of `day(of:)`, for those who only compare or count.
+    /// The number of `day(of:)`, for callers who only compare or count.
     public func dayNumber(of instant: Int64) -> Int32 {
         let instant = min(max(instant, Self.earliest), Self.latest)
         let number = (instant + offsets.milliseconds(at: instant)).floorDivided(by: millisecondsPerDay)
         return Int32(min(max(number, CivilDay.first.number), CivilDay.last.number))
     }
 
-    /// The first instant at which it is that day, or a later one: where clocks skip midnight their first reading after it, and
-    /// for a day that was left out altogether the start of the next.
+    /// The first instant of the day. If clocks skip midnight it is their first time after midnight; if the whole day
+    /// was skipped it is the start of the next day.
     public func start(of day: CivilDay) -> Int64 {
         let number = min(max(day.number, CivilDay.first.number), CivilDay.last.number)
         return offsets.firstInstant(reading: number * millisecondsPerDay)
@@ -92,6 +92,6 @@ public struct Zone: Sendable {
     private static let latest = (CivilDay.last.number + 1) * millisecondsPerDay - 1
 }
 
-/// Of UTC; a day of a zone may have an hour less or more.
+/// The length of a UTC day; a day of a zone may be an hour shorter or longer.
 let millisecondsPerDay: Int64 = 86_400_000
 let secondsPerDay: Int64 = 86_400

@@ -1,11 +1,11 @@
-// The rule that goes on after the last change of a file, as POSIX writes it in the variable TZ.
+// The rule that applies after the last change of a file, in the syntax of the POSIX variable TZ.
 
 internal import Contract
 
-/// Such as `CET-1CEST,M3.5.0,M10.5.0/3`: what holds in every year.
+/// Such as `CET-1CEST,M3.5.0,M10.5.0/3`: it applies to every year.
 struct ZoneRule: Equatable {
     struct Summer: Equatable {
-        /// Seconds ahead of UTC. Less than the other offset where winter is the exception, as in Ireland.
+        /// Seconds ahead of UTC. Less than the other offset where winter time is the exception, as in Ireland.
         let offset: Int64
         let start: YearlyTime
         let end: YearlyTime
@@ -14,7 +14,7 @@ struct ZoneRule: Equatable {
     let offset: Int64
     let summer: Summer?
 
-    /// nil when the text is not understood. A summer time that does not say when it is has no meaning that all agree on.
+    /// nil if the text is not supported. A summer time without dates has no generally accepted meaning.
     init?(_ text: ArraySlice<UInt8>) {
         var text = RuleText(rest: text)
         guard text.name(), let offset = text.offset() else { return nil }
@@ -31,12 +31,12 @@ struct ZoneRule: Equatable {
         summer = Summer(offset: summerOffset, start: start, end: end)
     }
 
-    /// The changes of these years in the order of time. Of two at one instant the later one counts: a summer time that lasts
-    /// all year ends when the next one begins.
+    /// The changes in these years, sorted by time. Of two changes at one instant the later one counts: a summer time
+    /// that lasts all year ends when the next one begins.
     func changes(ofYears years: ClosedRange<Int>) -> [OffsetChange] {
         guard let summer else { return [] }
         return years.flatMap { year in
-            // Each is read on a clock that shows the time before the change.
+            // Each time is local time before the change.
             let start = OffsetChange(second: summer.start.localSecond(inYear: year) - offset, offset: summer.offset)
             let end = OffsetChange(second: summer.end.localSecond(inYear: year) - summer.offset, offset: offset)
             return start.second <= end.second ? [start, end] : [end, start]
@@ -44,21 +44,21 @@ struct ZoneRule: Equatable {
     }
 }
 
-/// A day of every year and a time on it, which may lie on a neighbouring day.
+/// A day of every year and a time relative to it, which may fall on a neighbouring day.
 struct YearlyTime: Equatable {
     enum Day: Equatable {
-        /// From 1 to 365: the 29th of February is not counted, so that 60 is always the 1st of March.
+        /// 1 to 365. The 29th of February is not counted, so 60 is always the 1st of March.
         case withoutLeapDay(Int)
-        /// From 0 to 365.
+        /// 0 to 365.
         case ofYear(Int)
-        /// The first to the fourth, and as 5 the last, of this weekday, Sunday being 0.
+        /// The first to fourth of this weekday in the month, or the last one for 5. Sunday is 0.
         case ofMonth(Int, week: Int, weekday: Int)
     }
 
     let day: Day
     let seconds: Int64
 
-    /// Since 1970, of a clock that is read as if it stood at UTC.
+    /// Seconds since 1970 by a local clock, as if it showed UTC.
     func localSecond(inYear year: Int) -> Int64 { dayNumber(inYear: year) * secondsPerDay + seconds }
 
     private func dayNumber(inYear year: Int) -> Int64 {
@@ -86,7 +86,7 @@ private struct RuleText {
         return true
     }
 
-    /// At least three letters, or anything of a name in angle brackets. Nobody here is told the abbreviation.
+    /// At least three letters, or any name in angle brackets. The abbreviation is not used.
     mutating func name() -> Bool {
         let isQuoted = skip("<")
         let name = rest.prefix { isLetter($0) || isQuoted && (isDigit($0) || "+-".utf8.contains($0)) }
@@ -94,13 +94,13 @@ private struct RuleText {
         return name.count >= 3 && (!isQuoted || skip(">"))
     }
 
-    /// Ahead of UTC; the text counts to the west.
+    /// Seconds ahead of UTC; the text counts westward.
     mutating func offset() -> Int64? { duration(hours: 0...24, digits: 2).map(-) }
 
     mutating func yearlyTime() -> YearlyTime? {
         guard let day = day() else { return nil }
         guard skip("/") else { return YearlyTime(day: day, seconds: 2 * 3600) }
-        // A week to either side: rules that follow a weekday of a day in another month need it.
+        // Up to a week before or after the day: rules need this for weekdays relative to a day of another month.
         return duration(hours: 0...167, digits: 3).map { YearlyTime(day: day, seconds: $0) }
     }
 

@@ -173,7 +173,7 @@ private func faults(
         #expect(
             faults(.check, ["--churn.zone=Europe/Nowhere"]) == [
                 "flag --churn.zone: churn.zone: no time zone is called \"Europe/Nowhere\": cannot read "
-                    + "/usr/share/zoneinfo/Europe/Nowhere: No such file or directory; write it like Europe/Berlin, and "
+                    + "/usr/share/zoneinfo/Europe/Nowhere: No such file or directory; use a name such as Europe/Berlin, and "
                     + "install the package tzdata if it is missing"
             ])
         // There, and no zone.

@@ -69,11 +69,11 @@ private let berlin = (try? Data(contentsOf: URL(fileURLWithPath: "\(Zone.directo
         let expected = [
             (
                 "Europe/Berlin",
-                "it ends too early, or its header counts more than there is; install the package tzdata anew"
+                "it is truncated, or its header announces more data than the file contains; reinstall the package tzdata"
             ),
-            ("Europe/Paris", "Europe/Paris: it is larger than 65536 bytes; write it like Europe/Berlin"),
-            ("Europe/Rome", "Europe/Rome: No such file or directory; write it like Europe/Berlin"),
-            ("Europe", "it is not a regular file; write it like Europe/Berlin"),
+            ("Europe/Paris", "Europe/Paris: it is larger than 65536 bytes; use a name such as Europe/Berlin"),
+            ("Europe/Rome", "Europe/Rome: No such file or directory; use a name such as Europe/Berlin"),
+            ("Europe", "it is not a regular file; use a name such as Europe/Berlin"),
         ]
         for (name, words) in expected {
             let fault = #expect(throws: ZoneFault.self) { try Zone(name: name, directory: folder.path) }

@@ -172,7 +172,7 @@ private func read(_ builder: ZoneFileBuilder) throws(ZoneFault) -> Zone {
             try Zone(name: text, file: file, dataVersion: "2025b")
         }
         let words = fault?.description ?? ""
-        #expect(words.contains("write it like Europe/Berlin"))
+        #expect(words.contains("use a name such as Europe/Berlin"))
         #expect(words.unicodeScalars.allSatisfy { $0.value >= 0x20 })
     }
 }
