@@ -1,16 +1,17 @@
-// Stops a worker that refuses too much: a bad build must not empty a topic into the dead letters.
+// Stops a partition whose records fail too often: a bad build must not send a whole topic to the dead letters.
 
 /// Looks at the last thousand records of one topic of one partition.
 struct Breaker {
     static let window = 1000
     static let limit = 100
 
-    /// Whether each of the last records went to the dead letters; a ring.
+    /// For each of the last records whether it went to the dead letters; a ring buffer.
     private var letters: [Bool] = []
     private var place = 0
     private var count = 0
 
-    /// What becomes of the next record. False: it would be one too many, and has to wait for a person.
+    /// Whether the next record may go to the dead letters. False: the limit is reached, and the record waits for a
+    /// person.
     mutating func allowsLetter() -> Bool {
         guard count < Self.limit else { return false }
         note(true)
@@ -18,7 +19,7 @@ struct Breaker {
     }
 
     mutating func processed() {
-        // Nothing to forget: most workers never see a letter.
+        // As long as no record has failed there is nothing to count: most workers never write a dead letter.
         if count > 0 { note(false) }
     }
 

@@ -1,13 +1,14 @@
-// The state of one key, and the bytes in which stores and changelogs keep it.
+// The state of one key, and its encoding in stores and changelogs.
 
-/// A moment at which the key wants to be woken.
+/// A time at which the key's timer fires.
 struct EntryTimer: Equatable {
     /// 0 to 127.
     var kind: UInt8
     /// Milliseconds since 1970.
     var due: Int64
-    /// Where the order of timers has it: never behind `due`. Most timers move later again and again and hardly ever fire; they
-    /// stay where they are, and are put where they belong when their place is reached.
+    /// The time under which the index of timers lists it: never after `due`. Most timers are moved to a later time
+    /// again and again and rarely fire. They keep their place in the index, and are moved to their due time only when
+    /// that place is reached.
     var place: Int64
 
     init(kind: UInt8, due: Int64, place: Int64? = nil) {
@@ -19,46 +20,46 @@ struct EntryTimer: Equatable {
     func isAtPlace(of other: EntryTimer) -> Bool { kind == other.kind && place == other.place }
 }
 
-/// What a worker knows of one key: a value of its own coding, and the timers that belong to it. Both are one entry of store and
-/// changelog, so that neither can be there without the other.
+/// What a worker knows of one key: a value in the processor's own encoding, and the key's timers. Both are one entry of
+/// store and changelog, so that one cannot exist without the other.
 final class Entry {
-    /// What changes with a cycle, and is taken back with it.
+    /// What a cycle can change, and what is rolled back with the cycle.
     struct Content {
-        /// nil: there is none.
+        /// nil: the key has no value.
         var value: [UInt8]?
-        /// In which format `value` was written.
+        /// Format in which `value` was written.
         var format: UInt8
-        /// By kind.
+        /// Sorted by kind.
         var timers: [EntryTimer]
     }
 
     let key: [UInt8]
     let hash: UInt64
     var content: Content
-    /// As of the last commit, where the store does not have that: what a roll-back goes back to.
+    /// The content as of the last commit, if the store does not have it yet. A rollback restores it.
     var committed: Content?
-    /// As the store has them: what a write has to remove from its index.
+    /// The timers as the store has them. The next write removes these from the store's index.
     var storedTimers: [EntryTimer]
     /// The store has a value of the key.
     var isStored: Bool
     /// The changelog has a value of the key.
     var isLogged: Bool
-    /// Of what the changelog has, where it has something: what the next commit takes out of the state's sum.
+    /// Hash of the entry in the changelog, if there is one. The next commit subtracts it from the state's sum.
     var loggedHash: UInt64
-    /// Of what the commit under way gives to the changelog.
+    /// Hash of the entry that the current commit appends to the changelog.
     var nextHash: UInt64 = 0
-    /// Differs from the last commit.
+    /// The content differs from the last commit.
     var isDirty = false
     /// The last commit differs from the store.
     var isUnstored = false
-    /// The turn in which the entry was last changed; what it was before is in that turn's journal.
+    /// The turn that last changed the entry. That turn's journal has the content from before.
     var changedInTurn: UInt64 = 0
-    /// Read since the cache last looked for something to drop.
+    /// The entry was read since the cache last looked for entries to drop.
     var isRecent = true
-    /// What the cache has counted for it.
+    /// Bytes that the cache has counted for this entry.
     var countedBytes = 0
 
-    /// As the store has it.
+    /// An entry as the store has it.
     init(key: [UInt8], hash: UInt64, content: Content, loggedHash: UInt64 = 0) {
         self.key = key
         self.hash = hash
@@ -72,12 +73,12 @@ final class Entry {
     var value: [UInt8]? { content.value }
     var timers: [EntryTimer] { content.timers }
 
-    /// About what it takes in memory: the object, three arrays and their contents.
+    /// Approximate memory of the entry: the object, three arrays and their contents.
     var bytes: Int { 306 + key.count + (content.value?.count ?? 0) }
 
     func timer(_ kind: UInt8) -> EntryTimer? { content.timers.first { $0.kind == kind } }
 
-    /// True: the timer has a new place, which the order of timers has to be told.
+    /// True: the timer has a new place, and the caller must enter it in the index of timers.
     @discardableResult
     func setTimer(_ kind: UInt8, due: Int64?) -> Bool {
         let index = content.timers.firstIndex { $0.kind >= kind } ?? content.timers.endIndex
@@ -96,15 +97,16 @@ final class Entry {
         return true
     }
 
-    /// Puts the timer where it belongs.
+    /// Moves the timer's place to its due time.
     func settleTimer(_ kind: UInt8) {
         guard let index = content.timers.firstIndex(where: { $0.kind == kind }) else { return }
         content.timers[index].place = content.timers[index].due
     }
 }
 
-/// `format`, number of timers, for each its kind and due time, then the value. Integers are little-endian. In a store the highest bit
-/// of a kind says that the timer's place follows, which differs from its due time; a changelog knows no places.
+/// Layout: `format`, the number of timers, kind and due time of each timer, then the value. Integers are little-endian.
+/// In a store the highest bit of a kind means that the timer's place follows because it differs from the due time. A
+/// changelog contains no places.
 enum EntryCoding {
     static let greatestKind: UInt8 = 127
 
@@ -120,14 +122,14 @@ enum EntryCoding {
         if let value = content.value { bytes.append(contentsOf: value) }
     }
 
-    /// nil: the bytes are no entry.
+    /// nil: the bytes are not a valid entry.
     static func decode(_ bytes: Span<UInt8>) -> Entry.Content? {
         guard let (timers, start) = timers(of: bytes) else { return nil }
         let value = bytes.extracting(droppingFirst: start).withUnsafeBytes { [UInt8]($0) }
         return Entry.Content(value: value, format: bytes[0], timers: timers)
     }
 
-    /// The timers, and where the value begins.
+    /// The timers, and the index at which the value begins.
     static func timers(of bytes: Span<UInt8>) -> (timers: [EntryTimer], end: Int)? {
         guard bytes.count >= 2 else { return nil }
         let count = Int(bytes[1])
@@ -152,7 +154,7 @@ enum EntryCoding {
         return (timers, position)
     }
 
-    /// Whether a timer's place is written. nil: the bytes are no entry.
+    /// Whether the entry contains a timer's place. nil: the bytes are not a valid entry.
     static func hasPlaces(_ bytes: Span<UInt8>) -> Bool? {
         guard bytes.count >= 2 else { return nil }
         var position = 2

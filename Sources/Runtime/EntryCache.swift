@@ -1,22 +1,23 @@
-// The entries of one partition in memory: what the open cycle has changed, what the store does not have yet, and what was read
-// lately.
+// The entries of one partition in memory: those that the open cycle has changed, those that the store does not have
+// yet, and those that were read recently.
 
 internal import Log
 internal import Store
 
-/// Entries by key. Changed ones stay until they are committed or taken back, and committed ones until the store has them;
-/// others may be dropped.
+/// Entries by key. A changed entry stays until it is committed or rolled back, and a committed entry until the store
+/// has it. All other entries may be dropped.
 ///
-/// Looked up once per record by bytes that lie in a fetch buffer, so it is a table of its own: no array is made to look one up.
+/// Each record looks up its key, and the key's bytes lie in a fetch buffer. So this is a hash table of our own: a
+/// lookup creates no array.
 final class EntryCache {
-    /// Open addressing; its size is a power of two, at most half full.
+    /// Open addressing. The size is a power of two, and at most half of it is used.
     private var table: [Entry?] = Array(repeating: nil, count: 64)
     private(set) var count = 0
     private(set) var bytes = 0
-    /// In the order in which they were first changed: what reaches a log must not depend on hashes.
+    /// In the order of their first change: what reaches a log must not depend on hashes.
     private(set) var dirty: [Entry] = []
     private(set) var dirtyBytes = 0
-    /// Committed, and not in the store yet.
+    /// Committed entries that are not in the store yet.
     private(set) var unstored: [Entry] = []
     private(set) var unstoredBytes = 0
     private var hand = 0
@@ -24,10 +25,10 @@ final class EntryCache {
 
     private let store: any PartitionStore
     private let formats: ClosedRange<UInt8>
-    /// Beyond it some of what the store has is dropped.
+    /// Above this size the cache drops entries that the store has.
     var limitBytes: Int
 
-    /// - Parameter formats: of values that this build reads.
+    /// - Parameter formats: formats of values that this build can read.
     init(store: any PartitionStore, limitBytes: Int, formats: ClosedRange<UInt8> = 0...UInt8.max) {
         self.store = store
         self.limitBytes = limitBytes
@@ -56,15 +57,16 @@ final class EntryCache {
             return Entry(key: bytes, hash: hash, content: .init(value: nil, format: 0, timers: []))
         }
         guard let content = EntryCoding.decode(buffer.span) else {
-            throw StoreFault(.corrupt, "an entry of the state cannot be read: wipe this partition's state")
+            throw StoreFault(.corrupt, "an entry of the state cannot be decoded: delete this partition's local state")
         }
         guard formats.contains(content.format) else {
             throw StoreFault(
                 .format,
-                "a value in the state has the format \(content.format), and this build reads \(formats.lowerBound) to "
-                    + "\(formats.upperBound): start the build that wrote it, or rebuild the state from the beginning")
+                "a value in the state has format \(content.format), but this build reads formats \(formats.lowerBound) "
+                    + "to \(formats.upperBound): start the build that wrote it, or rebuild the state from the beginning"
+            )
         }
-        // While the bytes are there as they were written: to encode them again for a commit would cost more.
+        // The hash uses the bytes as stored: to encode the entry again for a commit would cost more.
         let stored = buffer
         let loggedHash = EntryHash.hash(key: key, stored: stored.span) ?? 0
         return Entry(key: bytes, hash: hash, content: content, loggedHash: loggedHash)
@@ -91,7 +93,8 @@ final class EntryCache {
         hand = 0
     }
 
-    /// wyhash's mixing step over eight bytes at a time. Keys come from Apple, not from an enemy who knows the partition's hashes.
+    /// wyhash's mixing step over eight bytes at a time. Keys come from Apple, not from an attacker who knows the
+    /// hashes.
     static func hash(_ key: Span<UInt8>) -> UInt64 {
         key.withUnsafeBytes { bytes in
             var hash: UInt64 = 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
@@ -125,7 +128,7 @@ final class EntryCache {
 
     // MARK: Changing
 
-    /// Before every change of an entry, which `changed` follows.
+    /// Call this before every change of an entry, and `changed` after it.
     func willChange(_ entry: Entry) {
         guard !entry.isDirty else { return }
         entry.isDirty = true
@@ -136,7 +139,7 @@ final class EntryCache {
 
     func changed(_ entry: Entry) { countBytes(of: entry) }
 
-    /// A step that failed is taken back: the entry is as of the last commit again.
+    /// Rolls back a step that failed: the entry is again as of the last commit.
     func unchanged(_ entry: Entry) {
         guard entry.isDirty else { return }
         entry.isDirty = false
@@ -146,7 +149,8 @@ final class EntryCache {
         countBytes(of: entry)
     }
 
-    /// A timer stands elsewhere in the store than in the entry now. The log does not know places.
+    /// The store lists a timer of the entry under another place than the entry does now. The changelog contains no
+    /// places.
     func hasMovedTimer(_ entry: Entry) { if !entry.isDirty { keepForStore(entry) } }
 
     private func keepForStore(_ entry: Entry) {
@@ -165,7 +169,7 @@ final class EntryCache {
         entry.countedBytes = now
     }
 
-    /// The log has the changes.
+    /// Call this when the changelog has the changes.
     func committed() {
         for entry in dirty {
             entry.isDirty = false
@@ -179,7 +183,7 @@ final class EntryCache {
         if bytes > limitBytes { drop() }
     }
 
-    /// The store has what is committed. Not in the middle of a cycle.
+    /// Call this when the store has everything committed, never in the middle of a cycle.
     func stored() {
         for entry in unstored {
             entry.isUnstored = false
@@ -191,7 +195,7 @@ final class EntryCache {
         if bytes > limitBytes { drop() }
     }
 
-    /// Takes back everything since the last commit.
+    /// Undoes every change since the last commit.
     func rollBack() {
         for entry in dirty {
             entry.isDirty = false
@@ -199,7 +203,7 @@ final class EntryCache {
                 entry.content = committed
                 countBytes(of: entry)
             } else {
-                // The store has it as it was.
+                // The store has the entry as it was.
                 remove(entry)
             }
         }
@@ -209,15 +213,15 @@ final class EntryCache {
 
     // MARK: Dropping
 
-    /// Drops what was not read since the hand last came by, down to nine tenths of the limit.
+    /// Drops entries that were not read since the last pass, until nine tenths of the limit are used.
     private func drop() {
         let goal = limitBytes / 10 * 9
         var steps = 0
-        // Twice round: the first time may only find that everything was read lately.
+        // Two passes: the first may only find that every entry was read recently.
         while bytes > goal, steps < table.count * 2 {
             if let entry = table[hand], !entry.isDirty, !entry.isUnstored {
                 if !entry.isRecent {
-                    // What stood behind it may have moved here: the hand stays.
+                    // Removing may have moved a later entry to this index, so the index stays.
                     remove(entry)
                     continue
                 }
@@ -228,7 +232,7 @@ final class EntryCache {
         }
     }
 
-    /// Later entries of the same run move up, so that no search ends early at the hole.
+    /// Moves later entries of the same run up, so that no search ends early at the gap.
     private func remove(_ entry: Entry) {
         let mask = table.count - 1
         var hole = Int(truncatingIfNeeded: entry.hash) & mask

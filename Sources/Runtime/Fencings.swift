@@ -1,25 +1,26 @@
-// Whether a fencing means that another process has the same identity.
+// Decides whether a fencing means that another process uses the same identity.
 
-/// Tells a second process from a log that stood still.
+/// Distinguishes a second process from a broker that did not answer.
 ///
-/// A coordinator that gets no answer within a transaction's time ends the transaction and fences its writer, as a second process
-/// would. So does a late copy of the question that opened the session. Both come after a silence: the log was asked for something
-/// and has said nothing for as long as a transaction may last.
+/// A coordinator that hears nothing for the transaction timeout aborts the transaction and fences its producer, as a
+/// second process would. A late duplicate of the request that opened the session does the same. Both follow a silence:
+/// the broker has not answered a request for as long as the transaction timeout.
 struct Fencings {
     enum Meaning {
-        /// Somebody has taken over, as after a restart.
+        /// Another process has taken over, as after a restart.
         case once
-        /// Within the window: somebody shares the identity.
+        /// Fenced again within the window: another process shares the identity.
         case again
-        /// The log has done it.
+        /// The broker fenced us after a silence.
         case ofSilence
     }
 
-    /// A restart fences its predecessor once. Whoever is fenced again so soon shares its identity with a living process.
+    /// A restart fences its predecessor once. A process that is fenced again within this time shares its identity with
+    /// a running process.
     let window: Duration
     private let transactionTimeout: Duration
     private var counted: [Duration] = []
-    /// Since when the log owes an answer.
+    /// Since when a request to the broker is unanswered.
     private var askedAt: Duration?
     /// When the last silence ended.
     private var silentUntil: Duration?
@@ -29,10 +30,10 @@ struct Fencings {
         self.transactionTimeout = transactionTimeout
     }
 
-    /// A session is being opened, or a transaction goes on that only the log can end.
+    /// A session is being opened, or a transaction continues that only the broker can end.
     mutating func asks(at now: Duration) { if askedAt == nil { askedAt = now } }
 
-    /// The log has opened or ended it.
+    /// The broker has opened or ended it.
     mutating func answered(at now: Duration) {
         noteSilence(at: now)
         askedAt = nil
@@ -45,7 +46,7 @@ struct Fencings {
     mutating func fenced(at now: Duration) -> Meaning {
         noteSilence(at: now)
         askedAt = nil
-        // What was asked during the silence may arrive, and fence, as late as a transaction may last.
+        // A request sent during the silence may arrive, and fence, as late as one transaction timeout afterwards.
         if let silentUntil, now - silentUntil < transactionTimeout { return .ofSilence }
         counted = counted.filter { now - $0 < window } + [now]
         return counted.count < 2 ? .once : .again

@@ -1,34 +1,35 @@
-// Goes on behind records of an input that are gone, while nobody works on the partition.
+// Moves a worker past deleted records of an input while no process works on the partition.
 
 public import Log
 public import Platform
 
-/// A gap that a tool can close: what was lost is lost, and the worker is told to go on behind it.
+/// A gap that a command can close: the records are lost, and the worker continues after them.
 public struct AcceptableGap: Sendable, Equatable {
     public let input: TopicPartition
     /// The position of the worker.
     public let position: NextOffset
-    /// What the log has of the input.
+    /// The first offset that the log still has.
     public let beginning: NextOffset
     public let end: NextOffset
-    /// Of the partition: the greatest timestamp that the worker has seen, milliseconds since 1970; nil: it has seen none.
+    /// The partition's clock: the greatest timestamp that the worker has read, in milliseconds since 1970. nil: it has
+    /// read none.
     public let clock: Int64?
-    /// Of the first record that is still there; nil: there is none.
+    /// Timestamp of the first record that still exists. nil: there is no record.
     public let firstTimestamp: Int64?
 
-    /// Records were deleted. If not, the position lies beyond the end.
+    /// Records were deleted. If false, the position lies beyond the end.
     public var isDeletion: Bool { position < beginning }
-    /// How many offsets are gone; nil: nobody knows.
+    /// The number of offsets that are gone. nil: unknown.
     public var lostOffsets: Int64? { isDeletion ? beginning.value - position.value : nil }
 }
 
-/// Finds and closes gaps in the inputs of one worker. It needs the log alone: no state on disk.
+/// Finds and closes gaps in the inputs of one worker. It needs only the log, no local state.
 public struct GapAcceptance {
-    /// Names of the worker's topics and group.
+    /// Names of the worker's topics and of its group.
     public struct Place: Sendable {
         public var worker: String
         public var group: String
-        /// The events first, then the tables.
+        /// The topic of events first, then the tables.
         public var inputs: [String]
         public var changelog: String
         public var deadLetters: String
@@ -57,7 +58,7 @@ public struct GapAcceptance {
 
     // MARK: Looking
 
-    /// The gaps in these partitions of the inputs. Changes nothing.
+    /// The gaps in these partitions of the inputs. This changes nothing.
     public func look(at partitions: [Int32], by deadline: Deadline) throws(LogFault) -> [AcceptableGap] {
         let reader = try log.openReader(
             ReaderOptions(name: "accept-gap", group: place.group, topics: [place.changelog] + place.inputs))
@@ -79,7 +80,7 @@ public struct GapAcceptance {
         guard let position = note.positions[input.topic] else { return nil }
         guard let beginning = try reader.beginnings(of: [input], by: deadline)[input],
             let end = try reader.ends(.all, of: [input], by: deadline)[input]
-        else { throw LogFault(.retrySameCall, .timedOut, "the ends of \(input) are not known") }
+        else { throw LogFault(.retrySameCall, .timedOut, "the broker did not return the end offsets of \(input)") }
         guard InputGap.find(input, at: position, beginning: beginning, end: end) != nil else { return nil }
         return AcceptableGap(
             input: input, position: position, beginning: beginning, end: end,
@@ -103,8 +104,8 @@ public struct GapAcceptance {
 
     // MARK: Closing
 
-    /// Sets the worker's position in this input, in the group and in the changelog, and writes a dead letter that says so: all of it
-    /// in one transaction. Nobody may be in the group.
+    /// Sets the worker's position in this input, in the group and in the changelog, and writes a dead letter about it,
+    /// all in one transaction. The group must have no members.
     public func accept(_ gap: AcceptableGap, at next: NextOffset, by deadline: Deadline) throws(LogFault) {
         let takeover = try log.openTakeover(
             TakeoverOptions(
@@ -119,7 +120,7 @@ public struct GapAcceptance {
         try takeover.commit([gap.input: next])
     }
 
-    /// Of the group and the changelog, which have to say the same, and what was looked at before.
+    /// The note of the changelog, if it agrees with the group and with the position that `look` found.
     private func settledNote(
         of gap: AcceptableGap, _ takeover: any GroupTakeover, by deadline: Deadline
     ) throws(LogFault) -> Note {
@@ -130,12 +131,17 @@ public struct GapAcceptance {
         let changelog = TopicPartition(place.changelog, gap.input.partition)
         guard let note = try ChangelogTail.note(of: changelog, reader, by: deadline),
             note.positions[gap.input.topic] == gap.position
-        else { throw LogFault(.stop, .misuse, "the state of \(gap.input) has moved on meanwhile: look again") }
+        else {
+            throw LogFault(
+                .stop, .misuse,
+                "the worker's position in \(gap.input) has changed since it was checked: "
+                    + "run the command again")
+        }
         if let committed, committed != gap.position {
             throw LogFault(
                 .stop, .misuse,
-                "the group \(place.group) is at \(committed) of \(gap.input), and the state of the worker at \(gap.position): "
-                    + "put the group's offset back first")
+                "the group \(place.group) has committed offset \(committed) of \(gap.input), but the worker's state is "
+                    + "at \(gap.position): set the group's offset to the state's position first")
         }
         return note
     }
@@ -143,7 +149,7 @@ public struct GapAcceptance {
     private func addNote(_ note: Note, _ gap: AcceptableGap, _ next: NextOffset, to outputs: OutputBatch) {
         var note = note
         note.positions[gap.input.topic] = next
-        // It counts what the record at the old position has put out.
+        // `emitted` counts the outputs of the record at the old position.
         if gap.input.topic == place.inputs[0] { note.emitted = 0 }
         outputs.begin(topic: 0, partition: gap.input.partition, timestamp: max(0, note.clock))
         let (key, value) = (ChangelogKey.note, note.encoded)
@@ -158,7 +164,8 @@ public struct GapAcceptance {
         outputs.header("reason", Array("gap".utf8).span)
         outputs.header(
             "detail",
-            Array("\(lost) of \(input) were lost before they were read; accepted, and read on from \(next)".utf8).span)
+            Array("\(lost) of \(input) were lost before they were read; accepted, reading continues at \(next)".utf8)
+                .span)
         outputs.header("source", Array("\(input.topic):\(input.partition):\(gap.position)".utf8).span)
         outputs.header("first-timestamp", Array("\(clock)".utf8).span)
         outputs.header("app", Array(place.app.utf8).span)

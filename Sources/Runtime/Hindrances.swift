@@ -1,12 +1,13 @@
-// Partitions whose stores this machine does not let be used, and how long that may go on.
+// Partitions whose local stores cannot be used on this machine, and for how long that is tolerated.
 
-/// What a full disk or a missing right keeps from work is tried again every few seconds: a person makes room, and the worker goes
-/// on by itself. After some minutes the process ends, because as long as it lives the group gives the partition to nobody else.
+/// After a full disk or a missing permission the worker retries every few seconds: when a person has fixed the cause,
+/// it continues by itself. After some minutes the process ends, because the group gives the partition to no other
+/// member while it lives.
 ///
-/// Kept while sessions come and go: each new one would otherwise begin to count anew.
+/// This survives sessions: otherwise each new session would start the count again.
 struct Hindrances {
     static let retryInterval: Duration = .seconds(5)
-    /// Each try may say something else about the same trouble.
+    /// Minimum time between two log lines, as each attempt may give another message for the same problem.
     private static let tellInterval: Duration = .seconds(60)
 
     private struct Hindrance {
@@ -25,7 +26,7 @@ struct Hindrances {
 
     func isDue(_ partition: Int32, at now: Duration) -> Bool { all[partition].map { now >= $0.retryAt } ?? true }
 
-    /// True at the first time, and once a minute while it goes on.
+    /// True the first time, and then once a minute while the problem lasts.
     mutating func mustTell(_ partition: Int32, at now: Duration) -> Bool {
         guard let tellAt = all[partition]?.tellAt, now >= tellAt else { return false }
         all[partition]!.tellAt = now + Self.tellInterval
@@ -34,10 +35,10 @@ struct Hindrances {
 
     mutating func end(_ partition: Int32) { all[partition] = nil }
 
-    /// The others are somebody else's.
+    /// Forgets all partitions except these: the others belong to other processes.
     mutating func keep(_ partitions: Set<Int32>) { all = all.filter { partitions.contains($0.key) } }
 
-    /// What was said last of one that has lasted so long; nil: it has not.
+    /// The last message of a problem that has lasted at least this long. nil: none has.
     func words(of partition: Int32, lasting patience: Duration, at now: Duration) -> String? {
         guard let hindrance = all[partition], now - hindrance.since >= patience else { return nil }
         return hindrance.words

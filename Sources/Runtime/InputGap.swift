@@ -1,16 +1,16 @@
-// A partition of an input that has lost records which the worker has not read.
+// A partition of an input that lost records before the worker read them.
 
 internal import Log
 
-/// There is no record at the worker's position: what it says next would rest on a history with a hole.
+/// There is no record at the worker's position: its further output would rest on a history with a gap.
 struct InputGap: Equatable, Sendable {
     let partition: TopicPartition
     let position: NextOffset
-    /// nil: not known, as `end`.
+    /// nil: unknown, as is `end`.
     let beginning: NextOffset?
     let end: NextOffset?
 
-    /// nil: the log has what comes next.
+    /// nil: the log has the next record.
     static func find(
         _ partition: TopicPartition, at position: NextOffset, beginning: NextOffset, end: NextOffset
     ) -> InputGap? {
@@ -18,9 +18,9 @@ struct InputGap: Equatable, Sendable {
         return InputGap(partition: partition, position: position, beginning: beginning, end: end)
     }
 
-    /// What has happened, without advice.
+    /// What happened, without advice.
     var finding: String {
-        guard let beginning else { return "there is no record at the position \(position) of \(partition) any more" }
+        guard let beginning else { return "there is no longer a record at the position \(position) of \(partition)" }
         if position < beginning {
             return
                 "the records of \(partition) from offset \(position) to \(beginning.value - 1) were deleted before they were "
@@ -32,16 +32,16 @@ struct InputGap: Equatable, Sendable {
             + "lost records"
     }
 
-    /// What has happened, and what is to be done about it.
+    /// What happened, and what to do.
     func words(_ definition: WorkerDefinition) -> String {
-        // The name of a worker is that on the command line.
+        // A worker has the same name on the command line.
         let worker = definition.name
         let advice =
             definition.isShadow
             ? "start this replay again; or remove it (`perennial replay \(worker) --drop NAME`) and run one with --incomplete"
             : "stop every process of this worker and run `perennial offsets accept-gap \(worker) --partition "
-                + "\(partition.partition)`, which goes on behind the gap"
+                + "\(partition.partition)`, which continues after the gap"
         let link = definition.isShadow ? " and " : "; or "
-        return "\(finding). This partition waits, the others go on. Bring the records back" + link + advice
+        return "\(finding). This partition is paused; the others continue. Restore the records" + link + advice
     }
 }

@@ -1,22 +1,24 @@
-// The usual shape of a consumer: one state per key of its records.
+// The usual form of a consumer: one state per key of its records.
 
 public import Log
 
-/// A processor whose state belongs to the key of its records: what it is given is decoded, what it leaves is encoded.
+/// A processor whose state belongs to the key of its records. The engine decodes the state before each call and encodes
+/// it after.
 public protocol KeyedProcessor: Processor {
     associatedtype State
 
-    /// `format` is one of those that the definition says it reads.
+    /// `format` is one of the formats that the definition says it reads.
     func decode(_ bytes: Span<UInt8>, format: UInt8) throws(ProcessFailure) -> State
-    /// In the definition's `stateFormat`.
+    /// Encodes in the definition's `stateFormat`.
     func encode(_ state: State, into bytes: inout [UInt8])
 
-    /// The state of the record's key; nil when there is none, and to remove it. `timers` sets timers of the key.
+    /// `state` is the state of the record's key. It is nil if there is none; set it to nil to delete it. `timers` sets
+    /// timers of the key.
     func process(_ record: borrowing RecordView, _ state: inout State?, _ turn: KeyedTurn) throws(ProcessFailure)
     func fire(_ kind: UInt8, key: [UInt8], _ state: inout State?, _ turn: KeyedTurn) throws(ProcessFailure)
 }
 
-/// A turn that is about one key.
+/// A turn for one key.
 public struct KeyedTurn {
     public let turn: Turn
     @usableFromInline var timers = TimerChanges()
@@ -26,16 +28,16 @@ public struct KeyedTurn {
     public var clock: Int64 { turn.clock }
     public var partition: Int32 { turn.partition }
 
-    /// As `Turn.emit`.
+    /// See `Turn.emit`.
     public func emit(_ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil) {
         turn.emit(output, key: key, value: value, partition: partition)
     }
 
-    /// Sets or moves the key's timer of this kind when the state is kept; nil cancels it.
+    /// Sets or moves the key's timer of this kind, if the key still has a state after the call. nil cancels the timer.
     public func setTimer(_ kind: UInt8, due: Int64?) { timers.changes.append((kind, due)) }
 }
 
-/// Timers wait until the value they belong to is there.
+/// Timers wait until the value that they belong to is written.
 @usableFromInline final class TimerChanges {
     @usableFromInline var changes: [(kind: UInt8, due: Int64?)] = []
     @usableFromInline init() {}
@@ -60,7 +62,7 @@ extension KeyedProcessor {
     }
 
     public func fire(_ kind: UInt8, key: [UInt8], _ state: inout State?, _ turn: KeyedTurn) throws(ProcessFailure) {
-        throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(kind)")
+        throw ProcessFailure("no_such_timer", "this processor sets no timers of kind \(kind)")
     }
 
     @inlinable func load(_ place: KeyState) throws(ProcessFailure) -> State? {
@@ -72,7 +74,7 @@ extension KeyedProcessor {
         guard let state else { return place.delete() }
         var bytes: [UInt8] = []
         encode(state, into: &bytes)
-        // What has not changed is not written again.
+        // A value that has not changed is not written again.
         if place.value != bytes { place.put(bytes.span) }
         for change in turn.timers.changes { place.setTimer(change.kind, due: change.due) }
     }

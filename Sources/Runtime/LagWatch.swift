@@ -1,20 +1,20 @@
-// How far a worker is behind, by our own count.
+// Measures how far a worker is behind.
 
 package import Log
 internal import Platform
 import Synchronization
 internal import Telemetry
 
-/// Where the threads of a worker stand, for those who watch.
+/// The positions of a worker's threads, for monitoring.
 package final class PositionBoard: Sendable {
     struct Position: Equatable {
         var next: [NextOffset]
-        /// The largest timestamp of the events so far.
+        /// The greatest timestamp of the events so far.
         var clock: Int64
     }
 
     private let positions = Mutex<[Int32: Position]>([:])
-    /// What each thread was given, whether or not it is open yet.
+    /// The partitions assigned to each thread, whether or not they are open yet.
     private let given = Mutex<[Int: Set<Int32>]>([:])
 
     package init() {}
@@ -24,31 +24,31 @@ package final class PositionBoard: Sendable {
     package func next(of partition: Int32) -> [NextOffset]? { positions.withLock { $0[partition]?.next } }
     var all: [Int32: Position] { positions.withLock { $0 } }
 
-    /// All that a thread has from now on.
+    /// Replaces the partitions of a thread.
     func give(_ partitions: Set<Int32>, to thread: Int) { given.withLock { $0[thread] = partitions } }
     var allGiven: Set<Int32> { given.withLock { $0.values.reduce(into: []) { $0.formUnion($1) } } }
 }
 
-/// A partition in which an open transaction hides from readers what comes behind it.
+/// A partition in which an open transaction hides all later records from readers.
 struct HeldPartition: Hashable {
     let partition: TopicPartition
-    /// Where the transaction begins: nothing from there on can be read.
+    /// Where the transaction begins: no record from there on can be read.
     let offset: NextOffset
 
-    /// A transaction of ours lasts ten seconds at most; a broker that works ends every one when its own time is over.
+    /// A transaction of ours lasts ten seconds at most, and a working broker aborts any other at its timeout.
     static let limit: Duration = .seconds(30)
 
     func words(after time: Duration) -> String {
-        "an open transaction has hidden what is in \(partition) from offset \(offset.value) on for "
-            + "\(time.wholeMilliseconds / 1000) s: its writer works for very long, or it hangs (KAFKA-20734). Look with "
-            + "kafka-transactions.sh find-hanging --topic \(partition.topic) --partition \(partition.partition); end one that "
-            + "hangs with kafka-transactions.sh abort --topic \(partition.topic) --partition \(partition.partition) "
-            + "--start-offset \(offset.value)"
+        "an open transaction has hidden the records of \(partition) from offset \(offset.value) on for "
+            + "\(time.wholeMilliseconds / 1000) s: its producer is slow, or the transaction hangs (KAFKA-20734). Check "
+            + "with kafka-transactions.sh find-hanging --topic \(partition.topic) --partition \(partition.partition); "
+            + "abort one that hangs with kafka-transactions.sh abort --topic \(partition.topic) --partition "
+            + "\(partition.partition) --start-offset \(offset.value)"
     }
 }
 
-/// Asks the log for the ends of what this process works on, and compares. The client library's own figure misses positions that
-/// are committed in transactions. One thread.
+/// Asks the log for the end offsets of the partitions that this process works on, and compares. librdkafka's own lag
+/// does not include offsets that are committed in transactions. For use by one thread.
 struct LagWatch: ~Copyable {
     private let definition: WorkerDefinition
     private let log: any RecordLog
@@ -56,10 +56,10 @@ struct LagWatch: ~Copyable {
     private let metrics: Metrics
     private let worker: String
     private var reader: (any LogReader)?
-    /// Of each partition whose committed end lies before its true end: that end, and since when.
+    /// For each partition whose committed end lies before its true end: that end, and since when.
     private var stalls: [TopicPartition: (end: NextOffset, since: Duration)] = [:]
     private var shown: Set<Int32> = []
-    /// What has been held back for so long that somebody should look, and for how long.
+    /// The partitions that have been blocked long enough for a person to look, and for how long.
     private(set) var held: [(partition: HeldPartition, time: Duration)] = []
 
     init(
@@ -75,7 +75,8 @@ struct LagWatch: ~Copyable {
     mutating func look(elapsed: Duration, wallClock: Int64) {
         let positions = board.all
         hide(shown.subtracting(positions.keys))
-        // Those that are restored have no position yet, and wait for what is hidden in the changelog all the same.
+        // Partitions that are being restored have no position yet, but a hidden record in the changelog blocks them
+        // too.
         let numbers = board.allGiven.union(positions.keys).sorted()
         if numbers.isEmpty {
             showStall([], [:], [:], elapsed)
@@ -93,7 +94,7 @@ struct LagWatch: ~Copyable {
             }
             showStall(partitions, committed, all, elapsed)
         } catch {
-            // The next look may fare better; the session tells what is wrong with the log.
+            // The next attempt may succeed. The session reports what is wrong with the log.
             close()
         }
     }
@@ -128,7 +129,7 @@ struct LagWatch: ~Copyable {
         }
     }
 
-    /// A dead or hanging writer holds all readers back; nobody else would say so.
+    /// A dead or hanging producer blocks all readers, and nothing else would report it.
     private mutating func showStall(
         _ partitions: [TopicPartition], _ committed: [TopicPartition: NextOffset], _ all: [TopicPartition: NextOffset],
         _ elapsed: Duration
@@ -152,13 +153,13 @@ struct LagWatch: ~Copyable {
         metrics.gauge(
             "perennial_lso_stall_seconds",
             help:
-                "For how long an open transaction has held back the readers of an input or the changelog; above 60 somebody "
-                + "should look.",
+                "Seconds for which an open transaction has blocked the readers of an input or the changelog; above 60 "
+                + "a person should look.",
             labels: ["worker": worker]
         ).set(longest.fractionalSeconds)
     }
 
-    /// Partitions that others have now.
+    /// Removes the metrics of partitions that other processes have now.
     private mutating func hide(_ gone: Set<Int32>) {
         for number in gone {
             for input in definition.inputs { lagRecords(number, input.topic).set(0) }
@@ -169,13 +170,13 @@ struct LagWatch: ~Copyable {
 
     private func lagRecords(_ number: Int32, _ topic: String) -> Gauge {
         metrics.gauge(
-            "perennial_lag_records", help: "Committed records of an input that are not dealt with yet.",
+            "perennial_lag_records", help: "Committed records of an input that the worker has not processed yet.",
             labels: ["worker": worker, "topic": topic, "partition": "\(number)"])
     }
 
     private func lagSeconds(_ number: Int32) -> Gauge {
         metrics.gauge(
-            "perennial_lag_seconds", help: "Age of the last record that was dealt with; 0 at the end.",
+            "perennial_lag_seconds", help: "Age of the last processed record, in seconds; 0 at the end of the input.",
             labels: ["worker": worker, "partition": "\(number)"])
     }
 }

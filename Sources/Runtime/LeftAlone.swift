@@ -1,24 +1,26 @@
-// Partitions that came to topics after the worker's keys had their places.
+// Partitions that were added to topics after the worker's keys had their partitions.
 
 internal import Log
 
-/// Topics are made with as many partitions as the setting says, and stay so: every key has its place by that number. Somebody may
-/// grow one all the same. Nothing that the worker and those before it write lands in what is new, and to follow the new
-/// number would look for every key elsewhere. So the rest is left alone, loudly, and the old partitions are worked on.
+/// Topics are created with as many partitions as the setting says, and keep that number: it determines the partition of
+/// every key. Somebody may add partitions anyway. This worker and its producers write nothing to the new partitions,
+/// and with the new number every key would be looked up in another partition. So the worker reports the new partitions
+/// as an error, ignores them, and continues with the old ones.
 struct LeftAlone {
     private let definition: WorkerDefinition
-    /// How many partitions the topic has.
+    /// The number of partitions that the topic has now.
     private var grown: [String: Int32] = [:]
-    /// Whose inputs the group has given to different members: it deals topics with different numbers out differently.
+    /// Partitions whose inputs the group has assigned to different members, because the topics have different numbers
+    /// of partitions.
     private var split: [Int32] = []
 
     init(_ definition: WorkerDefinition) { self.definition = definition }
 
-    /// A session knows it of all topics, as they are at its beginning.
+    /// A session knows the numbers of all topics as of its beginning.
     mutating func opened(_ grown: [String: Int32]) { self.grown = grown }
 
-    /// Of inputs that grow while a session lasts the assignment tells.
-    /// - Returns: the partitions that can be worked on.
+    /// If an input grows during a session, the assignment shows it.
+    /// - Returns: the partitions that can be processed.
     mutating func assigned(_ given: [TopicPartition]) -> Set<Int32> {
         for partition in given where partition.partition >= definition.partitions {
             grown[partition.topic] = max(grown[partition.topic] ?? 0, partition.partition + 1)
@@ -37,16 +39,17 @@ struct LeftAlone {
     var words: [String] {
         let wanted = definition.partitions
         var words = grown.sorted { $0.key < $1.key }.map { topic, count in
-            "the topic \(topic) has grown to \(count) partitions, and the setting partitions says \(wanted): what is written to "
-                + "partition \(wanted) and above is left alone. Leave the setting as it is: with another number every key would be "
-                + "looked for where its state is not. Whoever writes to the topic has to place keys by \(wanted)"
+            "the topic \(topic) now has \(count) partitions, but the setting partitions is \(wanted): the records of "
+                + "partition \(wanted) and above are ignored. Do not change the setting: with another number every key "
+                + "would be looked up in the wrong partition. Every producer of the topic must choose partitions by "
+                + "\(wanted)"
         }
         if !split.isEmpty {
             let inputs = definition.inputs.map(\.topic).joined(separator: " and ")
             words.append(
-                "partitions \(split.map(String.init).joined(separator: ", ")) are not worked on: \(inputs) have different numbers "
-                    + "of partitions, and the group gives these to different replicas. Grow the others to the same number "
-                    + "(kafka-topics.sh --alter), and leave the setting partitions as it is")
+                "partitions \(split.map(String.init).joined(separator: ", ")) are not processed: \(inputs) have "
+                    + "different numbers of partitions, so the group assigns them to different replicas. Give all the "
+                    + "same number (kafka-topics.sh --alter), and do not change the setting partitions")
         }
         return words
     }

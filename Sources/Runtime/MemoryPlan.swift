@@ -1,33 +1,33 @@
-// How a worker divides the memory that it may use.
+// Divides a worker's memory.
 
-/// The parts of `state.cache.bytes`: everything that grows with the state, with a backlog or with a restore comes out of it. What
-/// a process takes beside it (code, threads, connections, memory that the allocator keeps) does not depend on any of them.
+/// The parts of `state.cache.bytes`: all memory that grows with the state, with a backlog or with a restore. What a
+/// process uses besides (code, threads, connections, memory that the allocator keeps) depends on none of them.
 public struct MemoryPlan: Sendable, Equatable {
-    /// Entries of the state, all partitions together.
+    /// Entries of the state, for all partitions together.
     public let entryBytes: Int
     /// Blocks of the stores' files, with their indexes and filters.
     public let blockBytes: Int
-    /// One write buffer. Each store has two: one that is filled while another is written out.
+    /// One write buffer. Each store has two: one is filled while the other is flushed.
     public let writeBufferBytes: Int
-    /// Records that one thread has fetched and not dealt with.
+    /// Records that one thread has fetched and not processed yet.
     public let readAheadBytes: Int
-    /// What one thread has changed and told since its last commit.
+    /// Changes and outputs of one thread since its last commit.
     public let cycleBytes: Int
     /// Records of changelogs that are fetched and not in a store yet.
     public let restoreReadAheadBytes: Int
-    /// Records of changelogs on their way into stores.
+    /// Records of changelogs that are being written to stores.
     public let restoreWriteBytes: Int
 
     /// - Parameters:
     ///   - bytes: the setting `state.cache.bytes`.
-    ///   - partitions: all there are: one process may have to own every one of them.
+    /// - partitions: the number of all partitions, because one process may have to own every one of them.
     public init(bytes: Int, threads: Int, partitions: Int) {
-        // Two buffers a store, and no less than RocksDB can work with.
+        // Two buffers per store, and at least the minimum that RocksDB accepts.
         let buffers = 2 * max(1, partitions)
         writeBufferBytes = min(max(bytes / 5 / buffers, 256 << 10), 8 << 20)
         let rest = max(bytes - writeBufferBytes * buffers, bytes / 4)
         blockBytes = rest / 4
-        // A restore and a backlog often come together: after a crash.
+        // A restore and a backlog often occur together, after a crash.
         restoreReadAheadBytes = rest / 5
         restoreWriteBytes = rest / 20
         readAheadBytes = rest / 8 / max(1, threads)

@@ -1,40 +1,41 @@
-// Where in the log the state of a partition stands: kept in the store with every write, and in the changelog with every commit.
+// The position of a partition's state in the log. The store has it with every write, and the changelog with every
+// commit.
 
 internal import Log
 internal import Store
 
-/// How far a partition has been dealt with.
+/// How far a partition has been processed.
 struct Note: Equatable {
     /// The greatest format of the values.
     var format: UInt8
-    /// Grows when the state of a replay takes the place of this one; a store of another epoch is of no use.
+    /// Increases when the state of a replay replaces this one. A store of another epoch cannot be used.
     var epoch: UInt32 = 0
-    /// The replay whose state is about to take the place of this one, while that is under way: what is there is a mixture, and nobody
-    /// may work on it.
+    /// The replay whose state is replacing this one, while that promotion is in progress. Until it ends the state is a
+    /// mixture, and no worker may use it.
     var promotion: String?
-    /// The largest timestamp of the event topic's records; before the first one the least there is.
+    /// The greatest timestamp of the event topic's records. Before the first record it is the least possible number.
     var clock = Int64.min
-    /// What the record at the event topic's position has already put out: timers that it made fire, when a commit came between
-    /// them.
+    /// How many outputs the record at the event topic's position has already caused: outputs of timers that it made
+    /// fire, if a commit came between them.
     var emitted: UInt32 = 0
-    /// By the topic's name: the next record to read.
+    /// The next record to read, by the topic's name.
     var positions: [String: NextOffset] = [:]
-    /// Which life of the changelog this belongs to: a number by chance, made when its first note was. Topics that are made anew
-    /// begin another life. nil: written by a build that knew none.
+    /// The life of the changelog to which this note belongs: a random number, chosen with the changelog's first note. A
+    /// topic that is deleted and created again begins another life. nil: written by a build that had no lives.
     var life: UInt64?
-    /// Of the state that belongs to these positions; in the store, of what is in there. nil: not known.
+    /// The sum of the state at these positions; in the store, the sum of the store's contents. nil: unknown.
     var sum: StateSum?
-    /// Of the store alone: everything of the changelog before it is in there.
+    /// Only in the store: the store contains the changelog up to this offset.
     var changelog = NextOffset(0)
-    /// Of the store alone: when it was written, in milliseconds since 1970 by the host's clock.
+    /// Only in the store: when it was written, in milliseconds since 1970 by the host's clock.
     var writtenAt: Int64 = 0
-    /// Of the store alone: from there on the changelog has a note of this life. nil: not known.
+    /// Only in the store: at or after this offset the changelog has a note of this life. nil: unknown.
     var noteOffset: NextOffset?
 
     init(format: UInt8) { self.format = format }
 
-    /// A build reads its own version and the one before, which knew neither lives nor sums. Only the notes of a promotion under way
-    /// are of another version, so that a build that knows none of it does not work on them.
+    /// A build reads its own version and the one before, which had neither lives nor sums. Only the notes of a
+    /// promotion in progress have another version, so that a build without promotions does not use them.
     private static let version: UInt8 = 2
     private static let versionOfPromotion: UInt8 = 3
     private static let oldestVersion: UInt8 = 1
@@ -64,7 +65,7 @@ struct Note: Equatable {
         return bytes
     }
 
-    /// nil: written by a build that this one does not know, or by nobody.
+    /// nil: the bytes come from a build that this build cannot read, or are not a note.
     init?(decoding bytes: [UInt8]) {
         var note = NoteReader(bytes)
         guard let version = note.take(UInt8.self), (Self.oldestVersion...Self.versionOfPromotion).contains(version),
@@ -108,8 +109,8 @@ struct Note: Equatable {
 
 /// Keys of the changelog's records.
 enum ChangelogKey {
-    /// Its value is the partition's `Note`.
+    /// Key of the partition's `Note`.
     static let note: [UInt8] = [0]
-    /// Followed by the key of an entry.
+    /// The first byte; the key of an entry follows.
     static let entry: UInt8 = 1
 }

@@ -1,15 +1,16 @@
-// Which partitions a process may act for outside of the log, and until when.
+// The partitions for which a process may act outside of the log, and until when.
 
 internal import Log
 internal import Platform
 import Synchronization
 
-/// Written by the threads of a worker, read by whoever acts on its outputs: a side effect needs a lease that runs.
+/// The threads of a worker write it. Code that acts on the worker's outputs reads it: a side effect needs a valid
+/// lease.
 public final class Ownership: Sendable {
     public struct Held: Sendable, Equatable {
-        /// On the boot clock: at that moment the partition may be another's.
+        /// A time of the boot clock. From then on another process may have the partition.
         public var until: Duration
-        /// Since when it was held without a break.
+        /// Since when the partition was held without a break.
         public var since: Duration
     }
 
@@ -25,7 +26,7 @@ public final class Ownership: Sendable {
         self.bootClock = bootClock
     }
 
-    /// What one thread has now, and nothing else.
+    /// Sets the partitions that one thread has now; it has no others.
     package func set(_ partitions: [Int32], until: Duration?, thread: Int) {
         let now = bootClock()
         shares.withLock { shares in
@@ -33,7 +34,7 @@ public final class Ownership: Sendable {
             var held: [Int32: Held] = [:]
             for partition in partitions {
                 let before = shares[thread].held[partition]
-                // A lease that had ended in between says nothing about what others did meanwhile.
+                // If the lease had expired, another process may have owned the partition in between.
                 let since = before.flatMap { now < $0.until ? $0.since : nil } ?? now
                 held[partition] = Held(until: until, since: since)
             }
@@ -41,7 +42,7 @@ public final class Ownership: Sendable {
         }
     }
 
-    /// Those whose lease runs.
+    /// The partitions whose lease is valid.
     public var held: [Int32: Held] {
         let now = bootClock()
         return shares.withLock { shares in
@@ -51,7 +52,7 @@ public final class Ownership: Sendable {
         }
     }
 
-    /// To be asked right before the act.
+    /// Ask this directly before the side effect.
     public func isHeld(_ partition: Int32) -> Bool {
         let now = bootClock()
         return shares.withLock { shares in shares.contains { now < $0.held[partition]?.until ?? .zero } }

@@ -1,27 +1,27 @@
-// A limit of speed, so that a worker that has much to catch up with leaves room for others.
+// Limits the speed of a worker, so that one with a large backlog leaves capacity for others.
 
 import Synchronization
 
-/// Lets the threads of a process deal with so many records a second, all together, and evenly: each look for records waits until
-/// its share is free, and takes a twentieth of a second's records at most, so that no look is far from the next.
+/// Lets all threads of a process together process this many records per second, evenly. Each poll waits until its share
+/// is available, and takes at most the records of a twentieth of a second, so that polls stay frequent.
 public final class Pace: Sendable {
-    /// Of a limit for so many threads: below it a thread would not look often enough to be taken for alive.
+    /// The least limit for this many threads: below it a thread would poll too rarely and look dead.
     public static func least(threads: Int) -> Int { 10 * threads }
 
     private let recordsPerSecond: Int
     private let recordsAtOnce: Int
-    /// From when on the next record may be dealt with.
+    /// The time from which the next record may be processed.
     private let free = Mutex(Duration.zero)
 
     /// - Parameter recordsPerSecond: at least `least(threads:)`.
     public init(recordsPerSecond: Int, threads: Int) {
         precondition(
-            recordsPerSecond >= Self.least(threads: threads), "a thread looks for records once a second at least")
+            recordsPerSecond >= Self.least(threads: threads), "every thread must poll at least once per second")
         self.recordsPerSecond = recordsPerSecond
         recordsAtOnce = max(1, recordsPerSecond / 20 / threads)
     }
 
-    /// How many records the next look may bring. Waits until that many are free.
+    /// How many records the next poll may return. Waits until that many are allowed.
     func reserve(upTo limit: Int, _ environment: WorkerEnvironment) -> Int {
         let count = min(limit, recordsAtOnce)
         let now = environment.elapsed()
@@ -34,7 +34,7 @@ public final class Pace: Sendable {
         return count
     }
 
-    /// So many of them were not there.
+    /// Gives back the part of the reservation for which there were no records.
     func giveBack(_ count: Int) {
         if count > 0 { free.withLock { $0 -= time(of: count) } }
     }

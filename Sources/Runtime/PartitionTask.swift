@@ -1,27 +1,27 @@
-// One partition at work: records and timers in, outputs and state out, nothing visible before the commit.
+// Processes one partition: records and timers in, outputs and state out, nothing visible before the commit.
 
 internal import Log
 internal import Platform
 internal import Store
 
-/// Where the outputs of the worker stand that no processor names.
+/// Where the worker's own outputs, which no processor names, stand among the outputs.
 struct InnerOutputs {
     let changelog: Int
     let deadLetters: Int
-    /// Of each table, by its index among the inputs.
+    /// The output of each table, by the table's index among the inputs.
     let tables: [Int]
 }
 
-/// Deals with the records of one partition. It knows the log by what it is given, and appends to the worker's outputs.
+/// Processes the records of one partition. It does not read the log itself, and appends to the worker's outputs.
 final class PartitionTask {
     enum Outcome: Equatable {
         case done
-        /// Done, and to be committed before the next record, which may end the process: this one would be counted from one
-        /// again.
+        /// Processed. Commit before the next record, which may crash the process: otherwise the crashes of this record
+        /// would be counted again from one.
         case commitNow
-        /// The cycle is full: the same record again after a commit.
+        /// The cycle is full: commit, then offer the same record again.
         case commitFirst
-        /// Reads nothing more; the record was not dealt with.
+        /// The partition reads no more records; this record was not processed.
         case pause(PauseReason)
     }
 
@@ -29,17 +29,18 @@ final class PartitionTask {
         case newerSchema(String)
         case tooManyLetters(String)
         case unreadableState(String)
-        /// By the processor, when the partition was opened.
+        /// The processor refused when the partition was opened.
         case refused(String)
-        /// The next record is not in the log any more.
+        /// The log no longer has the next record.
         case gap(String)
     }
 
-    /// Fired before a commit comes in between, so that a mass of them does not hold it up.
+    /// The number of timers that fire before a commit comes in between, so that a large number does not delay it.
     static let timersPerCycle = 5000
-    /// What waits for the store at most, whatever the cache may take: a store needs as much again while it takes it.
+    /// The most bytes that may wait for the store, whatever the cache size: a store needs as much again while it
+    /// writes.
     private static let unstoredLimit = 8 << 20
-    /// Traps at one record before it is taken for poison.
+    /// After this many crashes at one record it counts as poison.
     static let trapLimit = 3
 
     let partition: Int32
@@ -59,20 +60,20 @@ final class PartitionTask {
     /// As of the last commit.
     private(set) var note: Note
     private var committedNext: [NextOffset]
-    /// What the commit under way will make of it.
+    /// The note of the commit in progress.
     private var pendingNote: Note
-    /// By the index of the input.
+    /// The next offset, by the index of the input.
     private(set) var next: [NextOffset]
     private var clock: Int64
     private var emitted: UInt32
     private var breakers: [Breaker]
     private var committedBreakers: [Breaker]
-    /// Something has to be committed.
+    /// There is something to commit.
     private(set) var isTouched = false
     private var firedInCycle = 0
-    /// Found in the store's index, which a restore fills without looking, and no timer of their key any more.
+    /// Timers from the store's index that their key no longer has: a restore fills the index without checking.
     private var staleTimers: [TimerEntry] = []
-    /// Since when something is committed that is not in the store; nil: nothing.
+    /// Since when something is committed that is not in the store. nil: the store has everything.
     private(set) var unstoredSince: Duration?
     private let newLife: () -> UInt64
     private var changelogBytes: [UInt8] = []
@@ -80,8 +81,8 @@ final class PartitionTask {
     private let changes: StoreChanges
 
     /// - Parameters:
-    ///   - changes: of all partitions of the thread, which are written one after the other.
-    ///   - newLife: a number that no other life of a changelog has; never 0.
+    /// - changes: shared by all partitions of the thread, which are written one after the other.
+    /// - newLife: returns a number that no other life of a changelog has, and never 0.
     init(
         _ processor: any Processor, partition: Int32, store: any PartitionStore, note: Note, next: [NextOffset],
         outputs: OutputBatch, inner: InnerOutputs, changes: StoreChanges, cacheBytes: Int, counts: WorkerCounts,
@@ -114,13 +115,13 @@ final class PartitionTask {
             definition, partition: partition, outputs: outputs, cache: cache, timers: TimerQueue(store: store))
     }
 
-    /// Before the first record. Why there may be none; nil when there may.
+    /// Call this before the first record. Returns why no record may be processed; nil if records may be.
     func open() throws(StoreFault) -> PauseReason? {
         do throws(StoreFault) {
             let failure = try turn.look(clock: clock) { () throws(ProcessFailure) in try processor.opened(turn) }
             return failure.map { .refused($0.detail.isEmpty ? $0.reason : $0.detail) }
         } catch {
-            // The first record that needs what a later build wrote stops at it, and says so.
+            // The first record that needs a value of a later format stops at it, and reports it.
             guard error.cause == .format else { throw error }
             return nil
         }
@@ -140,7 +141,7 @@ final class PartitionTask {
 
     private func deal(with record: borrowing RecordView) throws(StoreFault) -> Outcome {
         let input = record.topic
-        // What was dealt with before a rewind, or lies before the start, may come again.
+        // Records that were processed before a rewind, or that lie before the start, may be delivered again.
         guard record.offset >= next[input].value else { return .done }
         guard takesVoice(of: record) else { return .commitFirst }
         crashes?.working(topic: input, offset: record.offset)
@@ -162,7 +163,7 @@ final class PartitionTask {
         return outcome
     }
 
-    /// False: a commit comes first. What is settled in one cycle is silent or is not, wherever commits fall.
+    /// False: commit first. A cycle is settled with outputs or silently as a whole, wherever commits fall.
     private func takesVoice(of record: borrowing RecordView) -> Bool {
         let isSilent = record.offset < silentBefore[record.topic].value
         if isSilent == turn.isSilent { return true }
@@ -183,13 +184,18 @@ final class PartitionTask {
         return try process(record, input, meaning)
     }
 
-    /// Whatever it is, the partition goes on behind it.
+    /// Whatever the record contains, the partition continues after it.
     private func handleRowFromOutside(_ record: borrowing RecordView, _ input: Int) throws(StoreFault) -> Outcome {
         turn.begin(input: inputs[input], isTable: true, offset: record.offset, clock: clock, emitted: 0)
         var meaning = inputs[input].meaning(of: record, isTable: true)
         switch meaning {
         case .newerSchema(let words): meaning = .strange(ProcessFailure("schema", words))
-        case .unknownType: meaning = .strange(ProcessFailure("type", "the header `type` names another kind of record"))
+        case .unknownType:
+            meaning = .strange(
+                ProcessFailure(
+                    "type",
+                    "the value of the header `type` does not belong "
+                        + "to this topic"))
         case .known where !isPoison(record, input):
             do throws(ProcessFailure) {
                 let identity = try processor.identity(ofRow: record)
@@ -199,7 +205,7 @@ final class PartitionTask {
                 }
                 guard isAtHome(identity.span) else {
                     throw ProcessFailure(
-                        "too_large", "it belongs to another partition, and is too large to be carried there")
+                        "too_large", "it belongs to another partition, and is too large to be sent there")
                 }
             } catch {
                 meaning = .strange(error)
@@ -209,7 +215,7 @@ final class PartitionTask {
         return try process(record, input, meaning)
     }
 
-    /// It is to be dealt with where its key is at home. One that is too large for that stays.
+    /// The record must be processed in the partition of its key. A record too large to be sent there stays here.
     private func isElsewhere(_ key: Span<UInt8>, _ record: borrowing RecordView) -> Bool {
         !isAtHome(key) && Self.size(of: record, record.headers) + key.count <= Turn.limitBytes
     }
@@ -233,7 +239,7 @@ final class PartitionTask {
             if isPoison {
                 failure = Self.crash
             } else {
-                // A ~Escapable value cannot be captured by a closure that may be kept; this one is not.
+                // A closure that may escape cannot capture a ~Escapable value; this closure does not escape.
                 failure = try turn.run(clock: clock, timestamp: record.timestamp) { () throws(ProcessFailure) in
                     try processor.process(record, turn)
                 }
@@ -241,15 +247,15 @@ final class PartitionTask {
         case .tick: counts.ticks += 1
         case .unknownType: counts.unknown += 1
         case .strange(let why): failure = why
-        case .newerSchema: preconditionFailure("looked at before")
+        case .newerSchema: preconditionFailure("newer schemas are handled before")
         }
         if let failure {
             guard inputs[input].isFromOutside || breakers[input].allowsLetter() else {
                 return .pause(
                     .tooManyLetters(
-                        "\(Breaker.limit) of the last \(Breaker.window) records of \(inputs[input].topic) went to the dead "
-                            + "letters, and the next would, too (\(failure)): look at them with `perennial dead-letters list`, "
-                            + "mend what is wrong, and start this worker again"))
+                        "\(Breaker.limit) of the last \(Breaker.window) records of \(inputs[input].topic) went to the "
+                            + "dead letters, and so would the next one (\(failure)): read them with `perennial "
+                            + "dead-letters list`, fix the cause, and start this worker again"))
             }
             addLetter(of: record, input, failure)
         } else {
@@ -266,10 +272,10 @@ final class PartitionTask {
         counts.records += 1
     }
 
-    /// The next commit tells where it stands, although nothing was dealt with.
+    /// Makes the next commit write the position, although no record was processed.
     func touch() { isTouched = true }
 
-    /// Nothing was dealt with, and the position moves all the same: behind what takes offsets without being a record.
+    /// Moves the position although no record was processed: past control records, which use offsets.
     func skip(to position: NextOffset, of input: Int) {
         guard position > next[input] else { return }
         next[input] = position
@@ -278,13 +284,13 @@ final class PartitionTask {
 
     // MARK: Timers
 
-    /// False: there are more, and a commit comes first.
+    /// False: there are more timers, and a commit comes first.
     private func fireTimers(dueBy moment: Int64) throws(StoreFault) -> Bool {
         while let timer = try turn.timers.take(dueBy: moment) {
             do throws(StoreFault) {
                 guard try deal(with: timer, dueBy: moment) else { return false }
             } catch {
-                // It has not fired: the next look has to find it.
+                // The timer has not fired, so the next call has to find it.
                 turn.timers.set(timer)
                 throw error
             }
@@ -295,16 +301,16 @@ final class PartitionTask {
     /// False: the cycle is full.
     private func deal(with timer: TimerEntry, dueBy moment: Int64) throws(StoreFault) -> Bool {
         let entry = try cache.entry(timer.key.span)
-        // Those that do not fire count as well: after a restore there may be very many.
+        // Timers that do not fire count as well: after a restore there may be very many.
         firedInCycle += 1
         isTouched = true
         guard let set = entry.timer(timer.kind), set.place == timer.due else {
-            // It was moved to an earlier time, or cancelled.
+            // The timer was moved to an earlier time, or cancelled.
             staleTimers.append(timer)
             return firedInCycle < Self.timersPerCycle
         }
         guard set.due == timer.due else {
-            // It was moved to a later time.
+            // The timer was moved to a later time.
             entry.settleTimer(timer.kind)
             cache.hasMovedTimer(entry)
             turn.timers.set(TimerEntry(due: set.due, key: timer.key, kind: timer.kind))
@@ -329,8 +335,8 @@ final class PartitionTask {
     }
 
     private func fire(_ timer: TimerEntry, of entry: Entry) throws(StoreFault) -> ProcessFailure? {
-        // A place of its own in the crash notes: what a timer traps at is no fault of the record that moved the clock, and would
-        // not go away with it.
+        // A timer has its own place in the crash notes: if it crashes the process, the record that moved the clock is
+        // not the cause, and removing that record would not help.
         let topic = inputs.count + Int(timer.kind)
         let place = timer.due ^ Int64(bitPattern: entry.hash)
         guard mayWork(at: topic, place) else { return Self.crash }
@@ -340,21 +346,22 @@ final class PartitionTask {
         }
     }
 
-    /// What is no record has a place of its own in the crash notes. False: the process has trapped there too often.
+    /// Timers and settled keys have their own places in the crash notes. False: the process has crashed there too
+    /// often.
     private func mayWork(at topic: Int, _ place: Int64) -> Bool {
         if crashes?.isPoison(topic: topic, offset: place, limit: Self.trapLimit) ?? false { return false }
         crashes?.working(topic: topic, offset: place)
         return true
     }
 
-    private static let crash = ProcessFailure("crash", "the process ended \(trapLimit) times while it dealt with it")
+    private static let crash = ProcessFailure("crash", "the process crashed \(trapLimit) times while processing it")
 
-    // MARK: What is not for the processor's outputs
+    // MARK: Outputs of the engine
 
     private func reroute(_ record: borrowing RecordView, as key: Span<UInt8>, _ input: Int) {
         defer { finish(record) }
         counts.rerouted += 1
-        // The live worker has done it or will, and whoever does it a second time changes the input.
+        // The live worker has done this or will. A replay that did it again would change the input.
         if definition.isShadow { return }
         let home = Partitioner.partition(of: key, count: definition.partitions)
         outputs.begin(topic: inner.tables[input], partition: home, timestamp: record.timestamp)
@@ -363,13 +370,13 @@ final class PartitionTask {
         outputs.end(key: key, value: record.value)
     }
 
-    /// The record as it was, and behind its own headers why it is here.
+    /// Appends the record as it was. The headers after its own say why it is in the dead letters.
     private func addLetter(of record: borrowing RecordView, _ input: Int, _ failure: ProcessFailure) {
         if turn.isSilent { return }
         outputs.begin(topic: inner.deadLetters, partition: partition, timestamp: record.timestamp)
         let headers = record.headers
         let size = Self.size(of: record, headers)
-        // Unchanged, unless the log would not take it: then what fits, and `source` names the whole.
+        // The record is unchanged, unless the log would refuse it: then it is cut, and `source` names the original.
         let isCut = size > Turn.limitBytes
         for header in headers where !isCut || header.name.utf8.count + (header.value?.count ?? 0) < 1000 {
             outputs.header(header)
@@ -392,7 +399,7 @@ final class PartitionTask {
         }
     }
 
-    /// What failed was no record. The header says what it was instead.
+    /// Appends a dead letter for something that is not a record. A header says what it was.
     private func addLetter(
         about key: [UInt8], _ what: StaticString, _ which: [UInt8], timestamp: Int64, _ failure: ProcessFailure
     ) {
@@ -416,29 +423,29 @@ final class PartitionTask {
 
     // MARK: Commit
 
-    /// Of what the cache keeps beside that.
+    /// Byte limit of the cache for entries that are already in the store.
     var cacheLimit: Int {
         get { cache.limitBytes }
         set { cache.limitBytes = newValue }
     }
 
-    /// What is not in the log or the store yet.
+    /// Bytes that are not in the log or the store yet.
     var uncommittedBytes: Int { cache.dirtyBytes }
     var cachedBytes: Int { cache.bytes }
 
-    /// What the commit of this partition says about its inputs.
+    /// The input offsets that the commit of this partition includes.
     var positions: [TopicPartition: NextOffset] {
         var positions: [TopicPartition: NextOffset] = [:]
         for (index, input) in inputs.enumerated() { positions[TopicPartition(input.topic, partition)] = next[index] }
         return positions
     }
 
-    /// Whether what is in memory is still right when the store stands there.
+    /// Whether the task's memory is still valid if the store is at this position.
     func isAt(_ note: Note, _ next: [NextOffset]) -> Bool {
         !isTouched && self.note.positions == note.positions && self.note.clock == note.clock && self.next == next
     }
 
-    /// Before the changelog, which has to have what is deleted here.
+    /// Call this before the changelog is written: the changelog must contain what is deleted here.
     private func settle(_ prefix: UInt8) throws(StoreFault) {
         let entries = cache.dirty.filter { $0.key.first == prefix && ($0.value != nil || $0.isLogged) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
@@ -451,7 +458,7 @@ final class PartitionTask {
     }
 
     private func settle(_ entry: Entry) throws(StoreFault) -> ProcessFailure? {
-        // Behind the places of timers: no record is to blame for this either.
+        // These places follow those of timers: no record is the cause of this either.
         let (topic, place) = (inputs.count + Int(EntryCoding.greatestKind) + 1, Int64(bitPattern: entry.hash))
         guard mayWork(at: topic, place) else { return Self.crash }
         return try turn.settle { () throws(ProcessFailure) in
@@ -459,7 +466,7 @@ final class PartitionTask {
         }
     }
 
-    /// Before the commit: the changes of the cycle, what settles them, and the position they belong to.
+    /// Appends, before the commit, the changes of the cycle, the results of settling, and the position they belong to.
     func addChangelog(timestamp: Int64) throws(StoreFault) {
         if let prefix = definition.settledPrefix { try settle(prefix) }
         pendingNote = note
@@ -467,7 +474,7 @@ final class PartitionTask {
         pendingNote.emitted = emitted
         pendingNote.format = max(note.format, definition.stateFormat)
         for (index, input) in inputs.enumerated() { pendingNote.positions[input.topic] = next[index] }
-        // Here and not at the opening: of two who opened it, only one begins the life.
+        // Here and not when opening: if two processes opened the partition, only one begins the life.
         pendingNote.life = note.life ?? newLife()
         var sum = note.sum ?? StateSum()
         for entry in cache.dirty {
@@ -499,10 +506,10 @@ final class PartitionTask {
         outputs.end(key: key, value: value)
     }
 
-    /// The log has it.
+    /// Call this when the log has the commit.
     /// - Parameters:
-    ///   - noteOffset: where the note of this commit stands in the changelog, or before that; nil: not known.
-    ///   - elapsed: from which on it waits for the store.
+    /// - noteOffset: the offset of this commit's note in the changelog, or a smaller one; nil: unknown.
+    /// - elapsed: the time from which the commit waits for the store.
     func committed(changelogEnd: NextOffset, noteOffset: NextOffset? = nil, at now: Int64, elapsed: Duration) {
         pendingNote.changelog = max(changelogEnd, note.changelog)
         pendingNote.noteOffset = noteOffset ?? note.noteOffset
@@ -518,17 +525,17 @@ final class PartitionTask {
 
     // MARK: Store
 
-    /// What waits for the store in memory, about.
+    /// Approximate bytes in memory that wait for the store.
     var unstoredBytes: Int { cache.unstoredBytes + (staleTimers.count + turn.timers.freshCount) * 64 }
 
     var isFullForStore: Bool { unstoredBytes > min(cache.limitBytes / 4, Self.unstoredLimit) }
 
-    /// Everything that is committed goes to the store, in one step and seldom: a key that has changed many times is written once,
-    /// and RocksDB takes many changes for much less than few at a time. The changelog has them until then. Not in the middle of a
-    /// cycle.
+    /// Writes everything committed to the store, in one step and rarely: a key that has changed many times is written
+    /// once, and RocksDB handles one large write much faster than many small ones. Until then only the changelog has
+    /// the changes. Never call this in the middle of a cycle.
     func writeStore() throws(StoreFault) {
         guard unstoredSince != nil else { return }
-        precondition(!isTouched, "what is not committed must not reach the store")
+        precondition(!isTouched, "uncommitted changes must not reach the store")
         changes.removeAll()
         for timer in staleTimers { try removeStale(timer) }
         for entry in cache.unstored { changes.add(entry, &entryBytes) }
@@ -540,19 +547,19 @@ final class PartitionTask {
         turn.timers.stored()
     }
 
-    /// The key may have got a timer of the same time again since it was found.
+    /// The key may have set a timer for the same time again since this one was found.
     private func removeStale(_ timer: TimerEntry) throws(StoreFault) {
         guard try cache.entry(timer.key.span).timer(timer.kind)?.place != timer.due else { return }
         changes.removeTimer(due: timer.due, key: timer.key.span, kind: timer.kind)
     }
 
-    /// The log took nothing: everything as after the last commit.
+    /// Nothing was committed: restores everything as of the last commit.
     func rollBack() {
         cache.rollBack()
         turn.timers.rolledBack(to: cache.unstored.flatMap(\.timersToStore))
         staleTimers.removeAll(keepingCapacity: true)
         next = committedNext
-        // A letter that is read again is one letter.
+        // A dead letter that is written again counts once.
         breakers = committedBreakers
         clock = note.clock
         emitted = note.emitted
@@ -562,7 +569,7 @@ final class PartitionTask {
 }
 
 extension Entry {
-    /// Those that the store does not have at their places.
+    /// The timers that the store does not list at their places.
     fileprivate var timersToStore: [TimerEntry] {
         timers.filter { timer in !storedTimers.contains { $0.isAtPlace(of: timer) } }
             .map { TimerEntry(due: $0.place, key: key, kind: $0.kind) }
@@ -570,7 +577,7 @@ extension Entry {
 }
 
 extension StoreChanges {
-    /// An entry as it is now, in the place of what the store has.
+    /// Adds the current entry, which replaces the entry in the store.
     func add(_ entry: Entry, _ bytes: inout [UInt8]) {
         let key = entry.key
         for timer in entry.storedTimers where !entry.timers.contains(where: { $0.isAtPlace(of: timer) }) {

@@ -1,36 +1,36 @@
-// What somebody writes who wants a new consumer. Everything else of a worker is the engine's.
+// The protocol that a new consumer implements. The engine does the rest.
 
 public import Log
 
-/// The logic of a worker: a function of a record, the state and the partition's clock, and of nothing else. It reads no wall
-/// clock, no random number and no hash order, so that two runs over one partition give the same bytes. Each thread of a worker
-/// has an instance of its own.
+/// The logic of a worker: a function of only a record, the state and the partition's clock. It must not read the wall
+/// clock, random numbers or the order of hashes, so that two runs over one partition give the same bytes. Each thread
+/// of a worker has its own instance.
 public protocol Processor {
     var definition: WorkerDefinition { get }
 
-    /// Deals with one record of a known type. What it has written and emitted before it throws is taken back, and the record
-    /// goes to the dead letters.
+    /// Processes one record of a known type. If it throws, its changes and outputs are rolled back, and the record goes
+    /// to the dead letters.
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure)
 
-    /// Whose a row of a table from outside is: its key in the state, from which its partition follows. Whoever wrote it may have
-    /// given it another key. What it throws is the row's way to the dead letters.
+    /// The key in the state to which a row of a table from outside belongs; the key determines the row's partition. The
+    /// row's writer may have given it another key. If this throws, the row goes to the dead letters.
     func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8]
-    /// A timer's time has come; the timer is gone already. The turn's clock is the due time.
+    /// The timer is due and already removed. The turn's clock is the due time.
     func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure)
 
-    /// The last word on a key that the definition says is settled, before a commit that changes it: for an output that is
-    /// wanted once however often the key has changed. Called in the order of the keys' bytes, for keys that are gone, too; for
-    /// those that came and went between two commits not. It emits with an origin, and may delete the state; any other change
-    /// would depend on where commits fall. What it throws is taken back and goes to the dead letters, and the rest is
-    /// committed; the key is settled again when it changes again.
+    /// Called before a commit that changes a key with the definition's `settledPrefix`: for an output that is wanted
+    /// once, however often the key has changed. Called in the order of the keys' bytes, and for deleted keys too, but
+    /// not for keys that were created and deleted between two commits. It emits with an origin, and may delete the
+    /// state; any other change would depend on where commits fall. If it throws, its changes are rolled back and go to
+    /// the dead letters, and the rest is committed. The key is settled again when it changes again.
     func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure)
 
-    /// The partition is restored, and its records follow: for what shows how it stands, as a gauge. The turn's clock is that of
-    /// the last commit; state may be read, nothing may be changed or emitted. What it throws says why nothing of the partition
-    /// may be dealt with: none of its records is read, and the worker says so, until it is opened again.
+    /// The partition is restored, and its records follow: for values that show the state, such as a gauge. The turn's
+    /// clock is that of the last commit. The state may be read, but nothing may be changed or emitted. If it throws, no
+    /// record of the partition is processed and the worker reports the reason, until the partition is opened again.
     func opened(_ turn: Turn) throws(ProcessFailure)
 
-    /// The partition was given up or lost, or the worker stops. Also when its opening has failed.
+    /// The partition was revoked or lost, or the worker stops. Also called when opening has failed.
     func closed(_ partition: Int32)
 }
 
@@ -42,18 +42,18 @@ extension Processor {
     public func closed(_ partition: Int32) {}
 
     public func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8] {
-        guard let key = record.copyOfKey() else { throw ProcessFailure("no_key", "a row has a key") }
+        guard let key = record.copyOfKey() else { throw ProcessFailure("no_key", "the row has no key") }
         return key
     }
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
-        throw ProcessFailure("no_such_timer", "nothing sets timers of kind \(timer.kind)")
+        throw ProcessFailure("no_such_timer", "this processor sets no timers of kind \(timer.kind)")
     }
 }
 
 /// Why a record, a timer or a key cannot be processed.
 public struct ProcessFailure: Error, Equatable, CustomStringConvertible {
-    /// From a small fixed list: it becomes a label and a header.
+    /// From a small fixed list: it becomes a metric label and a header.
     public var reason: String
     public var detail: String
 
@@ -64,13 +64,13 @@ public struct ProcessFailure: Error, Equatable, CustomStringConvertible {
 
     public var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
 
-    /// Those that the engine itself gives.
+    /// Reasons that the engine itself gives.
     static let reasonsOfEngine = [
         "crash", "no_key", "no_such_timer", "no_type", "schema", "store", "too_large", "type",
     ]
 }
 
-/// A timer of a key. A key has at most one of each kind; setting it again moves it.
+/// A timer of a key. A key has at most one of each kind. Setting it again moves it.
 public struct TimerName: Sendable, Hashable {
     public var key: [UInt8]
     public var kind: UInt8
@@ -81,12 +81,12 @@ public struct TimerName: Sendable, Hashable {
     }
 }
 
-/// Where an output comes from that is emitted when a key is settled. The records of a cycle do not say: how many there are of
-/// them is nothing that a replay would repeat.
+/// The source of an output that is emitted when a key is settled. The records of a cycle cannot be the source: a replay
+/// would have other cycles.
 public struct Origin {
-    /// The header `id`.
+    /// Value of the header `id`.
     public var id: [UInt8]
-    /// Of the event that the header `source` names.
+    /// Offset of the event that the header `source` names.
     public var offset: Int64
     public var timestamp: Int64
 
@@ -97,37 +97,39 @@ public struct Origin {
     }
 }
 
-/// What a worker reads, writes and is called.
+/// A worker's inputs, outputs and names.
 public struct WorkerDefinition: Sendable {
-    /// For logs, metrics and the names of local files.
+    /// The name in logs, metrics and local files.
     public var name: String
     public var group: String
     /// The one topic that moves the clock of its partitions.
     public var events: InputTopic
-    /// Merged per key; they move no clock, and an output that rests on a row carries it.
+    /// Merged per key. Tables move no clock, and an output that depends on a row contains it.
     public var tables: [InputTopic] = []
-    /// `emit` names them by their index.
+    /// `emit` identifies an output by its index here.
     public var outputs: [OutputTopic]
     public var changelog: String
     public var deadLetters: String
-    /// Of every topic of the worker.
+    /// The number of partitions of every topic of the worker.
     public var partitions: Int32
-    /// Of the values in the state: written, and up to which version back they are read.
+    /// Format of the values in the state: the one written, and the oldest that is read.
     public var stateFormat: UInt8 = 1
     public var oldestReadableFormat: UInt8 = 1
-    /// Keys of the state that begin with this byte are settled before each commit that changes them; nil: none.
+    /// Keys of the state that begin with this byte are settled before each commit that changes them. nil: no key is
+    /// settled.
     public var settledPrefix: UInt8?
-    /// `perennial/<version>`, the header `app` of what is written.
+    /// `perennial/<version>`, the header `app` of outputs.
     public var app: String
-    /// Why its processor gives up records, timers or keys: the first one of each has to be seen as one more than none.
+    /// The reasons for which its processor rejects records, timers or keys. Each gets a counter at 0, so that its first
+    /// rise is visible.
     public var failureReasons: [String] = []
-    /// Hash of the settings that decide the content, the header `rules`.
+    /// Hash of the settings that determine the contents, the header `rules`.
     public var rules: String?
-    /// A replay: a live worker of the same inputs does what has to be done to them. A row in the wrong partition is skipped: the
-    /// live worker publishes it again in the right one, and the copy is dealt with there.
+    /// This worker is a replay: a live worker of the same inputs exists. A replay skips a row in the wrong partition:
+    /// the live worker sends it to the right one, and the replay processes the copy there.
     public var isShadow = false
-    /// What records of an input before this place cause goes into the state, and into no output. Partitions that are not named put
-    /// out everything.
+    /// Records of an input before these offsets change the state, but cause no output. In partitions that are not
+    /// listed all records cause outputs.
     public var silentBefore: [TopicPartition: NextOffset] = [:]
 
     public init(
@@ -144,9 +146,9 @@ public struct WorkerDefinition: Sendable {
         self.app = app
     }
 
-    /// Events first: the index of a record's topic.
+    /// The topic of events first. A record's topic is an index into this.
     var inputs: [InputTopic] { [events] + tables }
-    /// Events first.
+    /// The topic of events first.
     public var inputTopics: [String] { inputs.map(\.topic) }
 
     func silentBefore(in partition: Int32) -> [NextOffset] {
@@ -164,10 +166,10 @@ public struct InputTopic: Sendable {
 
     public var topic: String
     public var kinds: [Kind]
-    /// Of records without the header, as other people's programs write them; nil: they are dead letters.
+    /// The kind of records without the header, as other programs write them. nil: such records go to the dead letters.
     public var kindWithoutHeader: Kind?
-    /// Other people's programs write it: nothing in it stops a partition, whatever and however much of it is wrong, and its
-    /// keys are not believed (`Processor.identity`). Of a table.
+    /// Other programs write this table: no record in it stops a partition, whatever is wrong and in however many, and
+    /// its keys are not trusted (`Processor.identity`).
     public var isFromOutside = false
 
     public init(_ topic: String, kinds: [Kind], withoutHeader: Kind? = nil) {

@@ -1,21 +1,23 @@
-// Which of the processes of a worker one is.
+// Identifies one of the processes of a worker.
 
 /// A replica, as part of the names of its threads in Kafka.
 public enum Replica: Sendable, Hashable, CustomStringConvertible {
-    /// The same after a restart, and nobody else's: its threads keep their places in the group, and take over from themselves.
+    /// The same after a restart, and used by no other process: its threads keep their partitions, and a restart fences
+    /// its predecessor.
     case slot(Int)
-    /// Of this process alone. Its threads are new to the group at each start, and what one that was killed has left open ends by
-    /// time, or by whoever finds its lock file (`WorkerDirectory.leftovers`).
+    /// Belongs to this process alone. Its threads are new members of the group at each start. A transaction that a
+    /// killed one left open ends at its timeout, or is ended by a process that finds its lock file
+    /// (`WorkerDirectory.leftovers`).
     case dynamic(String)
 
-    /// One that no other process has.
+    /// A replica that no other process has.
     public static func makeDynamic() -> Replica {
-        // Without sixteen random digits two processes could meet, and would fence each other.
+        // Without sixteen random digits two processes could have the same name, and would fence each other.
         let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
         return .dynamic(dynamicPrefix + String(repeating: "0", count: 16 - digits.count) + digits)
     }
 
-    /// Never the beginning of a slot.
+    /// A slot never begins like this.
     static let dynamicPrefix = "dynamic-"
 
     public var isDynamic: Bool { if case .dynamic = self { true } else { false } }
@@ -27,7 +29,7 @@ public enum Replica: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// How its files in the state directory begin.
+    /// The prefix of its files in the state directory.
     var fileName: String {
         switch self {
         case .slot(let number): "slot-\(number)"
@@ -35,6 +37,6 @@ public enum Replica: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Transactional id of one thread, and group instance id where there is one.
+    /// Transactional id of one thread, and its group instance id if it has one.
     public func identity(group: String, thread: Int) -> String { "\(group).\(self)-\(thread)" }
 }

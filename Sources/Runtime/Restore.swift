@@ -1,36 +1,36 @@
-// One partition on its way to the end of its changelog.
+// Restores one partition to the end of its changelog.
 
 internal import Log
 internal import Store
 
-/// A store, and what of the changelog it still lacks.
+/// A store, and the part of the changelog that it still lacks.
 final class Restore {
     typealias Outcome = RestoreReply.Outcome
 
-    /// Written to a store in one step.
+    /// Records that are written to a store in one step.
     private static let recordsPerWrite = 10_000
 
     let order: RestoreOrder
     let end: NextOffset
     var position: NextOffset
-    /// The last one that was read; before that the store's.
+    /// The last note that was read; before the first one the store's note.
     private(set) var note: Note?
-    /// Those that the store did not have.
+    /// Records that the store did not have.
     private(set) var records = 0
     private let definition: WorkerDefinition
     private let beginning: NextOffset
     private let changes = StoreChanges()
     private var changed = 0
-    /// Into an empty store: what is lost with the process is read again.
+    /// The restore began with an empty store: if the process is killed, it starts again from the beginning.
     private let isWhole: Bool
-    /// Of what is in the store; nil: not known, and counted when everything is there.
+    /// Sum of the store's contents. nil: unknown; it is then computed when the store is complete.
     private(set) var sum: StateSum?
-    /// Of what `changes` will put in the place of what a key has; nil: nothing. Kept while `sum` is.
+    /// The hashes of the entries that `changes` will write. nil: the entry is deleted. Kept while `sum` is.
     private var hashes: [[UInt8]: UInt64?] = [:]
-    /// What the last note that was read says of the state.
+    /// The sum that the last note of the changelog contains.
     private var expected: StateSum?
     private var hasReadNote = false
-    /// The changelog has the note that the store stands for, or a later one.
+    /// The changelog contains the store's note, or a later one.
     private let expectsNote: Bool
 
     init(_ order: RestoreOrder, _ definition: WorkerDefinition, from beginning: NextOffset, to end: NextOffset) {
@@ -43,19 +43,19 @@ final class Restore {
             (position, isWhole, expectsNote) = (beginning, true, false)
             return
         }
-        // From the note on that the store stands for, although it has that: it shows that both are of one life.
+        // Starts at the store's own note, although the store has it: it shows that both are of one life.
         let known = note.noteOffset.flatMap { $0 >= beginning ? $0 : nil }
         position = min(known ?? note.changelog, note.changelog)
         isWhole = position.value == 0
         expectsNote = known != nil
-        // Where there is more to read than there are keys, one look at all of them costs less than one for each record.
+        // If there is more to read than there are keys, one scan of all keys costs less than a lookup for each record.
         let left = end.value - position.value
         sum = note.sum.flatMap { left > $0.keys ? nil : $0 }
     }
 
     // MARK: Records
 
-    /// How it ends with this record; nil: it goes on.
+    /// The outcome, if the record ends the restore. nil: it continues.
     func apply(_ record: borrowing RecordView) -> Outcome? {
         position = NextOffset(after: record.offset)
         let isNew = record.offset >= order.note?.changelog.value ?? 0
@@ -67,19 +67,19 @@ final class Restore {
 
     private func applyNote(_ record: borrowing RecordView) -> Outcome? {
         guard var read = record.copyOfValue().flatMap({ Note(decoding: $0) }) else {
-            return .refused("\(definition.changelog) was written by a build that this one does not know")
+            return .refused("\(definition.changelog) was written by a build that this build cannot read")
         }
         if let words = definition.unreadable(read) { return .refused(words) }
         if let life = note?.life, life != read.life {
             return order.useless(
-                "the state of partition \(order.partition) belongs to an earlier life of \(definition.changelog), which was "
-                    + "made anew", definition, beginning)
+                "the state of partition \(order.partition) belongs to an earlier life of \(definition.changelog), "
+                    + "which was deleted and created again", definition, beginning)
         }
-        // One without a sum is still on its way through the epochs.
+        // A state without a sum may still be changing epochs.
         if let own = order.note, own.sum != nil, own.epoch != read.epoch {
             return order.useless(
-                "the state of partition \(order.partition) is of epoch \(own.epoch), and the state of a replay has taken its "
-                    + "place since (epoch \(read.epoch))", definition, beginning)
+                "the state of partition \(order.partition) is of epoch \(own.epoch), and the state of a replay has "
+                    + "since replaced it (epoch \(read.epoch))", definition, beginning)
         }
         expected = read.sum
         hasReadNote = true
@@ -96,10 +96,11 @@ final class Restore {
             return nil
         }
         guard let (timers, _) = EntryCoding.timers(of: value) else {
-            return .refused("\(definition.changelog) holds no state of this worker")
+            return .refused("\(definition.changelog) contains no state of this worker")
         }
         changes.put(key, value)
-        // Timers that the key had before are not looked up: whoever takes one out of the index asks its key.
+        // The key's earlier timers are not looked up. Code that takes a timer from the index checks it against the
+        // key's entry.
         for timer in timers { changes.addTimer(due: timer.place, key: key, kind: timer.kind) }
         keepHash(EntryHash.hash(key: key, entry: value), of: key)
         return nil
@@ -114,7 +115,7 @@ final class Restore {
 
     func isDueForWrite(from bytes: Int) -> Bool { changed >= Self.recordsPerWrite || changes.bytes.count >= bytes }
 
-    /// In the middle.
+    /// Writes in the middle of a restore.
     func write(at now: Int64) throws(StoreFault) { try write(isWhole ? .none : .process, at: now) }
 
     private func write(_ durability: StoreDurability, at now: Int64) throws(StoreFault) {
@@ -130,7 +131,7 @@ final class Restore {
         changed = 0
     }
 
-    /// The sum as it is when the changes are in the store.
+    /// Updates the sum to the store's contents after the changes.
     private func keepSum() throws(StoreFault) {
         guard var sum else { return }
         var stored: [UInt8] = []
@@ -163,11 +164,12 @@ final class Restore {
         return hash
     }
 
-    private static let brokenEntry = StoreFault(.corrupt, "an entry of the state cannot be read")
+    private static let brokenEntry = StoreFault(.corrupt, "an entry of the state cannot be decoded")
 
     // MARK: The end
 
-    /// Everything is read and goes to the store. Why that is not the state that the changelog tells; nil when it is.
+    /// Writes the rest to the store. Returns why the result is not the state that the changelog describes; nil if it
+    /// is.
     func finish(at now: Int64) throws(StoreFault) -> Outcome? {
         if expectsNote, !hasReadNote {
             return order.useless(
@@ -190,73 +192,76 @@ final class Restore {
     private func mismatch(_ found: StateSum, _ expected: StateSum) -> Outcome {
         let difference =
             found.keys == expected.keys
-            ? "it has other contents than the changelog's last note tells"
-            : "it has \(found.keys) keys, and the changelog's last note tells of \(expected.keys)"
+            ? "its contents differ from the sum in the changelog's last note"
+            : "it has \(found.keys) keys, and the changelog's last note says \(expected.keys)"
         return order.useless(
-            "the state of partition \(order.partition) is not whole: \(difference). Records of \(definition.changelog) are "
-                + "missing: was its cleanup.policy another than compact, if only for a while? " + definition.anew,
+            "the state of partition \(order.partition) is not complete: \(difference). Records of "
+                + "\(definition.changelog) are missing: did its cleanup.policy differ from compact, even for a short "
+                + "time? " + definition.anew,
             definition, beginning)
     }
 
-    /// What is no reason to stand still, and somebody has to know.
+    /// A message for a person about something that does not stop the restore.
     var warning: String? {
         guard beginning.value > 0 else { return nil }
         return
-            "\(order.lostBeginning(definition, beginning)); until then the state of partition \(order.partition) is whole "
-            + "on this disk alone"
+            "\(order.lostBeginning(definition, beginning)); until then the state of partition \(order.partition) is "
+            + "complete only on this disk"
     }
 }
 
 extension RestoreOrder {
-    /// Why the changelog, as it is, cannot bring the store to its end; nil: it can.
+    /// Why the changelog cannot complete the store. nil: it can.
     func obstacle(_ definition: WorkerDefinition, _ beginning: NextOffset, _ end: NextOffset, now: Int64)
         -> RestoreReply.Outcome?
     {
         guard let note else {
-            // Compaction leaves the beginning of a log where it is, at 0.
+            // Compaction does not move the beginning of a log from 0.
             return beginning.value > 0 ? .refused("\(lostBeginning(definition, beginning))") : nil
         }
         if let words = definition.unreadable(note) { return .refused(words) }
         if note.changelog > end {
             return useless(
-                "the state of partition \(partition) is ahead of \(definition.changelog), which was made anew",
+                "the state of partition \(partition) is ahead of \(definition.changelog), which was deleted and "
+                    + "created again",
                 definition,
                 beginning)
         }
         if note.changelog < beginning {
             return useless(
-                "the changelog of partition \(partition) does not reach back to its state", definition, beginning)
+                "the changelog of partition \(partition) begins after its local state", definition, beginning)
         }
         if now - note.writtenAt > Self.greatestAge, note.changelog < end {
             return useless(
-                "the state of partition \(partition) is so old that it may have missed deletions", definition, beginning
+                "the state of partition \(partition) is more than 6 days old, so it may lack deletions",
+                definition, beginning
             )
         }
         return nil
     }
 
-    /// A store that was away for longer may have missed deletions: the changelog keeps them for a week.
+    /// A store that was unused for longer may have missed deletions: the changelog keeps them for a week.
     private static let greatestAge: Int64 = 6 * 86_400_000
 
-    /// The store is wiped and restored, unless nothing could restore it.
+    /// The store is wiped and restored, unless the changelog lacks its beginning.
     func useless(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
         beginning.value > 0
             ? .refused("\(words), and cannot be restored: \(lostBeginning(definition, beginning))") : .useless(words)
     }
 
     func lostBeginning(_ definition: WorkerDefinition, _ beginning: NextOffset) -> String {
-        "\(definition.changelog)[\(partition)] begins at offset \(beginning) and not at 0: its first records were deleted, and "
-            + "the state with them. \(definition.anew)"
+        "\(definition.changelog)[\(partition)] begins at offset \(beginning), not at 0: its first records were "
+            + "deleted, and the state with them. \(definition.anew)"
     }
 }
 
 extension WorkerDefinition {
     fileprivate var anew: String {
-        "Bring the topic back from a copy, or stop the worker and delete both \(changelog) and the group \(group): the state "
-            + "is then built from the beginning of \(events.topic)"
+        "Restore the topic from a copy, or stop the worker and delete both \(changelog) and the group \(group): the "
+            + "state is then rebuilt from the beginning of \(events.topic)"
     }
 
-    /// Why a state of this format is none for this build; nil when it is.
+    /// Why this build cannot use a state of this format. nil: it can.
     func unreadable(_ note: Note) -> String? {
         if note.format > stateFormat {
             return
@@ -265,8 +270,8 @@ extension WorkerDefinition {
         }
         if note.format < oldestReadableFormat {
             return
-                "the state was written by a build too old for this one (format \(note.format); this one reads from "
-                + "\(oldestReadableFormat)): start the build between them first"
+                "the state was written by a build that is too old (format \(note.format); this one reads formats from "
+                + "\(oldestReadableFormat)): first start a build that reads both"
         }
         return nil
     }

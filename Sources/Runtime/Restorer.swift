@@ -1,47 +1,47 @@
-// Brings stores up to the end of their changelog.
+// Restores stores to the end of their changelog.
 
 package import Log
 package import Platform
 internal import Store
 import Synchronization
 
-/// A store on its way through the restorer; whoever has the order, has the store.
+/// A store that is handed to the restorer. Only the holder of the order uses the store.
 struct RestoreOrder: @unchecked Sendable {
-    /// Unchecked: the store is handed over with the order, and nobody else touches it until the reply.
+    /// Unchecked: the store is handed over with the order, and no other thread uses it until the reply.
     let store: any PartitionStore
     let partition: Int32
-    /// Of this handing over; `cancel` names it.
+    /// Identifies this order for `cancel`.
     let token: UInt64
     /// nil: the store is empty.
     let note: Note?
-    /// The group's positions by topic, asked before the changelog's end is: a commit of an earlier owner that is not in them
-    /// cannot come any more, and one that is in them stands before that end.
+    /// The group's committed offsets by topic. They are fetched before the changelog's end: an earlier owner can no
+    /// longer commit anything that is not in them, and what is in them lies before that end.
     let committed: [String: NextOffset]
     let reply: @Sendable (RestoreReply) -> Void
 }
 
 struct RestoreReply: @unchecked Sendable {
     enum Outcome: Equatable, Sendable {
-        /// The store has everything; reading goes on there, by the index of the input.
+        /// The store has the whole changelog. Reading continues at `next`, by the index of the input.
         case restored(Note, next: [NextOffset], records: Int)
-        /// The store does not belong to the log as it is.
+        /// The store does not belong to the log as it is now.
         case useless(String)
-        /// A person has to help.
+        /// A person must help.
         case refused(String)
-        /// This machine does not let the store be written.
+        /// The store cannot be written on this machine.
         case hindered(String)
         case withdrawn
     }
 
     let order: RestoreOrder
     let outcome: Outcome
-    /// What is no reason to stand still, and somebody has to know.
+    /// A message for a person about something that does not stop the restore.
     var warning: String?
-    /// Of what is restored: nothing can be read there.
+    /// A gap in an input of the restored partition: no record can be read at its position.
     var gap: InputGap?
 }
 
-/// Reads the changelogs of any number of partitions side by side. Orders come from any thread; `step` is called by one.
+/// Reads the changelogs of any number of partitions side by side. Any thread may send orders; one thread calls `step`.
 package final class Restorer: Sendable {
     private enum Word: Sendable {
         case order(RestoreOrder)
@@ -51,7 +51,7 @@ package final class Restorer: Sendable {
     private let words = Mailbox<Word>(capacity: .max)
     private let work: Mutex<RestoreWork>
 
-    /// - Parameter name: of the reader, for the log's messages.
+    /// - Parameter name: name of the reader in messages of the log.
     package init(
         _ definition: WorkerDefinition, log: any RecordLog, name: String,
         memory: MemoryPlan = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12),
@@ -64,12 +64,12 @@ package final class Restorer: Sendable {
 
     func restore(_ order: RestoreOrder) { _ = words.post(.order(order)) }
 
-    /// The order's reply comes soon: `withdrawn`, or what came before.
+    /// The reply to the order follows soon: `withdrawn`, or an outcome that came first.
     func cancel(_ token: UInt64) { _ = words.post(.cancel(token)) }
 
-    /// A little work; waits at most `wait` for some.
+    /// Does a little work. If there is none, waits at most `wait`.
     package func step(wait: Duration) {
-        // After a fault as well: brokers in trouble are not asked again at once.
+        // Also waits after a fault: brokers in trouble are not asked again at once.
         let rests = work.withLock { $0.isIdle || $0.hasFailed }
         let news = words.take(waiting: rests ? wait : .zero)
         work.withLock { work in
@@ -83,14 +83,14 @@ package final class Restorer: Sendable {
         }
     }
 
-    /// Hands every store back.
+    /// Returns every store.
     package func close(by deadline: Deadline) {
         step(wait: .zero)
         work.withLock { $0.close(by: deadline) }
     }
 }
 
-/// The restorer's own side: one thread.
+/// The restorer's own side, used by one thread.
 private struct RestoreWork: ~Copyable {
     private static let patience: Duration = .seconds(10)
 
@@ -102,9 +102,9 @@ private struct RestoreWork: ~Copyable {
     private let remaining: @Sendable (Int64) -> Void
     private var reader: (any LogReader)?
     private let batch = RecordBatch()
-    /// Not looked at yet.
+    /// Orders that are not started yet.
     private var waiting: [RestoreOrder] = []
-    /// By partition, so that the order in which they are worked on does not depend on chance.
+    /// Sorted by partition, so that the order of work does not depend on chance.
     private var running: [Restore] = []
 
     init(
@@ -119,10 +119,10 @@ private struct RestoreWork: ~Copyable {
         self.remaining = remaining
     }
 
-    /// The last step met a fault.
+    /// The last step had a fault.
     private(set) var hasFailed = false
-    /// A question for several partitions met a fault that nobody but a person mends: they are asked about one by one, so that only
-    /// those that it belongs to get it for an answer.
+    /// A request for several partitions had a fault that only a person can fix. So each partition is asked about alone,
+    /// and only the partitions with the fault get it as their answer.
     private var goesOneByOne = false
 
     var isIdle: Bool { waiting.isEmpty && running.isEmpty }
@@ -134,7 +134,7 @@ private struct RestoreWork: ~Copyable {
             answer(waiting.remove(at: index), .withdrawn)
         }
         if let index = running.firstIndex(where: { $0.order.token == token }) {
-            // What is not written is read again by whoever has the store next.
+            // The next owner of the store reads again what is not written.
             answer(running.remove(at: index).order, .withdrawn)
             dropReader()
             tellRemaining()
@@ -181,7 +181,7 @@ private struct RestoreWork: ~Copyable {
         return made
     }
 
-    /// What was not written for long would be missing otherwise, in every restore from then on.
+    /// Without compaction each restore would lack the keys that have not been written for a long time.
     private func requireCompaction() throws(LogFault) {
         let name = definition.changelog
         let shape: TopicShape?
@@ -191,7 +191,7 @@ private struct RestoreWork: ~Copyable {
             guard error.cause == .forbidden else { throw error }
             throw LogFault(
                 .stop, .forbidden,
-                "\(error.words): a worker looks at the settings of its changelog, \(name), for which it needs the right "
+                "\(error.words): a worker reads the settings of its changelog, \(name), and needs for that the right "
                     + "DescribeConfigs")
         }
         guard let shape else {
@@ -200,12 +200,13 @@ private struct RestoreWork: ~Copyable {
         guard shape.isCompacted else {
             throw LogFault(
                 .stop, .misuse,
-                "the topic \(name) is not compacted: what was not written for long is deleted from it, and would be missing "
-                    + "from the state; set its cleanup.policy to compact, and to nothing else (perennial topics apply)")
+                "the topic \(name) is not compacted: it loses keys that are not written for a long time, and they "
+                    + "would be missing from the state; set its cleanup.policy to compact only (perennial topics apply)"
+            )
         }
     }
 
-    /// Readers may hold records of a partition that is not wanted any more, or be at a wrong place.
+    /// The reader may hold records of a partition that is no longer wanted, or be at a wrong offset.
     private mutating func dropReader() {
         batch.removeAll()
         reader?.close(by: Deadline(after: Self.patience))
@@ -222,18 +223,18 @@ private struct RestoreWork: ~Copyable {
         TopicPartition(definition.changelog, order.partition)
     }
 
-    // MARK: The beginning
+    // MARK: Starting
 
     private mutating func begin(_ reader: any LogReader) throws(LogFault) {
         if waiting.isEmpty || goesOneByOne && !running.isEmpty { return }
         let orders = goesOneByOne ? [waiting[0]] : waiting
         let partitions = orders.map { partition($0) }
         let deadline = Deadline(after: Self.patience)
-        // Everything that was ever written before has a smaller offset than this, open transactions of a dead owner included: to
-        // end at what is committed now would miss what is settled in a moment.
+        // All records that were ever written have smaller offsets, including those in open transactions of a dead
+        // owner. The end of the committed records would not do: it lacks what is committed a moment later.
         let ends = try reader.ends(.all, of: partitions, by: deadline)
         let beginnings = try reader.beginnings(of: partitions, by: deadline)
-        // All or none: an order that is begun twice would be answered twice.
+        // All or none: an order that is started twice would get two replies.
         for partition in partitions where ends[partition] == nil || beginnings[partition] == nil {
             throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
         }
@@ -268,7 +269,8 @@ private struct RestoreWork: ~Copyable {
             }
         }
         for restore in running {
-            // No further than was asked for: what lies behind was not looked at, and the store must not claim it.
+            // No further than the requested end: later records were not applied, and the store must not claim to have
+            // them.
             let position = reader.position(of: partition(restore.order)) ?? restore.position
             restore.position = min(restore.end, max(restore.position, position))
         }
@@ -281,7 +283,7 @@ private struct RestoreWork: ~Copyable {
 
     private mutating func drop(_ restore: Restore) { running.removeAll { $0 === restore } }
 
-    /// nil: the store is lost to us, and the answer given.
+    /// nil: the restorer no longer has the store, and has sent the reply.
     private mutating func storing<Value>(_ restore: Restore, _ body: () throws(StoreFault) -> Value) -> Value? {
         do throws(StoreFault) { return try body() } catch {
             drop(restore)
@@ -303,7 +305,7 @@ private struct RestoreWork: ~Copyable {
     private mutating func finish(_ reader: any LogReader) throws(LogFault) {
         let done = running.filter { $0.position >= $0.end }
         if done.isEmpty { return }
-        // A fault here leaves them in the list, to be asked for again.
+        // After a fault here the partitions stay in the list, and the next step asks again.
         let places = try inputPlaces(of: done, reader)
         for restore in done {
             let now = wallClock()
@@ -320,7 +322,7 @@ private struct RestoreWork: ~Copyable {
 
     private typealias InputPlace = (beginning: NextOffset, end: NextOffset)
 
-    /// What the log has of the inputs.
+    /// The beginnings and ends of the inputs.
     private func inputPlaces(
         of restores: [Restore], _ reader: any LogReader
     ) throws(LogFault) -> [TopicPartition: InputPlace] {
@@ -333,7 +335,7 @@ private struct RestoreWork: ~Copyable {
         var places: [TopicPartition: InputPlace] = [:]
         for partition in partitions {
             guard let beginning = beginnings[partition], let end = endsOfAll[partition] else {
-                throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+                throw LogFault(.retrySameCall, .timedOut, "the broker did not return the end offsets of \(partition)")
             }
             places[partition] = (beginning, end)
         }
@@ -349,13 +351,13 @@ private struct RestoreWork: ~Copyable {
         return nil
     }
 
-    /// Position and state are one, or nothing can be said: where the group says something else than the state, somebody has set
-    /// the one or lost the other.
+    /// Position and state must agree. If the group has another offset than the state, somebody has set the offset or
+    /// lost the state.
     private func outcome(of restore: Restore, _ places: [TopicPartition: InputPlace]) -> RestoreReply.Outcome {
         if let name = restore.note?.promotion {
             return .refused(
-                "the state of the replay \(name) is about to take the place of this one, and that has not ended: stop every "
-                    + "process of this worker and run `perennial promote \(definition.name) --name \(name) --apply` again"
+                "the promotion of the replay \(name), whose state replaces this one, has not ended: stop every process "
+                    + "of this worker and run `perennial promote \(definition.name) --name \(name) --apply` again"
             )
         }
         var next: [NextOffset] = []
@@ -370,9 +372,10 @@ private struct RestoreWork: ~Copyable {
             case (nil, nil): next.append(places[partition]?.beginning ?? NextOffset(0))
             case (let committed?, let known):
                 return .refused(
-                    "the group \(definition.group) is at \(committed) of \(partition), and the state of this worker at "
-                        + "\(known.map { "\($0)" } ?? "nothing: \(definition.changelog) is empty"). Offsets of a worker with state are "
-                        + "not reset by hand: put the group's offset back, or delete both to begin anew")
+                    "the group \(definition.group) has committed \(committed) of \(partition), but the state of this "
+                        + "worker is at \(known.map { "\($0)" } ?? "nothing: \(definition.changelog) is empty"). The "
+                        + "offsets of a worker with state must not be reset by hand: set the group's offset back, or "
+                        + "delete both to start from the beginning")
             }
         }
         var note = restore.note ?? Note(format: definition.stateFormat)
@@ -385,7 +388,7 @@ private struct RestoreWork: ~Copyable {
         batch.removeAll()
         if fault.remedy == .retrySameCall { return }
         dropReader()
-        // Of one partition: a look at the beginnings tells of which.
+        // The fault concerns one partition: the beginnings show which.
         if fault.cause == .positionGone {
             waiting += running.map(\.order)
             running = []

@@ -1,17 +1,17 @@
-// Which records a worker understands, by their headers.
+// Decides by the headers of a record whether a worker can read it.
 
 internal import Log
 
-/// What the headers of a record say about it.
+/// What the headers of a record mean.
 enum RecordMeaning: Equatable {
     case known
-    /// Moves the clock, and has nothing for the processor.
+    /// The record moves the clock, and the processor does not get it.
     case tick
-    /// Of a type that this build does not know: skipped and counted.
+    /// This build does not know the record's type: the record is skipped and counted.
     case unknownType
-    /// Written by a later build: nothing behind it may be read before this one is upgraded.
+    /// A later build wrote the record: no later record may be read before this build is upgraded.
     case newerSchema(String)
-    /// Headers that make no sense.
+    /// The headers are invalid.
     case strange(ProcessFailure)
 }
 
@@ -36,7 +36,7 @@ extension InputTopic {
         case .newer(let version): return .newerSchema(kind.record.words(of: version, upgrade: "this worker"))
         case .strange:
             let text = record.header("schema")?.withUnsafeBytes { String(decoding: $0.prefix(64), as: UTF8.self) }
-            return .strange(ProcessFailure("schema", "`\(text ?? "")` is no schema of this type"))
+            return .strange(ProcessFailure("schema", "`\(text ?? "")` is not a schema of this type"))
         }
     }
 }

@@ -1,7 +1,7 @@
-// By what two holders of one state see that they have the same, without reading each other's.
+// A checksum with which two copies of a state can be compared without reading either.
 
-/// How many keys a state has, and a sum over them that does not depend on their order. It is kept up with each change: the hash of
-/// what a key had goes out, the hash of what it has now comes in.
+/// The number of keys of a state, and a sum over them that does not depend on their order. Each change updates it: the
+/// hash of the key's old entry is subtracted, and the hash of its new entry is added.
 struct StateSum: Equatable {
     var keys: Int64 = 0
     var checksum: UInt64 = 0
@@ -17,19 +17,21 @@ struct StateSum: Equatable {
     }
 }
 
-/// The hash of a key and its entry. It stands in logs and on disks: another one needs another version of the note.
+/// The hash of a key and its entry. Logs and disks contain it: a change of the hash needs a new version of the note.
 ///
-/// wyhash's mixing step over sixteen bytes at a time. It tells faults, not forgeries: whoever may write to the changelog may write
+/// wyhash's mixing step over sixteen bytes at a time. It detects faults, not forgeries: whoever can write to the
+/// changelog can write any state.
 /// what they like.
 enum EntryHash {
-    /// - Parameter entry: as a changelog has it.
+    /// - Parameter entry: the entry as a changelog contains it.
     static func hash(key: Span<UInt8>, entry: Span<UInt8>) -> UInt64 {
-        // The length of the key says where the entry begins.
+        // The length of the key marks where the entry begins.
         let hash = add(key, to: first ^ UInt64(key.count))
         return mix(add(entry, to: hash) ^ UInt64(entry.count), second)
     }
 
-    /// Of an entry as a store has it: with the places of its timers, which no changelog knows. nil: the bytes are no entry.
+    /// Hash of an entry as a store has it, with the places of its timers, which a changelog does not contain. nil: the
+    /// bytes are not an entry.
     static func hash(key: Span<UInt8>, stored: Span<UInt8>) -> UInt64? {
         guard let hasPlaces = EntryCoding.hasPlaces(stored) else { return nil }
         if !hasPlaces { return hash(key: key, entry: stored) }

@@ -1,60 +1,61 @@
-// The life of one partition in a worker, as a function.
+// The life of one partition in a worker, as a pure function.
 
-/// Where a partition stands.
+/// The state of a partition.
 enum TaskStage: Hashable, CaseIterable, Sendable {
-    /// The worker has nothing of it.
+    /// The worker has nothing of the partition.
     case gone
-    /// It is ours; its store has to be opened.
+    /// The partition is ours; its store must be opened.
     case opening
     /// The restorer has the store and reads the changelog into it.
     case restoring
     case running
-    /// Reads nothing until somebody has helped; its reason is told.
+    /// Reads nothing until a person has helped; the reason is logged.
     case paused
-    /// Cannot work at all; nothing of it is open.
+    /// Cannot be processed at all; nothing of it is open.
     case refused
-    /// Its store cannot be used for a reason of this machine, such as a full disk; nothing of it is open, and it is tried again.
+    /// Its store cannot be used because of this machine, such as a full disk. Nothing of it is open, and opening is
+    /// retried.
     case hindered
-    /// Given back with its store open: it may come again with the next assignment.
+    /// Revoked, with its store open: the next assignment may contain it again.
     case suspended
-    /// Given back while the restorer has the store.
+    /// Revoked while the restorer has the store.
     case withdrawing
-    /// Ours again while the restorer still has the store.
+    /// Assigned again while the restorer still has the store.
     case returning
 
     /// Records of it may be read.
     var reads: Bool { self == .running }
-    /// Open to the processor, though it may have to wait for help.
+    /// The processor has opened it, although it may have to wait for help.
     var isOpen: Bool { self == .running || self == .paused }
 }
 
 enum TaskEvent: Hashable, CaseIterable, Sendable {
-    /// Part of a new assignment.
+    /// A new assignment contains it.
     case assigned
-    /// A new assignment came without it.
+    /// A new assignment does not contain it.
     case notAssigned
-    /// Given back in peace, after a commit.
+    /// Revoked in order, after a commit.
     case revoked
-    /// Others may have it already.
+    /// Lost: another member may have it already.
     case lost
-    /// The session has ended: whatever is open is closed.
+    /// The session has ended: everything open is closed.
     case sessionEnded
     case opened
     /// Its store cannot be opened yet.
     case locked
-    /// Its store is damaged, or does not belong to the log as it is.
+    /// Its store is damaged, or does not belong to the log as it is now.
     case useless
-    /// It must not be worked on.
+    /// It must not be processed.
     case refuse
-    /// This machine does not let its store be used.
+    /// Its store cannot be used on this machine.
     case hindered
-    /// Time to try what was hindered.
+    /// It is time to retry a hindered partition.
     case retry
-    /// The restorer is done: the store has everything.
+    /// The restorer is finished: the store has the whole changelog.
     case restored
-    /// The restorer was told to stop, and has.
+    /// The restorer has stopped as requested.
     case withdrawn
-    /// A record has to wait for somebody's help.
+    /// A record must wait until a person helps.
     case pause
 }
 
@@ -63,10 +64,10 @@ enum TaskAction: Hashable, Sendable {
     /// Hand the store to the restorer.
     case restore
     case cancelRestore
-    /// Seek to where the store stands, and read.
+    /// Seek to the position of the store, and read.
     case resume
     case pauseReading
-    /// Drop what is not committed.
+    /// Drop uncommitted changes.
     case rollBack
     case closeStore
     case wipe
@@ -74,7 +75,7 @@ enum TaskAction: Hashable, Sendable {
 }
 
 extension TaskStage {
-    /// nil: cannot happen here, which is a mistake in the worker.
+    /// nil: the event cannot happen in this stage; it is a bug in the worker.
     func after(_ event: TaskEvent) -> (stage: TaskStage, actions: [TaskAction])? {
         switch (self, event) {
         case (.gone, .assigned): (.opening, [.open])

@@ -2,34 +2,36 @@
 
 internal import Store
 
-/// Merges the timers that the store has with those that were set since it was last written.
+/// Merges the timers of the store with those that were set since the last write.
 ///
-/// It knows places of timers, and may give one that was moved, cancelled, or given before: the entry of its key knows better, and
+/// It knows only the places of timers, and may return a timer that was moved, cancelled, or returned before. So the
+/// caller checks each timer against the entry of its key.
 /// is asked by whoever takes it out.
 struct TimerQueue {
     private static let scanLimit = 256
 
     private let store: any PartitionStore
-    /// Set since the store was written; a heap, the first is the earliest.
+    /// Timers that were set since the store was written: a heap with the earliest first.
     private var fresh: [TimerEntry] = []
-    /// Read from the store and not given yet; the last is the earliest.
+    /// Timers that were read from the store and not returned yet: the earliest is last.
     private var scanned: [TimerEntry] = []
-    /// The last one that was read from the store since it was written. What was given stays in there until the next write.
+    /// The last timer that was read from the store since it was written. Returned timers stay in the store until the
+    /// next write.
     private var cursor: TimerEntry?
-    /// No timer in the store behind `scanned` is due before.
+    /// No timer in the store after `scanned` is due before this.
     private var storeBound = Int64.min
 
     init(store: any PartitionStore) { self.store = store }
 
-    /// No timer is due before.
+    /// No timer is due before this.
     private var bound: Int64 {
         min(fresh.first?.due ?? .max, scanned.last?.due ?? storeBound)
     }
 
-    /// How many are kept for the store.
+    /// How many timers wait for the store.
     var freshCount: Int { fresh.count }
 
-    /// The earliest that is due by then.
+    /// Takes the earliest timer that is due at `moment`.
     mutating func take(dueBy moment: Int64) throws(StoreFault) -> TimerEntry? {
         guard bound <= moment else { return nil }
         if scanned.isEmpty, storeBound <= moment { try scan(dueBy: moment) }
@@ -45,7 +47,7 @@ struct TimerQueue {
         let found = try store.timers(after: cursor, dueBy: moment, limit: Self.scanLimit)
         scanned = found.reversed()
         cursor = found.last ?? cursor
-        // Looked up once for all records until then: a search in the store costs more than a record.
+        // Read once for all records up to then: a lookup in the store costs more than a record.
         storeBound = try store.timers(after: cursor, dueBy: .max, limit: 1).first?.due ?? .max
     }
 
@@ -73,21 +75,21 @@ struct TimerQueue {
         return first
     }
 
-    /// What was set is in the store now, and what has fired is not any more.
+    /// Call this when the store has the timers that were set, and has dropped those that fired.
     mutating func stored() {
         storeBound = min(storeBound, bound)
         start(with: [])
     }
 
-    /// A cycle is taken back.
-    /// - Parameter unstored: all timers that the last commit has and the store does not.
+    /// Rolls back a cycle.
+    /// - Parameter unstored: all timers that are in the last commit but not in the store.
     mutating func rolledBack(to unstored: [TimerEntry]) {
         storeBound = .min
         start(with: unstored)
     }
 
     private mutating func start(with timers: [TimerEntry]) {
-        // What is sorted is a heap.
+        // A sorted array is a heap.
         fresh = timers.sorted()
         scanned.removeAll(keepingCapacity: true)
         cursor = nil

@@ -1,11 +1,11 @@
-// What a processor works with while it deals with one record, timer or settled key.
+// What a processor uses while it processes one record, timer or settled key.
 
 internal import Log
 internal import Store
 
-/// State, outputs and timers of one turn. Made once per partition; good inside a processor's calls only.
+/// State, outputs and timers of one turn. There is one per partition, and it is valid only inside a processor's calls.
 public final class Turn {
-    /// Changes of entries, to be taken back when the turn fails.
+    /// The content of an entry before a change, to restore it if the turn fails.
     private struct Before {
         let entry: Entry
         let content: Entry.Content
@@ -13,19 +13,20 @@ public final class Turn {
     }
 
     public let partition: Int32
-    /// Milliseconds since 1970: the largest timestamp of the events so far, this one included; of a timer its due time; where
-    /// keys are settled, that of the record dealt with last. For rows of a table that come before the first event 0.
+    /// Milliseconds since 1970. For an event: the greatest timestamp of the events so far, this one included. For a
+    /// timer: its due time. When a key is settled: the clock of the last processed record. For rows of a table before
+    /// the first event: 0.
     public internal(set) var clock = Int64.min
-    /// What outputs get: that of the record, or the due time of the timer.
+    /// Timestamp of the outputs: that of the record, or the due time of the timer.
     public internal(set) var timestamp: Int64 = 0
-    /// Of the record that is dealt with, an event or a row, also while timers fire that it has made due; where keys are settled,
-    /// of the last one.
+    /// Offset of the record in process, an event or a row, also while timers fire that it has made due. When a key is
+    /// settled: offset of the last record.
     public private(set) var offset: Int64 = 0
-    /// The partition's clock after that record: of a timer when it was found to be due.
+    /// The partition's clock after that record. For a timer: the clock when it was found to be due.
     public private(set) var recordClock: Int64 = 0
-    /// The record is not done with: a commit comes between its timers.
+    /// The record is not finished: a commit comes between its timers.
     public internal(set) var isUnderWay = false
-    /// Outputs that this record has caused so far, those of its timers included.
+    /// Outputs that this record has caused so far, including those of its timers.
     public private(set) var emitted: UInt32 = 0
 
     private let definition: WorkerDefinition
@@ -33,16 +34,17 @@ public final class Turn {
     private let constantHeaders: [EncodedHeaders]
     let cache: EntryCache
     var timers: TimerQueue
-    /// What a log takes in one record, less what headers may need. A larger one would stop the worker for ever.
+    /// The size that a log accepts in one record, less room for headers. A larger record would stop the worker forever.
     static let limitBytes = 900_000
     private var isTooLarge = false
-    /// Why a read failed: no fault of the record.
+    /// The fault of a failed read, for which the record is not the cause.
     private(set) var storeFault: StoreFault?
 
     private var journal: [Before] = []
     private var number: UInt64 = 0
     private var outputsBefore: OutputBatch.Mark
-    /// `topic:partition:offset` of the record that caused the turn, and its id without the number of the output.
+    /// `topic:partition:offset` of the record that caused the turn, which is also its id without the number of the
+    /// output.
     private var source: [UInt8] = []
     private var idPrefix: [UInt8] = []
     private var id: [UInt8] = []
@@ -52,7 +54,7 @@ public final class Turn {
     private var settledSource: [UInt8] = []
     private var step = Step.turn
 
-    /// Nothing is put out, and everything else is as ever: numbers of ids are used up, and what is too large fails.
+    /// Nothing is put out. All else is the same: outputs use up numbers of ids, and one that is too large fails.
     var isSilent = false
 
     private enum Step { case turn, settling, looking }
@@ -88,12 +90,12 @@ public final class Turn {
         }
     }
 
-    /// Appends a record to an output; `output` is its index in the definition, `nil` as value a tombstone. Without a partition it
-    /// is that of the input.
+    /// Appends a record to an output; `output` is its index in the definition. `nil` as value is a tombstone. Without
+    /// `partition` the record goes to the partition of the input.
     public func emit(
         _ output: Int, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
-        precondition(step != .settling, "what is emitted when a key is settled has an origin of its own")
+        precondition(step != .settling, "an output of a settled key needs an origin")
         guard begin(output, timestamp, partition, key, value) else { return countID() }
         countID()
         outputs.header("id", id.span)
@@ -102,7 +104,7 @@ public final class Turn {
         outputs.end(key: key, value: value)
     }
 
-    /// As above, from somewhere else: no number of an id is used up.
+    /// As above, with another origin: it uses up no number of an id.
     public func emit(
         _ output: Int, as origin: Origin, key: Span<UInt8>?, value: Span<UInt8>?, partition: Int32? = nil
     ) {
@@ -116,23 +118,23 @@ public final class Turn {
         outputs.end(key: key, value: value)
     }
 
-    /// False: it is not put out.
+    /// False: the output is not written.
     private func begin(
         _ output: Int, _ timestamp: Int64, _ partition: Int32?, _ key: Span<UInt8>?, _ value: Span<UInt8>?
     ) -> Bool {
-        precondition(step != .looking, "nothing is emitted when a partition is opened")
+        precondition(step != .looking, "no output is allowed while a partition is opened")
         if (key?.count ?? 0) + (value?.count ?? 0) > Self.limitBytes { isTooLarge = true }
         if isSilent { return false }
         outputs.begin(topic: output, partition: partition ?? self.partition, timestamp: timestamp)
         return true
     }
 
-    /// The header `id` that the next output gets, for records that tell it in their value, too.
+    /// The header `id` of the next output, for records that also contain it in their value.
     public var nextID: String { String(decoding: idPrefix, as: UTF8.self) + String(emitted) }
 
-    // MARK: For the task
+    // MARK: For PartitionTask
 
-    /// The record that causes what follows, the clock after it, and how many outputs it has caused before.
+    /// Sets the record that causes the next turns, the clock after it, and how many outputs it has caused before.
     func begin(input: InputTopic, isTable: Bool, offset: Int64, clock: Int64, emitted: UInt32) {
         self.offset = offset
         isUnderWay = true
@@ -165,7 +167,7 @@ public final class Turn {
         emitted += 1
     }
 
-    /// Runs one step; nil when it went well, else it has left nothing behind.
+    /// Runs one step. Returns nil on success; after a failure its changes are rolled back.
     func run(clock: Int64, timestamp: Int64, _ body: () throws(ProcessFailure) -> Void) throws(StoreFault)
         -> ProcessFailure?
     {
@@ -192,14 +194,14 @@ public final class Turn {
         return failure
     }
 
-    /// Runs one step that belongs to the cycle, and to no record of it.
+    /// Runs one step that belongs to the cycle and not to a record.
     func settle(_ body: () throws(ProcessFailure) -> Void) throws(StoreFault) -> ProcessFailure? {
         step = .settling
         defer { step = .turn }
         return try run(clock: recordClock, timestamp: recordClock, body)
     }
 
-    /// Lets somebody see the state, and change nothing.
+    /// Lets the processor read the state without changing it.
     func look(clock: Int64, _ body: () throws(ProcessFailure) -> Void) throws(StoreFault) -> ProcessFailure? {
         step = .looking
         defer { step = .turn }
@@ -221,7 +223,7 @@ public final class Turn {
     // MARK: For KeyState
 
     fileprivate func willChange(_ entry: Entry) {
-        precondition(step != .looking, "nothing is changed when a partition is opened")
+        precondition(step != .looking, "no change is allowed while a partition is opened")
         guard entry.changedInTurn != number else { return }
         entry.changedInTurn = number
         journal.append(Before(entry: entry, content: entry.content, wasDirty: entry.isDirty))
@@ -245,7 +247,7 @@ public final class Turn {
     }
 
     fileprivate func setTimer(_ kind: UInt8, due: Int64?, in entry: Entry) {
-        precondition(entry.value != nil, "a timer belongs to a value: put that first")
+        precondition(entry.value != nil, "a timer needs a value: put the value first")
         precondition(kind <= EntryCoding.greatestKind, "kinds of timers are 0 to \(EntryCoding.greatestKind)")
         let due = due.map { max($0, clock == .max ? .max : clock + 1) }
         guard entry.timer(kind)?.due != due else { return }
@@ -256,7 +258,7 @@ public final class Turn {
         cache.changed(entry)
     }
 
-    /// The timer has fired: it is gone, whatever the processor does.
+    /// Removes a timer that has fired, whatever the processor does.
     func removeFired(_ kind: UInt8, of entry: Entry) {
         cache.willChange(entry)
         entry.setTimer(kind, due: nil)
@@ -264,31 +266,31 @@ public final class Turn {
     }
 }
 
-/// The state of one key: its value in the processor's own coding, and its timers.
+/// The state of one key: its value in the processor's own encoding, and its timers.
 public struct KeyState {
     let entry: Entry
     let turn: Turn
 
     public var key: [UInt8] { entry.key }
-    /// nil: there is none.
+    /// nil: the key has no value.
     public var value: [UInt8]? { entry.value }
-    /// The last commit left a value: what is settled and gone was told of before.
+    /// The last commit left a value: earlier calls of `settle` have reported the key.
     public var isCommitted: Bool { entry.isLogged }
-    /// In which of the worker's formats the value was written.
+    /// The format in which the value was written.
     public var format: UInt8 { entry.content.format }
 
     public func put(_ value: Span<UInt8>) { turn.put(value, in: entry) }
-    /// Timers go with the value.
+    /// Also deletes the key's timers.
     public func delete() { turn.delete(entry) }
 
     /// When the timer of this kind is due; nil when none is set.
     public func timer(_ kind: UInt8) -> Int64? { entry.timer(kind)?.due }
-    /// Sets or moves the timer of this kind; nil cancels it. A time that is not after the turn's clock is taken as the next
+    /// Sets or moves the timer of this kind; nil cancels it. A time that is not after the turn's clock becomes the next
     /// millisecond. Only a key with a value has timers.
     public func setTimer(_ kind: UInt8, due: Int64?) { turn.setTimer(kind, due: due, in: entry) }
 }
 
-/// In digits, without making a String.
+/// Writes digits without creating a String.
 func appendDecimal(_ value: Int64, to bytes: inout [UInt8]) {
     if value < 0 { bytes.append(UInt8(ascii: "-")) }
     let first = bytes.count

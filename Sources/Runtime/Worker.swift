@@ -1,68 +1,68 @@
-// One thread of a worker: a session, its partitions, and the cycle that commits them.
+// One thread of a worker: its session, its partitions, and the cycle that commits them.
 
 public import Log
 package import Platform
 public import Store
 package import Telemetry
 
-/// What decides how a worker works, but not what it writes.
+/// Options that affect how a worker runs, but not what it writes.
 public struct WorkerOptions: Sendable {
     /// `Replica.identity`.
     public var identity: String
-    /// Nobody else can have the identity.
+    /// No other process can have the identity.
     public var isDynamic = false
-    /// Its partitions wait for a restart; if not, it leaves the group when its session ends.
+    /// Its partitions wait for a restart. If false, it leaves the group when its session ends.
     public var keepsPlace = true
     public var thread = 0
-    /// A cycle is committed when the input is drained, else after this time...
+    /// A cycle is committed when the input is drained, or else after this time...
     public var commitInterval: Duration = .milliseconds(20)
-    /// An input is drained when nothing came for so long.
+    /// An input counts as drained if no record arrived for this long.
     public var drainWait = Duration.zero
     /// ...or this many records...
     public var recordsPerCycle = 10_000
-    /// ...or this much changed state or output.
+    /// ...or this many bytes of changed state or outputs.
     public var bytesPerCycle = 32 << 20
-    /// What is told is appended with the cycle's changelog, or when it is so much: the sooner a transaction hears of a partition the
-    /// more often it asks the broker for some.
+    /// Outputs are appended with the cycle's changelog, or as soon as they have this many bytes. The earlier a
+    /// transaction includes a partition, the more often it must ask the broker to add partitions.
     public var bytesPerAppend = 1 << 20
-    /// What is committed is in the stores after so long, or when it takes a quarter of the cache or 8 MiB. Until then only memory and the
-    /// changelog have it.
+    /// Committed changes are written to the stores after this time, or when they use a quarter of the cache or 8 MiB.
+    /// Until then only memory and the changelog have them.
     public var storeInterval: Duration = .seconds(2)
-    /// Of all partitions of this thread together.
+    /// Cache for all partitions of this thread together.
     public var cacheBytes = 128 << 20
-    /// About as much memory may hold records that are fetched and not dealt with.
+    /// Approximate memory for records that are fetched and not processed yet.
     public var readAheadBytes = 24 << 20
     public var sessionTimeout: Duration = .seconds(30)
     public var transactionTimeout: Duration = .seconds(10)
-    /// How long a partition is tried whose store this machine does not let be used (a full disk, a missing right). The process
-    /// ends then: a healthy one gets it.
+    /// How long opening is retried if a store cannot be used on this machine (a full disk, a missing permission). Then
+    /// the process ends, and a healthy process gets the partition.
     public var openingPatience: Duration = .seconds(300)
-    /// For a partition whose store somebody else has open for so long: a sibling on this machine that is frozen, as a rule.
+    /// How long to wait for a store that another process has open. Usually that is a frozen replica on this machine.
     public var lockPatience: Duration = .seconds(10)
-    /// Where such a partition is restored to; nil: it is waited for.
+    /// Where such a partition is restored instead. nil: the worker keeps waiting.
     public var aside: (any PartitionStores)?
-    /// Nothing at or behind these places of the inputs is dealt with; a partition that is not named has no bound.
+    /// Records of the inputs at or after these offsets are not processed. A partition that is not listed has no bound.
     public var bounds: [TopicPartition: NextOffset] = [:]
-    /// Somebody acts on what this worker writes, and needs to know what it owns.
+    /// Set if another part of the process acts on what this worker writes, and needs to know what the worker owns.
     public var ownership: Ownership?
-    /// Traps are noted there; nil: nowhere.
+    /// Where crashes are noted; nil: nowhere.
     public var crashNotes: (any CrashNotesProvider)?
-    /// How fast it may go; nil: as fast as it can.
+    /// Limit of speed; nil: none.
     public var pace: Pace?
 
     public init(identity: String) { self.identity = identity }
 }
 
-/// Why a worker cannot go on, in words for the one who has to help.
+/// Why a worker cannot continue, for the person who must help.
 public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
     public var description: String
 
     init(_ words: String) { description = words }
 }
 
-/// Reads, processes and commits. Everything happens in `step`, on the thread that calls it, so that a test can drive it.
+/// Reads, processes and commits. All of it happens in `step`, on the calling thread, so that a test can drive it.
 package final class Worker {
-    /// Records of one look.
+    /// Records of one poll.
     static let recordsPerPoll = 250
     private static let rewindLimit = 20
     private static let idleWait: Duration = .milliseconds(100)
@@ -80,7 +80,7 @@ package final class Worker {
     private let board: PositionBoard
     private let partitions: WorkerPartitions
     private var leftAlone: LeftAlone
-    /// What was said of it last.
+    /// The last messages about ignored partitions.
     private var leftAloneTold: [String] = []
 
     private var session: (any LogSession)?
@@ -88,7 +88,7 @@ package final class Worker {
     private let outputs = OutputBatch()
     private var fencings: Fencings
     private var failures = 0
-    /// Without a commit between them.
+    /// Rewinds since the last commit.
     private var rewinds = 0
     private var nextOpening: Duration = .zero
     private var nextSizes: Duration = .zero
@@ -98,7 +98,7 @@ package final class Worker {
     private var cycleRecords = 0
     private var appendedBytes = 0
 
-    /// - Parameter restorer: shared by the threads of a process; somebody else steps it.
+    /// - Parameter restorer: shared by the threads of a process; the caller runs its steps.
     package init(
         _ processor: any Processor, log: any RecordLog, stores: any PartitionStores, options: WorkerOptions,
         restorer: Restorer, environment: WorkerEnvironment, logger: Logger, metrics: WorkerMetrics, board: PositionBoard
@@ -124,16 +124,16 @@ package final class Worker {
 
     // MARK: Outside
 
-    /// What keeps this worker from working; empty when all is well.
+    /// What stops this worker or parts of it; empty if nothing does.
     package var troubles: [String] {
         (sessionTrouble.map { [$0] } ?? []) + leftAlone.words + partitions.troubles
     }
 
     package var holding: WorkerService.Holding { partitions.holding }
 
-    private(set) var sessionTrouble: String? = "no partitions were given to it yet"
+    private(set) var sessionTrouble: String? = "no partitions assigned yet"
 
-    /// A look for records, and what follows from it.
+    /// Polls for records, and processes them.
     package func step() throws(WorkerEnd) {
         defer { showOwnership() }
         let now = environment.elapsed()
@@ -144,14 +144,14 @@ package final class Worker {
         } catch let fault as LogFault {
             try handle(fault)
         } catch let fault as StoreFault {
-            say(.error, "the local state failed; starting anew from the log", fault.words)
+            say(.error, "the local state failed; restoring it from the changelog", fault.words)
             try rebuild(after: .other, pause: .seconds(1))
         } catch {
-            preconditionFailure("nothing else is thrown: \(error)")
+            preconditionFailure("no other error can be thrown here: \(error)")
         }
     }
 
-    /// Commits what is there and leaves. False: it was not clean, or not over by the deadline.
+    /// Commits what is processed, and leaves. False: the end was not clean, or not complete by the deadline.
     package func stop(by deadline: Deadline) -> Bool {
         var isClean = true
         ownNothing()
@@ -159,15 +159,15 @@ package final class Worker {
             do {
                 try commit(session)
             } catch {
-                // Nothing of the cycle is visible; whoever comes next does it again.
+                // The open transaction is not visible; the next owner processes its records again.
                 isClean = false
-                say(.warning, "the last cycle was not committed; it will be done again", "\(error)")
+                say(.warning, "the last transaction was not committed; its records will be processed again", "\(error)")
             }
             if !session.close(by: deadline) { isClean = false }
         }
         session = nil
         partitions.end()
-        // Stores that the restorer has come home and are closed.
+        // Waits for stores that the restorer returns, and that are then closed.
         while !partitions.isEmpty, !deadline.hasPassed {
             partitions.comeHome()
             if !partitions.isEmpty { environment.pause(.milliseconds(2)) }
@@ -210,9 +210,9 @@ package final class Worker {
         try confirmOwnership(session)
     }
 
-    /// A lease that has not begun, or has ended while the process was stopped, needs the group's own word: a commit of what is
-    /// committed already asks for it. With its note in the changelog as ever: a position of the group that no note knows would be
-    /// taken for one that was set by hand.
+    /// A lease that has not begun, or that expired while the process was stopped, needs an answer of the group: a
+    /// commit of the committed offsets gets one. It includes the note in the changelog as always: otherwise a committed
+    /// offset without a note would look like one that was set by hand.
     private func confirmOwnership(_ session: any LogSession) throws {
         guard options.ownership != nil, !partitions.reading.isEmpty,
             session.ownedUntil.map({ $0 <= environment.bootClock() }) ?? true,
@@ -228,7 +228,7 @@ package final class Worker {
             partitions.reading.map(\.partition), until: session?.ownedUntil, thread: options.thread)
     }
 
-    /// Others may act from here on: not only when the step is over.
+    /// From here on other members may own the partitions, so this cannot wait for the end of the step.
     private func ownNothing() { options.ownership?.set([], until: nil, thread: options.thread) }
 
     private func process(_ session: any LogSession) throws {
@@ -253,7 +253,7 @@ package final class Worker {
         }
     }
 
-    /// Nothing more of the input is wanted in this partition, then.
+    /// The bound is reached: the worker needs no more records of this input in this partition.
     private func isBeyondBound(_ record: borrowing RecordView, _ session: any LogSession) throws(LogFault) -> Bool {
         let partition = TopicPartition(definition.inputs[record.topic].topic, record.partition)
         guard let bound = options.bounds[partition], record.offset >= bound.value else { return false }
@@ -261,7 +261,7 @@ package final class Worker {
         return true
     }
 
-    /// Everything that was given is dealt with: what lies between there and the session's position takes offsets, but is no record.
+    /// All received records are processed: the offsets up to the session's position are control records.
     private func skipMarkers(_ session: any LogSession) {
         for task in partitions.reading where task.isTouched {
             for (index, input) in definition.inputs.enumerated() {
@@ -272,7 +272,7 @@ package final class Worker {
         }
     }
 
-    /// An input may end with what is no record: nothing has to be committed for that, and nobody is behind.
+    /// An input may end with control records. They need no commit, and cause no lag.
     private func showPositions(_ session: any LogSession) {
         for task in partitions.reading {
             let next = definition.inputs.indices.map { index in
@@ -301,7 +301,7 @@ package final class Worker {
         outputs.removeAll()
     }
 
-    /// Outputs, changelog and positions become visible in one step; the stores follow later.
+    /// Outputs, changelog and offsets become visible in one transaction; the stores follow later.
     private func commit(_ session: any LogSession) throws {
         let touched = partitions.tasks.filter(\.isTouched)
         defer { counts.publish() }
@@ -326,9 +326,9 @@ package final class Worker {
         try session.commit(positions)
         fencings.answered(at: environment.elapsed())
         for task in touched {
-            // Where it is not known, a restore from the older place only reads more.
+            // If the end is unknown, a restore from the earlier place only reads more.
             let end = session.appendedEnd(topic: inner.changelog, partition: task.partition)
-            // The note is the last of what a commit appends to a changelog.
+            // The note is the last record that a commit appends to a changelog.
             task.committed(
                 changelogEnd: end ?? task.note.changelog, noteOffset: end.map { NextOffset($0.value - 1) }, at: written,
                 elapsed: now)
@@ -343,7 +343,8 @@ package final class Worker {
         failures = 0
     }
 
-    /// One that has waited for its time after each cycle, so that they do not hold up the same one; and those that are full.
+    /// Writes the stores that are full, and after each cycle one that has waited long enough: all at once would delay a
+    /// cycle.
     private func writeStores() throws(StoreFault) {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
@@ -367,11 +368,11 @@ package final class Worker {
     private func handle(_ fault: LogFault) throws(WorkerEnd) {
         switch fault.remedy {
         case .retrySameCall:
-            // Of a call in the middle of a cycle: what was read is read again.
+            // The fault of a call in the middle of a cycle: the records are read again.
             try rewind(fault)
         case .rewind: try rewind(fault)
         case .rebuild:
-            say(.warning, "the session has ended; opening another", fault.words)
+            say(.warning, "the Kafka session failed; opening a new one", fault.words)
             try rebuild(after: fault.cause == .fenced ? .fenced : .other)
         case .stop:
             rollBack()
@@ -379,29 +380,29 @@ package final class Worker {
         }
     }
 
-    /// An everyday path: the group has moved on, or a record was not delivered.
+    /// This is common: the group has rebalanced, or a record was not delivered.
     private func rewind(_ fault: LogFault) throws(WorkerEnd) {
         guard let session else { return }
         rewinds += 1
         if rewinds > Self.rewindLimit {
-            say(.warning, "cycles are taken back again and again; opening another session", fault.words)
+            say(.warning, "\(rewinds) transactions in a row were aborted; opening a new Kafka session", fault.words)
             try rebuild(after: .delivery, pause: .seconds(5))
-            sessionTrouble = "cycles are taken back again and again: \(fault.words)"
+            sessionTrouble = "transactions are aborted again and again: \(fault.words)"
             return
         }
-        // The first time at once: that is a rebalance. Then a little later each time.
+        // The first retry is immediate, because the usual cause is a rebalance. Each further one waits longer.
         if rewinds > 1 { environment.pause(min(.milliseconds(500), .milliseconds(5 << min(rewinds, 8)))) }
         metrics.abort(fault.cause == .generation ? .generation : .delivery)
-        say(.info, "a cycle was taken back; reading it again", fault.words)
+        say(.info, "a transaction was aborted; reading its records again", fault.words)
         do throws(LogFault) {
             try abort(session)
             rollBack()
             var positions: [TopicPartition: NextOffset] = [:]
-            // Those that are paused read nothing before they are assigned again, and some have no place to seek to.
+            // Paused partitions read nothing before they are assigned again, and some have no offset to seek to.
             for task in partitions.reading { positions.merge(task.positions) { $1 } }
             try session.seek(to: positions)
         } catch {
-            say(.warning, "the session has ended; opening another", error.words)
+            say(.warning, "the Kafka session failed; opening a new one", error.words)
             try rebuild(after: error.cause == .fenced ? .fenced : .other)
         }
     }
@@ -420,26 +421,26 @@ package final class Worker {
 
     /// - Parameter pause: before the next session.
     private func rebuild(after cause: WorkerMetrics.AbortCause, pause: Duration = .zero) throws(WorkerEnd) {
-        // Before the session is closed, which takes its time.
+        // Taken before the session is closed, which takes time.
         let fencing = cause == .fenced ? fencings.fenced(at: environment.elapsed()) : nil
         metrics.abort(fencing == .ofSilence ? .silence : cause)
         rollBack()
-        // Of a member that leaves others have the partitions before the session is gone.
+        // If the member leaves the group, others own the partitions before the session is closed.
         ownNothing()
         let isGone = session?.close(by: Deadline(after: .seconds(10))) ?? true
         session = nil
-        if !isGone { throw WorkerEnd("the client of Kafka does not end; a new process has to take its place") }
-        sessionTrouble = "its session has ended; a new one is being opened"
+        if !isGone { throw WorkerEnd("the Kafka client does not close; restart the process") }
+        sessionTrouble = "the Kafka session has ended; opening a new one"
         board.give([], to: options.thread)
         partitions.end()
         let now = environment.elapsed()
         failures += 1
-        // The first time at once, later after up to half a minute.
+        // The first retry is immediate, later ones wait up to half a minute.
         var wait = max(pause, failures == 1 ? .zero : min(.seconds(30), .milliseconds(250) * (1 << min(failures, 7))))
         if let fencing, fencing != .ofSilence {
             metrics.fenced.add()
             if fencing == .again { throw sharedIdentity }
-            // Two that are fenced by each other must not come back at the same moments.
+            // Two processes that fence each other must not return at the same times.
             wait += .milliseconds(Int64(environment.jitter() % 2000) + 500)
         }
         nextOpening = now + wait
@@ -447,9 +448,9 @@ package final class Worker {
 
     private var sharedIdentity: WorkerEnd {
         WorkerEnd(
-            "another process works as \(options.identity), or Kafka has taken this one for dead: it was fenced twice within "
-                + "\(fencings.window.wholeMilliseconds / 1000) s. "
-                + (options.isDynamic ? "" : "Give every replica a worker.slot of its own; ") + "this one ends")
+            "another process uses the identity \(options.identity), or Kafka took this one for dead: it was fenced "
+                + "twice within \(fencings.window.wholeMilliseconds / 1000) s. "
+                + (options.isDynamic ? "" : "Give every replica its own worker.slot. ") + "This process ends")
     }
 
     // MARK: Sessions
@@ -461,7 +462,7 @@ package final class Worker {
             group: definition.group, identity: options.identity, inputs: definition.inputs.map(\.topic),
             outputs: definition.outputs.map(\.topic) + [definition.changelog, definition.deadLetters]
                 + (definition.isShadow ? [] : definition.tables.map(\.topic)))
-        // With another number one account's subscriptions would be looked for in several places.
+        // With another number the subscriptions of one account would be looked up in several partitions.
         sessionOptions.partitions = definition.partitions
         sessionOptions.keepsPlace = options.keepsPlace
         sessionOptions.sessionTimeout = options.sessionTimeout
@@ -476,11 +477,11 @@ package final class Worker {
             fencings.answered(at: environment.elapsed())
             leftAlone.opened(opened.grown)
             tellLeftAlone()
-            sessionTrouble = "no partitions were given to it yet"
+            sessionTrouble = "no partitions assigned yet"
         } catch {
             sessionTrouble = error.words
             if error.remedy == .stop { throw WorkerEnd(error.words) }
-            say(.warning, "no session yet; trying again", error.words)
+            say(.warning, "the Kafka session could not be opened; retrying", error.words)
             try rebuild(after: error.cause == .fenced ? .fenced : .other, pause: .milliseconds(500))
         }
     }
@@ -491,32 +492,33 @@ package final class Worker {
         var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
             committed = try session.committed(given, by: Deadline(after: Self.answerLimit))
-            // Where the group has no position the changelog may know one, which is sought before anything is read. A true offset all
-            // the same: of one that has to be looked up, like the end, the library might hear when it reads elsewhere already.
+            // If the group has no offset, the changelog may have one, to which the worker seeks before it reads. Assign
+            // a real offset anyway: the answer for one that must be looked up, like the end, might reach librdkafka
+            // when it already reads elsewhere.
             let unknown = given.filter { committed[$0] == nil }
             starts = try session.beginnings(of: unknown, by: Deadline(after: .seconds(10)))
             for partition in unknown where starts[partition] == nil {
-                throw LogFault(.rebuild, .timedOut, "the beginning of \(partition) is not known")
+                throw LogFault(.rebuild, .timedOut, "the broker did not return the first offset of \(partition)")
             }
             starts.merge(committed) { $1 }
         } catch {
-            // There is no cycle to take back, and an assignment that is not answered would never come again.
+            // There is no transaction to abort, and an assignment that is not answered would not be delivered again.
             throw LogFault(error.remedy == .stop ? .stop : .rebuild, error.cause, error.words)
         }
         try session.take(starts, paused: Set(given))
-        // The others stay paused.
+        // The other partitions stay paused.
         let numbers = leftAlone.assigned(given)
         tellLeftAlone()
         sessionTrouble = nil
         board.give(numbers, to: options.thread)
-        say(.info, "partitions given", numbers.sorted().map(String.init).joined(separator: " "))
+        say(.info, "partitions assigned", numbers.sorted().map(String.init).joined(separator: " "))
         try partitions.assigned(numbers, committed, session)
     }
 
     private func tellLeftAlone() {
         metrics.leftAlone(options.thread, leftAlone.count)
         let words = leftAlone.words
-        for line in words where !leftAloneTold.contains(line) { say(.error, "partitions are left alone", line) }
+        for line in words where !leftAloneTold.contains(line) { say(.error, "partitions are ignored", line) }
         leftAloneTold = words
     }
 
@@ -529,7 +531,7 @@ package final class Worker {
         } catch let fault as LogFault {
             guard fault.remedy != .rebuild, fault.remedy != .stop else { throw fault }
             metrics.abort(.generation)
-            say(.info, "a cycle was taken back because the group has moved on", fault.words)
+            say(.info, "a transaction was aborted because the group has rebalanced", fault.words)
             try abort(session)
             rollBack()
         }
@@ -541,14 +543,14 @@ package final class Worker {
         ownNothing()
         metrics.rebalance(.lost)
         metrics.abort(.lost)
-        say(.warning, "partitions lost: the group took this member for dead", "\(count)")
+        say(.warning, "partitions lost: the group removed this member", "\(count)")
         try abort(session)
         rollBack()
         try leave(.lost, session)
     }
 
     private func leave(_ event: TaskEvent, _ session: any LogSession) throws {
-        sessionTrouble = "its partitions are being shared out"
+        sessionTrouble = "rebalancing"
         board.give([], to: options.thread)
         try partitions.leave(event, session)
         try session.giveBack()

@@ -1,17 +1,17 @@
-// Where a replica keeps what it has on disk.
+// The directory in which a replica keeps its files.
 
 internal import Glibc
 internal import Platform
 public import Store
 import Synchronization
 
-/// The directory of one worker in one environment: a store and crash notes of each partition, and a lock for each replica.
-/// Replicas on one machine may share it: a partition that moves between them finds its store there.
+/// The directory of one worker in one environment: a store and crash notes of each partition, and a lock file for each
+/// replica. Replicas on one machine may share it: if a partition moves between them, its store is already there.
 public final class WorkerDirectory: CrashNotesProvider, Sendable {
     public let stores: RocksStores
-    /// This replica's alone: for partitions whose stores another one keeps locked.
+    /// Used only by this replica, for partitions whose stores another replica keeps locked.
     public let aside: any PartitionStores
-    /// Dynamic replicas that have worked here and are gone.
+    /// Dynamic replicas that have worked here and have ended.
     public let leftovers: [Leftover]
     private let path: String
     /// Held until the process ends.
@@ -19,8 +19,8 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
 
     /// - Parameters:
     ///   - directory: the setting `state.directory`.
-    ///   - group: of the worker; its part of the directory has this name.
-    ///   - threads: as many as the worker has.
+    /// - group: the worker's group; its subdirectory has this name.
+    /// - threads: the number of the worker's threads.
     public init(
         directory: String, group: String, replica: Replica, threads: Int = 1, memory: MemoryPlan
     ) throws(WorkerEnd) {
@@ -42,7 +42,7 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
             switch error {
             case .held:
                 throw WorkerEnd(
-                    "worker.slot \(replica) cannot work in \(path): \(error). Give every replica a worker.slot of its own"
+                    "worker.slot \(replica) cannot work in \(path): \(error). Give every replica its own worker.slot"
                 )
             case .system(let failure):
                 throw WorkerEnd("state.directory cannot be used: \(StoreFault("lock", path: path, failure).words)")
@@ -55,13 +55,13 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
         do throws(SystemFailure) {
             return PartitionCrashNotes(try CrashNotes(path: "\(path)/\(partition).crash"))
         } catch {
-            // A worker without notes still works; only poison would stop it again and again.
+            // A worker without notes still works. Only a record that crashes it would stop it again and again.
             return nil
         }
     }
 }
 
-/// Makes its directory when it is needed, which is seldom.
+/// Creates its directory only when it is needed, which is rare.
 private final class AsideStores: PartitionStores {
     private let directory: String
     private let cache: StoreCache
@@ -88,7 +88,7 @@ private final class PartitionCrashNotes: CrashNoting {
 
     init(_ notes: CrashNotes) { self.notes = notes }
 
-    // A record of a partition that is given away is not worked on any more.
+    // No record of a revoked partition is in process any more.
     deinit { notes.idle() }
 
     func working(topic: Int, offset: Int64) { notes.working(topic: UInt32(topic), offset: offset) }
@@ -98,11 +98,12 @@ private final class PartitionCrashNotes: CrashNoting {
     }
 }
 
-/// A dynamic replica that is gone: nobody will have its names again, so somebody else ends what it has left open in the log.
+/// A dynamic replica that has ended: no process will use its names again, so another one ends the transactions that it
+/// left open.
 public final class Leftover: Sendable {
     public let identities: [String]
     private let path: String
-    /// Held meanwhile: two that start at once need not do the same.
+    /// Held while the transactions are ended: two replicas that start together need not do the same.
     private let lock: Mutex<FileLock?>
 
     private init(identities: [String], path: String, lock: consuming FileLock) {
@@ -111,7 +112,7 @@ public final class Leftover: Sendable {
         self.lock = Mutex(lock)
     }
 
-    /// Those whose lock nobody holds: their processes have ended, however that happened.
+    /// The replicas whose lock file is unlocked: their processes have ended in some way.
     static func find(in path: String, group: String) -> [Leftover] {
         guard let directory = opendir(path) else { return [] }
         defer { closedir(directory) }
@@ -134,7 +135,8 @@ public final class Leftover: Sendable {
         return found
     }
 
-    /// It has left nothing open any more. The file goes before the lock: nobody takes this name again.
+    /// All its transactions are ended. The file is deleted before the lock is released: no process uses this name
+    /// again.
     func forget() {
         unlink(path)
         lock.withLock { $0.take()?.release() }

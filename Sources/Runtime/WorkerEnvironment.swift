@@ -1,19 +1,19 @@
-// What a worker has from the process around it.
+// What a worker gets from its process.
 
 public import Log
 internal import Platform
 
-/// Time, and who hears what a session says. A test gives its own, and a worker then does the same twice.
+/// Time, and the receiver of a session's events. A test supplies its own, so that a worker does the same each time.
 public struct WorkerEnvironment: Sendable {
-    /// On a clock that never jumps.
+    /// A clock that never jumps.
     public var elapsed: @Sendable () -> Duration
-    /// On a clock that goes on while the process is stopped.
+    /// A clock that also runs while the process is stopped.
     public var bootClock: @Sendable () -> Duration = BootClock.now
-    /// Milliseconds since 1970 by the host's clock. No output rests on it.
+    /// Milliseconds since 1970 by the host's clock. No output depends on it.
     public var wallClock: @Sendable () -> Int64
     public var pause: @Sendable (Duration) -> Void
     public var jitter: @Sendable () -> UInt64
-    /// A number for the life of a changelog that begins: never 0, and no other life's.
+    /// A number for a new life of a changelog: never 0, and not used by another life.
     public var newLife: @Sendable () -> UInt64 = { .random(in: 1 ... .max) }
     public var sessionEvents: @Sendable (LogEvent) -> Void
 
@@ -29,7 +29,7 @@ public struct WorkerEnvironment: Sendable {
         self.sessionEvents = sessionEvents
     }
 
-    /// That of this process.
+    /// The environment of this process.
     public static func real(sessionEvents: @escaping @Sendable (LogEvent) -> Void) -> WorkerEnvironment {
         let start = ContinuousClock.now
         return WorkerEnvironment(
@@ -38,16 +38,16 @@ public struct WorkerEnvironment: Sendable {
     }
 }
 
-/// Where it is noted which record is being worked on, so that one that ends the process again and again is found. One thread.
+/// Notes which record is in process, to find one that crashes the process again and again. For use by one thread.
 public protocol CrashNoting: AnyObject {
     func working(topic: Int, offset: Int64)
     func idle()
-    /// The process has trapped at this record so often.
+    /// The process has crashed at this record `limit` times.
     func isPoison(topic: Int, offset: Int64, limit: Int) -> Bool
 }
 
-/// The notes of each partition.
+/// The crash notes of each partition.
 public protocol CrashNotesProvider: Sendable {
-    /// nil: they cannot be kept, and the worker does without.
+    /// nil: notes cannot be kept, and the worker continues without them.
     func notes(_ partition: Int32) -> (any CrashNoting)?
 }

@@ -1,10 +1,10 @@
-// What a worker tells the outside about itself.
+// The metrics of a worker.
 
 internal import Platform
 import Synchronization
 public import Telemetry
 
-/// The instruments of one worker; all of its threads add to them.
+/// The instruments of one worker, shared by all of its threads.
 public final class WorkerMetrics: Sendable {
     let records: Counter
     let produced: Counter
@@ -28,10 +28,10 @@ public final class WorkerMetrics: Sendable {
     private let metrics: Metrics
     private let worker: String
 
-    /// Why a cycle was taken back.
+    /// Why a transaction was aborted.
     enum AbortCause: String, CaseIterable { case generation, delivery, fenced, silence, lost, other }
 
-    /// Times that partitions came or went.
+    /// Kinds of changes of the assignment.
     enum Rebalance: String, CaseIterable { case assigned, revoked, lost }
 
     public convenience init(_ metrics: Metrics, _ definition: WorkerDefinition) {
@@ -40,9 +40,9 @@ public final class WorkerMetrics: Sendable {
             hasTables: !definition.tables.isEmpty)
     }
 
-    /// Every counter is there from the start: of one that is born with its first count nobody sees it rise.
+    /// Creates every counter at the start: if a counter appeared with its first count, nobody would see it rise.
     ///
-    /// - Parameter reasons: for which the worker's processor gives up records.
+    /// - Parameter reasons: the reasons for which the worker's processor rejects records.
     public init(_ metrics: Metrics, worker: String, reasons: [String] = [], hasTables: Bool = false) {
         self.metrics = metrics
         self.worker = worker
@@ -56,37 +56,37 @@ public final class WorkerMetrics: Sendable {
             metrics.histogram(
                 "perennial_\(name)_seconds", help: help, bounds: Histogram.latencySeconds, labels: ["worker": worker])
         }
-        records = counter("records_consumed", "Records that were dealt with, those of cycles taken back included.")
-        produced = counter("records_produced", "Records handed to the log, changelog and cycles taken back included.")
-        ticks = counter("ticks_consumed", "Ticks among the records.")
-        unknown = counter("records_skipped", "Records of a type that this build does not know.")
+        records = counter("records_consumed", "Records processed, including those of aborted transactions.")
+        produced = counter("records_produced", "Records written, including the changelog and aborted transactions.")
+        ticks = counter("ticks_consumed", "Ticks read.")
+        unknown = counter("records_skipped", "Records skipped because this build does not know their type.")
         rerouted = counter(
             "records_rerouted",
-            "Rows of a table that stood in the wrong partition and were sent on; a replay leaves that to the live worker."
+            "Rows of a table found in the wrong partition and sent to the right one; a replay skips them."
         )
-        timersFired = counter("timers_fired", "Timers whose time came.")
+        timersFired = counter("timers_fired", "Timers that fired.")
         timerLateness = seconds(
-            "timer_lateness", "From the due time of a timer to the timestamp of the record that made it fire.")
-        commits = counter("commits", "Cycles that were committed.")
-        commitSeconds = seconds("commit", "From the end of a cycle's work to its commit.")
+            "timer_lateness", "Seconds from the due time of a timer to the timestamp of the record that made it fire.")
+        commits = counter("commits", "Transactions committed.")
+        commitSeconds = seconds("commit", "Seconds from the end of a cycle's processing to its commit.")
         cycleRecords = metrics.histogram(
-            "perennial_cycle_records", help: "Records of a committed cycle.",
+            "perennial_cycle_records", help: "Records per committed transaction.",
             bounds: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000], labels: ["worker": worker])
-        fenced = counter("fenced", "Sessions that ended because a younger one had the same identity.")
+        fenced = counter("fenced", "Sessions fenced by a newer one with the same identity.")
         revokeSeconds = seconds(
-            "revoke", "From the news that partitions go to others to the moment they were given back.")
+            "revoke", "Seconds from the notice of a revocation until the partitions were given up.")
         restoredRecords = counter("restore_records", "Records read from the changelog into a local store.")
-        restoreSeconds = seconds("restore", "From the assignment of a partition to its first record.")
+        restoreSeconds = seconds("restore", "Seconds from the assignment of a partition until its records can be read.")
         restoreRemaining = gauge(
-            "restore_records_remaining", "Of the changelog, before all partitions can be worked on.")
+            "restore_records_remaining", "Changelog records still to be read before all partitions are restored.")
         gaps = counter(
             "input_gaps",
-            "Partitions that were paused because records of an input were deleted before they were read.")
+            "Partitions paused because records of an input were deleted before they were read.")
         wipes = counter(
-            "store_wipes", "Local stores that were of no use and removed; they are restored from the changelog.")
+            "store_wipes", "Unusable local stores that were deleted; they are restored from the changelog.")
         replacedWriters = counter(
             "producers_replaced", "Transactional producers replaced because a request may have been sent twice.")
-        pollGap = seconds("poll_gap", "Between two looks for records.")
+        pollGap = seconds("poll_gap", "Seconds between two polls for records.")
         for cause in AbortCause.allCases { _ = aborts(cause) }
         for kind in Rebalance.allCases { _ = rebalances(kind) }
         for reason in ProcessFailure.reasonsOfEngine + reasons {
@@ -100,51 +100,54 @@ public final class WorkerMetrics: Sendable {
 
     private func aborts(_ cause: AbortCause) -> Counter {
         metrics.counter(
-            "perennial_aborts_total", help: "Cycles that were taken back, and read again.",
+            "perennial_aborts_total", help: "Transactions aborted; their records are read again.",
             labels: ["worker": worker, "cause": cause.rawValue])
     }
 
     private func letters(_ reason: String, isTable: Bool) -> Counter {
         metrics.counter(
-            "perennial_dead_letters_total", help: "Records that could not be processed and went to the dead letters.",
+            "perennial_dead_letters_total",
+            help: "Records that could not be processed and were written to the dead "
+                + "letters.",
             labels: ["worker": worker, "code": reason, "input": isTable ? "table" : "events"])
     }
 
     private func rebalances(_ kind: Rebalance) -> Counter {
         metrics.counter(
-            "perennial_rebalances_total", help: "Times that partitions came or went.",
+            "perennial_rebalances_total", help: "Times that partitions were assigned, revoked or lost.",
             labels: ["worker": worker, "kind": kind.rawValue])
     }
 
-    /// Seldom enough to look at every store.
+    /// Called rarely, because it looks at every store.
     func sizes(_ thread: Int, stores: Int, unstored: Int, cached: Int) {
         func set(_ name: String, _ help: String, _ bytes: Int) {
             metrics.gauge("perennial_\(name)", help: help, labels: ["worker": worker, "thread": "\(thread)"])
                 .set(Double(bytes))
         }
-        set("store_bytes", "Local stores on disk, about.", stores)
-        set("overlay_bytes", "Changed state in memory that the local store does not have yet.", unstored)
-        set("state_cache_bytes", "Entries of the state in memory.", cached)
+        set("store_bytes", "Approximate bytes of the local stores on disk.", stores)
+        set("overlay_bytes", "Bytes of changed state in memory that the local store does not have yet.", unstored)
+        set("state_cache_bytes", "Bytes of state entries in memory.", cached)
     }
 
     func leftAlone(_ thread: Int, _ count: Int) {
         metrics.gauge(
             "perennial_partitions_left_alone",
             help:
-                "Partitions of topics that have grown beyond the setting, and partitions whose inputs have different owners.",
+                "Partitions that are ignored because their topic has more partitions than the setting, or their inputs "
+                + "have different owners.",
             labels: ["worker": worker, "thread": "\(thread)"]
         ).set(Double(count))
     }
 
     func partitions(_ thread: Int, in stage: TaskStage, _ count: Int) {
         metrics.gauge(
-            "perennial_task_state", help: "Partitions by what the worker does with them.",
+            "perennial_task_state", help: "Partitions by their stage in the worker.",
             labels: ["worker": worker, "thread": "\(thread)", "state": "\(stage)"]
         ).set(Double(count))
     }
 }
 
-/// What one thread counts between two commits; added to the metrics once a cycle.
+/// Counts of one thread between two commits; added to the metrics once per cycle.
 final class WorkerCounts {
     var records: UInt64 = 0
     var ticks: UInt64 = 0
@@ -159,7 +162,7 @@ final class WorkerCounts {
 
     func fired(due: Int64, by moment: Int64) {
         timersFired += 1
-        // In floating point: a timer that was set before the first event may lie as far back as the numbers go.
+        // In floating point: a timer that was set before the first event may be due as early as the integers allow.
         metrics.timerLateness.observe((Double(moment) - Double(due)) / 1000)
     }
 

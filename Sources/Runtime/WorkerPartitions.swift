@@ -1,37 +1,37 @@
-// The partitions of one thread of a worker, from their assignment to their end.
+// The partitions of one thread of a worker, from assignment to end.
 
 internal import Log
 internal import Platform
 internal import Store
 internal import Telemetry
 
-/// Does what `TaskStage` says, with stores, the restorer and the session. On the worker's thread.
+/// Carries out what `TaskStage` decides, with stores, the restorer and the session. It runs on the worker's thread.
 final class WorkerPartitions {
-    /// A partition and what there is of it.
+    /// A partition and everything that belongs to it.
     private final class Slot {
         var stage = TaskStage.gone
-        /// While the worker has it, and not the restorer.
+        /// Set while the worker has the store, and not the restorer.
         var store: (any PartitionStore)?
         var note: Note?
         var task: PartitionTask?
-        /// Of before the restore under way; good again when nobody else has written meanwhile.
+        /// The task from before the current restore. It is valid again if no other process has written meanwhile.
         var lastTask: PartitionTask?
-        /// The group's positions by topic, as of the assignment.
+        /// The group's committed offsets by topic, as of the assignment.
         var committed: [String: NextOffset] = [:]
-        /// What the restore has found, by the index of the input.
+        /// The positions that the restore has found, by the index of the input.
         var next: [NextOffset] = []
         var restoredRecords = 0
         /// Found by the restore.
         var gap: InputGap?
-        /// Wiped, and not restored since: what is damaged now is not mended by wiping.
+        /// The store was wiped and not restored since: if it is damaged now, another wipe will not help.
         var isWiped = false
-        /// Of the restore under way.
+        /// Token of the current restore.
         var token: UInt64 = 0
-        /// Why it is paused, refused, hindered, or not opened yet.
+        /// Why the partition is paused, refused, hindered, or not open yet.
         var trouble: String?
-        /// Somebody else has the store open.
+        /// Since when another process has had the store open.
         var lockedSince: Duration?
-        /// Its store is not where the others of this machine look.
+        /// Its store is not in the directory that this machine's replicas share.
         var isAside = false
         var assignedAt: Duration = .zero
     }
@@ -52,7 +52,7 @@ final class WorkerPartitions {
 
     private var slots: [Int32: Slot] = [:]
     private let replies = Mailbox<RestoreReply>(capacity: .max)
-    /// Taken from `replies` and not dealt with yet.
+    /// Replies that were received and are not handled yet.
     private var unheard: [RestoreReply] = []
     private var tokens: UInt64 = 0
     private var openingRetry: Duration = .zero
@@ -77,18 +77,18 @@ final class WorkerPartitions {
         self.inner = inner
     }
 
-    // MARK: What there is
+    // MARK: Reading
 
     var isEmpty: Bool { slots.isEmpty }
 
-    /// In the order of their numbers, so that what reaches a log does not depend on hashes; those that wait for help included.
+    /// Sorted by number, so that what reaches a log does not depend on hashes. Paused partitions are included.
     private(set) var tasks: [PartitionTask] = []
-    /// Those whose records may be read.
+    /// The partitions whose records may be read.
     private(set) var reading: [PartitionTask] = []
 
     func task(reading number: Int32) -> PartitionTask? { reading.first { $0.partition == number } }
 
-    /// After every change of a stage or a task.
+    /// Call this after every change of a stage or a task.
     private func listTasks() {
         let sorted = slots.sorted { $0.key < $1.key }.map(\.value)
         tasks = sorted.compactMap { $0.stage.isOpen ? $0.task : nil }
@@ -100,7 +100,7 @@ final class WorkerPartitions {
             switch slot.stage {
             case .running, .gone: nil
             case .paused, .refused: "partition \(number): \(slot.trouble ?? "")"
-            case .hindered: "partition \(number), which is tried again: \(slot.trouble ?? "")"
+            case .hindered: "partition \(number), which is retried: \(slot.trouble ?? "")"
             case .opening where slot.lockedSince != nil:
                 "partition \(number) waits for its store: \(slot.trouble ?? "")"
             default: "partition \(number) is being opened"
@@ -117,7 +117,7 @@ final class WorkerPartitions {
         return holding
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     func assigned(
         _ numbers: Set<Int32>, _ committed: [TopicPartition: NextOffset], _ session: any LogSession
@@ -129,7 +129,8 @@ final class WorkerPartitions {
                 try tell(slot, number, .notAssigned, session)
                 continue
             }
-            // The restorer goes on where the note says. Before the stage changes: who fails here still has the store.
+            // The restorer continues from the note. This comes before the change of stage: if it fails, the slot still
+            // has the store.
             try slot.task?.writeStore()
             slot.assignedAt = environment.elapsed()
             slot.committed = [:]
@@ -141,10 +142,10 @@ final class WorkerPartitions {
         forgetGone()
     }
 
-    /// All are given back, in peace or not.
+    /// Ends all partitions, because of an orderly revocation or a loss.
     func leave(_ event: TaskEvent, _ session: any LogSession) throws {
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage != .gone {
-            // Those that were given back already wait for the next assignment.
+            // Suspended partitions already wait for the next assignment.
             if slot.stage.after(event) != nil { try tell(slot, number, event, session) }
         }
     }
@@ -159,12 +160,12 @@ final class WorkerPartitions {
         try tell(slot, number, .pause, session)
     }
 
-    /// One that is restored is looked at when that is done.
+    /// A partition that is being restored is checked when the restore is complete.
     func positionGone(_ partition: TopicPartition, _ session: any LogSession) throws {
         guard let slot = slots[partition.partition], slot.stage == .running, let task = slot.task,
             let position = task.positions[partition]
         else { return }
-        // Without an answer less is said, and the partition stands still all the same.
+        // Without an answer the message says less. The partition stops in any case.
         let beginning: NextOffset?
         do throws(LogFault) {
             beginning = try session.beginnings(of: [partition], by: Deadline(after: .seconds(5)))[partition]
@@ -181,35 +182,35 @@ final class WorkerPartitions {
         try pause(gap.partition.partition, .gap(gap.words(definition)), session)
     }
 
-    /// Hears the restorer, and tries stores again that were locked or could not be used.
+    /// Handles the restorer's replies, and retries stores that were locked or could not be used.
     func goOn(_ session: any LogSession, _ now: Duration) throws {
         try takeReplies(session)
         try openAgain(session, now)
     }
 
-    /// Why this process has to leave its partitions to another one; nil: it does not.
+    /// Why this process must give its partitions to another one. nil: it need not.
     func hopeless(_ now: Duration) -> String? {
         let patience = options.openingPatience
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) where slot.stage == .hindered {
             guard let words = hindrances.words(of: number, lasting: patience, at: now) else { continue }
             return
-                "partition \(number) could not be worked on here for \(patience.wholeMilliseconds / 1000) s, and this process "
-                + "ends so that another one gets it: \(words)"
+                "partition \(number) could not be opened here for \(patience.wholeMilliseconds / 1000) s, so this "
+                + "process ends and another one gets the partition: \(words)"
         }
         return nil
     }
 
-    // MARK: One of them
+    // MARK: One partition
 
     private func tell(_ slot: Slot, _ number: Int32, _ event: TaskEvent, _ session: (any LogSession)?) throws {
         guard let (stage, actions) = slot.stage.after(event) else {
-            preconditionFailure("partition \(number) is \(slot.stage) and cannot be told \(event)")
+            preconditionFailure("partition \(number) is \(slot.stage), where the event \(event) cannot happen")
         }
         let wasOpen = slot.stage.isOpen
         slot.stage = stage
         if wasOpen, !stage.isOpen { processor.closed(number) }
         defer { listTasks() }
-        // An action that fails may have led on to another stage by itself: the rest was for this one.
+        // An action that fails may itself have changed the stage: the remaining actions were for the old one.
         for action in actions where slot.stage == stage { try perform(action, slot, number, session) }
         for stage in TaskStage.allCases where stage != .gone {
             metrics.partitions(options.thread, in: stage, slots.values.count { $0.stage == stage })
@@ -227,7 +228,7 @@ final class WorkerPartitions {
             do {
                 try resume(slot, number, session)
             } catch let fault as LogFault {
-                // To read the cycle again would leave the partition paused for ever.
+                // Reading the cycle again would leave the partition paused forever.
                 throw LogFault(fault.remedy == .stop ? .stop : .rebuild, fault.cause, fault.words)
             }
         case .pauseReading: try session?.pause(definition.inputs.map { TopicPartition($0.topic, number) })
@@ -236,11 +237,11 @@ final class WorkerPartitions {
         case .wipe: try wipe(slot, number, session)
         case .tell:
             if slot.stage == .hindered, !hindrances.mustTell(number, at: environment.elapsed()) { break }
-            say(.error, "partition \(number) is not worked on", slot.trouble ?? "")
+            say(.error, "partition \(number) stopped and needs help", slot.trouble ?? "")
         }
     }
 
-    /// A fault of this machine. The others go on.
+    /// Handles a fault of this machine. The other partitions continue.
     private func hinder(_ slot: Slot, _ number: Int32, _ words: String, _ session: (any LogSession)?) throws {
         slot.trouble = words
         hindrances.note(number, words, at: environment.elapsed())
@@ -253,7 +254,7 @@ final class WorkerPartitions {
             slot.isWiped = true
             metrics.wipes.add()
         } catch {
-            // Whoever has the partition next finds out about its store anew.
+            // The next owner of the partition checks its store anew.
             if slot.stage == .gone { return say(.warning, "a local store could not be removed", error.words) }
             try hinder(slot, number, error.words, session)
         }
@@ -271,8 +272,8 @@ final class WorkerPartitions {
             if slot.note == nil {
                 closeStore(slot)
                 slot.trouble =
-                    "the local state was written by a build that this one does not know: start the later build again, or "
-                    + "remove the directory to restore what this build can read"
+                    "the local state was written by a build that this build cannot read: start the later build again, "
+                    + "or delete the directory to restore what this build can read"
                 return try tellStore(slot, number, .refuse, session)
             }
             try tellStore(slot, number, .opened, session)
@@ -281,7 +282,8 @@ final class WorkerPartitions {
             case .locked: try tell(slot, number, .locked, session)
             case .corrupt:
                 say(
-                    .warning, "the local state of partition \(number) is damaged and restored from the log", error.words
+                    .warning, "the local state of partition \(number) is damaged; restoring it from the changelog",
+                    error.words
                 )
                 closeStore(slot)
                 try tell(slot, number, useless(slot, error.words), session)
@@ -295,15 +297,15 @@ final class WorkerPartitions {
         }
     }
 
-    /// In the place that all replicas on this machine share; beside it when one of them keeps it locked. It may be frozen, and would
-    /// block the partition for as long as that lasts. Whatever it writes when it wakes up it writes for itself: the group has
-    /// given the partition away.
+    /// Opens the store in the directory that all replicas on this machine share, or beside it if another replica keeps
+    /// the store locked. That replica may be frozen, and would block the partition for as long as it is. Whatever it
+    /// writes when it wakes up affects only its own copy: the group has given the partition to another member.
     private func openSomewhere(_ slot: Slot, _ number: Int32) throws(StoreFault) -> any PartitionStore {
         do throws(StoreFault) {
             let store = try stores.open(number)
             slot.lockedSince = nil
             slot.isAside = false
-            // Of an earlier time; at worst it takes room until the next opening.
+            // Left from an earlier run. If removing fails, it only takes disk space until the next opening.
             try? options.aside?.wipe(number)
             return store
         } catch {
@@ -313,29 +315,31 @@ final class WorkerPartitions {
             slot.trouble = error.words
             guard let aside = options.aside, now - since >= options.lockPatience else { throw error }
             let store = try aside.open(number)
-            if !slot.isAside { say(.warning, "partition \(number) is restored into a place of its own", error.words) }
+            if !slot.isAside { say(.warning, "partition \(number) is restored into its own directory", error.words) }
             slot.isAside = true
             return store
         }
     }
 
-    /// Once: a disk that damages what was just wiped would be wiped for ever.
+    /// Only once: otherwise a disk that damages a new store would lead to endless wiping.
     private func useless(_ slot: Slot, _ words: String) -> TaskEvent {
         guard slot.isWiped else { return .useless }
-        slot.trouble = "the local state is of no use, also after it was wiped: \(words)"
+        slot.trouble = "the local state is unusable again after it was deleted and restored: \(words)"
         return .refuse
     }
 
-    /// Events that follow from opening; kept apart so that what they throw is not taken for a fault of the opening.
+    /// Events that follow from opening. They are separate, so that what they throw is not mistaken for a fault of the
+    /// opening.
     private func tellStore(
         _ slot: Slot, _ number: Int32, _ event: TaskEvent, _ session: (any LogSession)?
     ) throws(StoreFault) {
         do { try tell(slot, number, event, session) } catch let fault as StoreFault { throw fault } catch {
-            preconditionFailure("opening a store asks the log nothing: \(error)")
+            preconditionFailure("opening a store sends no request to the log: \(error)")
         }
     }
 
-    /// Stores that an earlier owner in this process had not closed yet, and those that the machine may let be used by now.
+    /// Retries stores that an earlier owner in this process had not closed yet, and stores that could not be used on
+    /// this machine.
     private func openAgain(_ session: any LogSession, _ now: Duration) throws {
         guard now >= openingRetry else { return }
         openingRetry = now + .milliseconds(100)
@@ -348,7 +352,8 @@ final class WorkerPartitions {
         }
     }
 
-    /// What a store says at its end stops nobody: its lock goes all the same, and what is not written is in the changelog.
+    /// A fault when closing a store stops nothing: its lock is released anyway, and what was not written is in the
+    /// changelog.
     private func closeStore(_ slot: Slot) {
         let task = slot.task.take()
         slot.lastTask = nil
@@ -370,7 +375,7 @@ final class WorkerPartitions {
         tokens += 1
         slot.token = tokens
         slot.lastTask = slot.task.take()
-        // Kept for the case that this restore is called off and another follows.
+        // Kept in case this restore is cancelled and another follows.
         if let task = slot.lastTask { slot.note = task.note }
         let replies = replies
         restorer.restore(
@@ -381,7 +386,7 @@ final class WorkerPartitions {
 
     private func takeReplies(_ session: any LogSession) throws {
         unheard += replies.take(waiting: .zero)
-        // One by one: what follows from a reply may throw, and the others are heard at the next look.
+        // One by one: handling a reply may throw, and the remaining ones are handled at the next look.
         while !unheard.isEmpty {
             let reply = unheard.removeFirst()
             let number = reply.order.partition
@@ -389,7 +394,7 @@ final class WorkerPartitions {
                 preconditionFailure("the restorer answers each order once")
             }
             slot.store = reply.order.store
-            if let warning = reply.warning { say(.warning, "the changelog is not whole", warning) }
+            if let warning = reply.warning { say(.warning, "the changelog is not complete", warning) }
             switch reply.outcome {
             case .restored(let note, let next, let records):
                 metrics.restoredRecords.add(UInt64(records))
@@ -401,7 +406,7 @@ final class WorkerPartitions {
                 hindrances.end(number)
                 try tell(slot, number, .restored, session)
             case .useless(let words):
-                say(.warning, "the local state is of no use and restored from the log", words)
+                say(.warning, "the local state is unusable; restoring it from the changelog", words)
                 try tell(slot, number, useless(slot, words), session)
             case .refused(let words):
                 slot.trouble = words
@@ -413,7 +418,7 @@ final class WorkerPartitions {
         forgetGone()
     }
 
-    /// Without a session there is nobody to work for: stores that come home are closed.
+    /// Without a session nobody needs the stores: those that the restorer returns are closed.
     func comeHome() {
         unheard += replies.take(waiting: .zero)
         while !unheard.isEmpty {
@@ -433,7 +438,7 @@ final class WorkerPartitions {
         guard let session, let store = slot.store, let note = slot.note else { return }
         let task: PartitionTask
         if let last = slot.lastTask.take(), slot.restoredRecords == 0, last.isAt(note, slot.next) {
-            // Nobody else has written: what is in memory is still good.
+            // No other process has written: what is in memory is still valid.
             task = last
         } else {
             task = PartitionTask(
@@ -443,20 +448,20 @@ final class WorkerPartitions {
         }
         slot.task = task
         let refusal = try task.open()
-        // All partitions share what the setting gives.
+        // All partitions share the memory of the setting.
         for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)
         let partitions = definition.inputs.map { TopicPartition($0.topic, number) }
         metrics.restoreSeconds.observe(environment.elapsed() - slot.assignedAt)
-        // The log takes no seek to where it has nothing.
+        // The log refuses to seek to an offset that it does not have.
         if let gap = slot.gap { return try pause(for: gap, session) }
         try session.seek(to: task.positions)
         if let refusal { return try pause(number, refusal, session) }
         try session.resume(partitions)
-        say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
+        say(.info, "partition \(number) is running", "\(slot.restoredRecords) records restored")
     }
 
-    /// The session has ended: closes what is open. What the restorer has comes home later.
+    /// The session has ended: closes what is open. Stores that the restorer has are returned later.
     func end() {
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
             do {

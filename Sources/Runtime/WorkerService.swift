@@ -11,24 +11,24 @@ public import Telemetry
 public final class WorkerService: ServicePart {
     public struct Configuration: Sendable {
         public var replica = Replica.slot(0)
-        /// Leaves the group when it is stopped: others have its partitions at once, and a restart is a newcomer. A dynamic replica
-        /// always does.
+        /// The worker leaves the group when it stops: others get its partitions at once, and after a restart it is a
+        /// new member. A dynamic replica always leaves.
         public var leaves = false
-        /// Of dynamic replicas that are gone: what they have left open is ended.
+        /// Dynamic replicas that have ended: the transactions that they left open are ended.
         public var leftovers: [Leftover] = []
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
         /// `WorkerOptions.drainWait`.
         public var drainWait = Duration.zero
         public var sessionTimeout: Duration = .seconds(30)
-        /// Of all threads and partitions of the process together.
+        /// Memory of all threads and partitions of the process together.
         public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
         public var crashNotes: (any CrashNotesProvider)?
-        /// Where partitions are restored to whose stores another process keeps locked (`WorkerDirectory.aside`).
+        /// Where a partition is restored if another process keeps its store locked (`WorkerDirectory.aside`).
         public var aside: (any PartitionStores)?
-        /// Somebody acts on what this worker writes (`WorkerService.ownership`).
+        /// Another part of the process acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
-        /// Of all threads together; nil: as fast as they can.
+        /// Limit for all threads together. nil: no limit.
         public var pace: Pace?
         /// `WorkerOptions.bounds`.
         public var bounds: [TopicPartition: NextOffset] = [:]
@@ -36,22 +36,23 @@ public final class WorkerService: ServicePart {
         public init() {}
     }
 
-    /// A thread that has said nothing for so long gets no more work; one that is silent for much longer is past help.
+    /// A thread without a sign of life for this long gets no more work. One that is silent for much longer will not
+    /// recover.
     private static let silenceLimit: Duration = .seconds(60)
     private static let deathLimit: Duration = .seconds(180)
     private static let lagInterval: Duration = .seconds(5)
 
     /// The partitions of this process.
     public struct Holding: Sendable, Equatable {
-        /// All that were given to it.
+        /// All partitions assigned to it.
         public var partitions: Set<Int32> = []
-        /// Those on which it does not go on by itself, and why, with what is to be done.
+        /// The partitions that need help, and why, with what to do.
         public var stuck: [Int32: String] = [:]
 
         public init() {}
     }
 
-    /// What a thread tells the others.
+    /// What a thread reports to the others.
     private final class Pulse: Sendable {
         let beat: Atomic<Int64>
         let troubles = Mutex<[String]>(["it is starting"])
@@ -64,7 +65,7 @@ public final class WorkerService: ServicePart {
         }
     }
 
-    /// As of the last look.
+    /// As of the last check.
     private final class HeldWords: Sendable {
         let words = Mutex<[String]>([])
     }
@@ -81,7 +82,7 @@ public final class WorkerService: ServicePart {
     private let environment: WorkerEnvironment
     private let restorer: Restorer
     private let board = PositionBoard()
-    /// What open transactions hide from this worker, in words.
+    /// Messages about open transactions that hide records from this worker.
     private let held = HeldWords()
     /// Empty unless the configuration asks for it.
     public let ownership: Ownership
@@ -96,7 +97,7 @@ public final class WorkerService: ServicePart {
 
     /// - Parameter makeProcessor: called once for each thread.
     ///
-    /// Adds conditions to `health`: what keeps partitions from being worked on, and threads that say nothing any more.
+    /// Adds conditions to `health`: what stops partitions, and threads without a sign of life.
     public init(
         _ makeProcessor: @escaping @Sendable () -> any Processor, log: any RecordLog, stores: any PartitionStores,
         _ configuration: Configuration, health: Health, metrics: Metrics, logger: Logger
@@ -120,7 +121,7 @@ public final class WorkerService: ServicePart {
                 case .warning: logger.warning("log", ["detail": .string(words)])
                 case .info, .debug: logger.debug("log", ["detail": .string(words)])
                 }
-            case .advice(let words): logger.warning("the log can be used better", ["detail": .string(words)])
+            case .advice(let words): logger.warning("a recommendation for Kafka", ["detail": .string(words)])
             case .writerReplaced(let reason):
                 instruments.replacedWriters.add()
                 logger.info("the transactional producer was replaced", ["detail": .string(reason)])
@@ -147,7 +148,9 @@ public final class WorkerService: ServicePart {
         health.condition("\(name)-threads", .readiness) { Self.silence(pulses, elapsed(), Self.silenceLimit) }
         health.condition("\(name)-life", .liveness) { Self.silence(pulses, elapsed(), Self.deathLimit) }
         metrics.gauge(
-            "perennial_watchdog_age_seconds", help: "Since the last sign of life of the worker's quietest thread.",
+            "perennial_watchdog_age_seconds",
+            help: "Seconds since the last sign of life of the thread that has been "
+                + "silent for longest.",
             labels: ["worker": name]
         ) {
             pulses.reduce(.zero) { max($0, $1.age(at: elapsed())) }.fractionalSeconds
@@ -160,11 +163,11 @@ public final class WorkerService: ServicePart {
             ? nil : "thread \(silent.map(String.init).joined(separator: ", ")) has done nothing for more than \(limit)"
     }
 
-    /// Up to where the inputs of a partition are dealt with and committed: the events, then the tables. nil: this process does
-    /// not work on it.
+    /// The committed positions in the inputs of a partition: the events, then the tables. nil: this process does not
+    /// work on it.
     public func positions(of partition: Int32) -> [NextOffset]? { board.next(of: partition) }
 
-    /// As of some moments ago.
+    /// As of a few moments ago.
     public var holding: Holding {
         pulses.reduce(into: Holding()) { all, pulse in
             let part = pulse.holding.withLock { $0 }
@@ -196,13 +199,13 @@ public final class WorkerService: ServicePart {
         stopDeadline.withLock { $0 = deadline }
         stopRequested.open()
         var hasEnded = true
-        // The restorer goes on meanwhile: stores that it has are handed back through it.
+        // The restorer continues meanwhile: the stores that it has are returned through it.
         for latch in workersEnded where !latch.wait(until: deadline) { hasEnded = false }
         helpersMayEnd.open()
         for latch in helpersEnded where !latch.wait(until: deadline) { hasEnded = false }
         if !hasEnded { throw ServicePartFault.stillRunning }
         if !isClean.load(ordering: .relaxed) {
-            throw WorkerEnd("the last cycle was not committed; it will be done again")
+            throw WorkerEnd("the last transaction was not committed; its records will be processed again")
         }
     }
 
@@ -244,7 +247,7 @@ public final class WorkerService: ServicePart {
             }
         } catch {
             failed(error)
-            // Nobody has said yet by when to be gone.
+            // No deadline was given yet.
             _ = worker.stop(by: Deadline(after: .seconds(10)))
             return
         }
@@ -252,8 +255,8 @@ public final class WorkerService: ServicePart {
         if !worker.stop(by: deadline) { isClean.store(false, ordering: .relaxed) }
     }
 
-    /// An open transaction of a process that was killed holds up its successors and all readers until its time is over. Beside the
-    /// worker, which has to wait for that in any case.
+    /// An open transaction of a killed process blocks its successors and all readers until the transaction times out.
+    /// This runs beside the worker, which has to wait for that anyway.
     private func settleLeftovers() {
         for leftover in configuration.leftovers {
             while !helpersMayEnd.isOpen {
@@ -264,9 +267,9 @@ public final class WorkerService: ServicePart {
                     leftover.forget()
                     break
                 } catch {
-                    // Without a broker nothing is held up either.
+                    // Without a broker there is nothing to end now.
                     logger.debug(
-                        "what a replica that is gone has left open is not ended yet", ["detail": .string(error.words)])
+                        "a transaction of a replica that has ended is still open", ["detail": .string(error.words)])
                     if error.remedy == .stop { break }
                 }
                 if helpersMayEnd.wait(until: Deadline(after: .seconds(1))) { return }
@@ -289,20 +292,20 @@ public final class WorkerService: ServicePart {
         watch.close()
     }
 
-    /// Each once in the log, and for as long as it lasts to whoever asks.
+    /// Logs each condition once, and reports it to the health check for as long as it lasts.
     private func tell(
         _ held: [(partition: HeldPartition, time: Duration)], _ told: Set<HeldPartition>
     ) -> Set<HeldPartition> {
         self.held.words.withLock { $0 = held.map { $0.partition.words(after: $0.time) } }
         for (partition, time) in held where !told.contains(partition) {
             logger.error(
-                "an open transaction holds a partition back",
+                "an open transaction blocks the readers of a partition",
                 ["worker": .string(name), "detail": .string(partition.words(after: time))])
         }
         let now = Set(held.map(\.partition))
         for partition in told.subtracting(now) {
             logger.info(
-                "a partition is no longer held back",
+                "an open transaction no longer blocks the readers of a partition",
                 ["worker": .string(name), "detail": .string("\(partition.partition)")])
         }
         return now

@@ -5,7 +5,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `Answers to refund requests` {
-        /// Longer than a group waits for a silent member.
+        /// Longer than the group waits for a silent member.
         private static let freeze: Duration = .seconds(36)
 
         @Test func `reach Apple once each, in time and with consent, however often workers are killed and stopped`()
@@ -17,20 +17,20 @@ extension RealBroker {
             var dice = Dice()
             var kills = 0
             var freezes: [RefundScene.Freeze] = []
-            // While answers are on their way.
+            // Strikes while answers are being sent.
             try await waitUntil("answers are sent", within: .seconds(120)) { try scene.journal().count > 50 }
             let deadline = Deadline(after: .seconds(75))
             while !deadline.hasPassed {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 1_000...4_000, using: &dice)))
                 if kills == 4 {
-                    // The others are struck meanwhile: the stopped one's partitions are theirs by then.
+                    // The others are struck meanwhile: by then they own the partitions of the stopped one.
                     let stopped = scene.workers[2].process
                     async let frozen = RefundScene.Freeze(of: stopped, slot: 2, for: Self.freeze)
                     try await Task.sleep(for: .seconds(10))
                     try await scene.kill(Int.random(in: 0..<2, using: &dice), wipes: false)
                     freezes.append(try await frozen)
                 } else {
-                    // What the stopped one says afterwards is evidence.
+                    // The log of the stopped one after that is evidence.
                     let victims = freezes.isEmpty ? 3 : 2
                     try await scene.kill(
                         Int.random(in: 0..<victims, using: &dice), wipes: Int.random(in: 0..<3, using: &dice) == 0)
@@ -42,7 +42,7 @@ extension RealBroker {
             try await scene.end()
         }
 
-        /// By what Apple's side has seen, and what the simulator knows of consent and dates.
+        /// Judged by what Apple's side has received, and by what the simulator knows of consent and dates.
         private func judge(_ scene: RefundScene, _ freezes: [RefundScene.Freeze], _ kills: Int) async throws {
             let histories = try await scene.histories()
             let journal = try scene.journal()
@@ -72,7 +72,7 @@ extension RealBroker {
             try judge(freezes, journal, scene)
             let letters = try await scene.records("consumption.dead-letters")
             #expect(letters.isEmpty, "\(letters.count) dead letters")
-            // A judge without cases would be content with anything.
+            // Without any cases the judge would find nothing wrong.
             let sent = histories.values.count { $0.kinds.contains("sent") }
             #expect(histories.count >= truth.count * 95 / 100 && sent > truth.count / 4)
             #expect(histories.values.contains { $0.kinds.contains("retrying") })
@@ -82,11 +82,11 @@ extension RealBroker {
                     + "\(freezes.count) freezes")
         }
 
-        /// What was on the wire may arrive; nothing is begun before the group has given partitions again.
+        /// A request that was in flight may arrive, but nothing new begins before the group has assigned partitions again.
         private func judge(_ freezes: [RefundScene.Freeze], _ journal: [JournalEntry], _ scene: RefundScene) throws {
             for freeze in freezes {
                 let readmitted = scene.workers[freeze.slot].log.split(separator: "\n").compactMap { line -> Int64? in
-                    guard line.contains("partitions given") else { return nil }
+                    guard line.contains("partitions assigned") else { return nil }
                     return line.firstMatch(of: #/"time":"([^"]+)"/#).flatMap { Self.milliseconds(String($0.1)) }
                 }.first { $0 > freeze.until }
                 let late = journal.filter { entry in

@@ -15,7 +15,7 @@ extension RealBroker {
                 "held", Broker(bootstrap: cluster.bootstrapServers), partitions: 2)
             let changelog = installation.topic("churn.changelog")
             let properties = installation.broker.properties
-            // Left open, and longer than anybody waits here.
+            // This transaction stays open for longer than any wait in this test.
             let producer = try await blocking {
                 var options = TransactionalProducer.Configuration(
                     transactionalID: "\(installation.prefix).hangs", properties: properties)
@@ -39,11 +39,11 @@ extension RealBroker {
                 let reasons = try await worker.reasons()
                 return reasons.contains("\(changelog)[1] from offset 0 on") && reasons.contains(advice)
             }
-            #expect(worker.log.contains("an open transaction holds a partition back"))
+            #expect(worker.log.contains("an open transaction blocks the readers of a partition"))
             #expect(worker.log.contains(advice))
             try await cluster.tool("kafka-transactions.sh", advice.split(separator: " ").dropFirst().map(String.init))
             try await waitUntil("it is no longer held back", within: patience) {
-                worker.log.contains("a partition is no longer held back")
+                worker.log.contains("an open transaction no longer blocks the readers of a partition")
             }
             try await worker.waitUntilReady()
             try await worker.stop()
@@ -53,7 +53,7 @@ extension RealBroker {
     }
 }
 
-/// Goes from one thread to the next, and is used by one at a time.
+/// Passed from thread to thread; only one thread uses it at a time.
 private final class Handed: @unchecked Sendable {
     let producer: TransactionalProducer
 

@@ -3,7 +3,7 @@ import Platform
 import Testing
 
 extension RealBroker {
-    /// What it costs to be who one is: who has the partitions, and who is taken for whom.
+    /// A worker's identity: who owns the partitions, and what happens when two use one identity.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -19,20 +19,20 @@ extension RealBroker {
                 let second = try group.start(1, dynamic)
                 try await second.waitUntilLogged("runs")
                 try await waitUntil("both have their share", within: .seconds(30)) {
-                    first.standardError.count(of: "partitions given") == 2
+                    first.standardError.count(of: "partitions assigned") == 2
                         && second.standardError.count(of: " runs") >= 6
                 }
                 let begin = ContinuousClock.now
                 #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0), "\(first.standardError)")
                 try await waitUntil("the other has them all", within: .seconds(30)) {
-                    second.standardError.count(of: "partitions given") == 2
+                    second.standardError.count(of: "partitions assigned") == 2
                         && second.standardError.count(of: " runs") >= 18
                 }
                 print("dynamic: the other had all partitions after \(begin.duration(to: .now))")
-                // Back at once, as a newcomer, on the disk of the one that has left.
+                // It comes back at once as a new member, with the disk of the member that has left.
                 let third = try group.start(0, dynamic)
                 try await third.waitUntilLogged("runs")
-                try await second.waitUntilLogged("partitions given")
+                try await second.waitUntilLogged("partitions assigned")
                 return [second, third]
             }
         }

@@ -23,7 +23,7 @@ extension RealBroker {
             }
         }
 
-        /// The test above could not fail if this one passed without the transaction.
+        /// If this test passed without the transaction, the test above could not fail.
         @Test func `without transactions is caught by the same test`() async throws {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), Ordeal.options)
             let wrong = try await Ordeal(rounds: 5, isTorn: true).run(on: cluster)
@@ -42,7 +42,7 @@ extension RealBroker {
                     !first.isRunning || !second.isRunning
                 }
                 let (loser, winner) = first.isRunning ? (second, first) : (first, second)
-                #expect(loser.standardError.contains("another process works as \(group.ledger.definition.group).0-0"))
+                #expect(loser.standardError.contains("another process uses the identity \(group.ledger.definition.group).0-0"))
                 #expect(loser.standardError.contains("worker.slot"))
                 #expect(try await loser.wait() == .exited(code: 3))
                 try await Task.sleep(for: .seconds(3))
@@ -64,7 +64,7 @@ extension RealBroker {
                     try await roll(slot, to: "2")
                     try await workers[slot].waitUntilLogged("runs")
                 }
-                // Long enough for every partition to have been written in the new format.
+                // Long enough that every partition has been written in the new format.
                 try await Task.sleep(for: .seconds(2))
                 try await roll(0, to: "1")
                 try await workers[0].waitUntilLogged("written by a later build")
@@ -83,7 +83,7 @@ extension RealBroker {
                 try await worker.waitUntilLogged("runs")
                 try await Task.sleep(for: .seconds(2))
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0))
-                // A member that was there a moment ago still counts as one.
+                // A member that has just left still counts as a member.
                 try await waitUntil("the group is deleted", within: .seconds(30)) {
                     do {
                         let output = try await cluster.tool(
@@ -111,11 +111,11 @@ extension RealBroker {
                 let second = try group.start(1, directory: shared)
                 try await second.waitUntilLogged("partition 11 runs")
                 first.suspend()
-                // The session of six seconds, and ten more at the lock.
+                // The session of six seconds, and ten more for waiting at the lock.
                 try await waitUntil("all partitions run", within: .seconds(60)) {
                     (0..<12).allSatisfy { second.standardError.contains("partition \($0) runs") }
                 }
-                #expect(second.standardError.contains("partition 0 is restored into a place of its own"))
+                #expect(second.standardError.contains("partition 0 is restored into its own directory"))
                 #expect(second.standardError.contains("is locked by process \(first.processID)"))
                 first.resume()
                 return [first, second]
@@ -138,7 +138,7 @@ extension RealBroker {
                 #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0))
                 let second = try group.start(0)
                 try await second.waitUntilLogged("partition 11 runs")
-                #expect(second.standardError.contains("the topic \(input) has grown to 14 partitions"))
+                #expect(second.standardError.contains("the topic \(input) now has 14 partitions"))
                 return [second]
             }
         }
@@ -146,22 +146,22 @@ extension RealBroker {
         @Test func `that is restarted with its disk restores nothing and disturbs nobody`() async throws {
             try await withLedger("rolling") { group, fed in
                 var workers = try (0..<3).map { try group.start($0, ["--session", "20000"]) }
-                // All three have their share.
+                // All three own partitions.
                 for worker in workers { try await worker.waitUntilLogged("partition 11 runs", orEndsWith: 4) }
-                let before = workers.map { $0.standardError.count(of: "partitions given") }
+                let before = workers.map { $0.standardError.count(of: "partitions assigned") }
                 for slot in 0..<3 {
                     #expect(try await workers[slot].terminate(within: .seconds(30)) == .exited(code: 0))
                     let others = workers.indices.filter { $0 != slot }
                     workers[slot] = try group.start(slot, ["--session", "20000"])
                     try await workers[slot].waitUntilLogged("runs")
                     for other in others where other > slot {
-                        #expect(workers[other].standardError.count(of: "partitions given") == before[other])
+                        #expect(workers[other].standardError.count(of: "partitions assigned") == before[other])
                     }
                 }
                 try await Task.sleep(for: .seconds(1))
                 for worker in workers {
                     let log = worker.standardError
-                    #expect(log.count(of: "partitions given") == 1, "\(log)")
+                    #expect(log.count(of: "partitions assigned") == 1, "\(log)")
                     let restored = log.split(separator: "\n").filter { $0.contains("runs") }
                     #expect(restored.count == 4)
                     #expect(restored.allSatisfy { $0.contains("\"0 records restored") }, "\(restored)")
@@ -172,7 +172,7 @@ extension RealBroker {
 
         @Test func `at whose record the process traps three times takes it for a dead letter`() async throws {
             try await withLedger("poison") { group, fed in
-                // One in a hundred words is for that key: each of them ends three processes.
+                // One in a hundred words has that key: each of them ends three processes.
                 for _ in 0..<30 {
                     let worker = try group.start(0, ["--trap", "key-7"])
                     let ending = try await worker.wait(within: .seconds(30))
@@ -190,7 +190,7 @@ extension RealBroker {
     }
 }
 
-/// Feeds a group while `body` plays with its processes, and judges what those that it leaves have written.
+/// Feeds a group while `body` starts and stops its processes, then judges what they have written.
 func withLedger(
     _ label: String,
     _ body: (LedgerGroup, _ fed: Latch) async throws -> [ChildProcess]
@@ -219,7 +219,7 @@ func withLedger(
 }
 
 extension ChildProcess {
-    /// - Parameter lines: that many partitions running will do as well.
+    /// - Parameter lines: this many log lines of running partitions are also enough.
     func waitUntilLogged(_ words: String, orEndsWith lines: Int? = nil) async throws {
         try await waitUntil("the worker says \(words)", within: patience) {
             try #require(isRunning, "the worker has ended: \(standardError.suffix(3000))")
@@ -230,7 +230,7 @@ extension ChildProcess {
 }
 
 extension ChildProcess {
-    /// What it said before it ended; a backtrace is long.
+    /// The last lines that it logged before it ended; a backtrace is long.
     var wordsBeforeItsEnd: String {
         let lines = standardError.split(separator: "\n")
         let trap = lines.firstIndex { $0.contains("rashed") || $0.contains("Fatal error") } ?? max(0, lines.count - 3)
@@ -265,7 +265,7 @@ private struct Ordeal {
         async let feeding: Void = group.feed(perSecond: isTorn ? 2000 : 400, seed: seed, until: fed)
         async let holding: Void = hold(.endTxn, proxy, seed, until: healed)
         async let holdingOffsets: Void = hold(.txnOffsetCommit, proxy, seed + 1, until: healed)
-        // Also when a round throws, and before those are waited for: they would go on for ever.
+        // Also if a round throws, and before waiting for the processes, which would run for ever.
         defer {
             healed.open()
             fed.open()
@@ -283,9 +283,9 @@ private struct Ordeal {
         fed.open()
         try await feeding
         if isTorn {
-            // A worker whose state is ahead of its position refuses to go on: that is wrong enough.
+            // A worker whose state is ahead of its committed offset refuses to start: that counts as wrong.
             try await waitUntil("everything is dealt with, or refused") {
-                let refusals = ["and the state of this worker at", "of no use, also after it was wiped"]
+                let refusals = ["but the state of this worker is at", "unusable again after it was deleted and restored"]
                 if workers.contains(where: { worker in refusals.contains { worker.standardError.contains($0) } }) {
                     return true
                 }
@@ -296,7 +296,7 @@ private struct Ordeal {
         }
         for worker in workers {
             let ending = try await worker.terminate(within: .seconds(30))
-            // A torn ordeal may end at once, before a worker that was just started listens to signals.
+            // A run without transactions may fail at once, before a worker that was just started handles signals.
             #expect(ending == .exited(code: 0) || isTorn, "\(ending): \(worker.standardError.suffix(3000))")
         }
         let wrong = try await group.judge()
@@ -312,13 +312,13 @@ private struct Ordeal {
     ) async throws {
         let slot = Int.random(in: 0..<3, using: &dice)
         try await Task.sleep(for: .milliseconds(Int.random(in: 200...2500, using: &dice)))
-        // Without transactions a kill is what shows; nothing else is needed.
+        // Without transactions a kill alone shows the fault; nothing else is needed.
         switch isTorn ? 0 : Int.random(in: 0..<10, using: &dice) {
         case 0..<4:
             print("round \(round): kill \(slot)")
             workers[slot].killNow()
             _ = try await workers[slot].wait()
-            // Often back within the session, sometimes long after it.
+            // Often it is back within the session timeout, sometimes long after it.
             if !isTorn, Int.random(in: 0..<3, using: &dice) == 0 { try await Task.sleep(for: .seconds(8)) }
             workers[slot] = try group.start(slot, more)
         case 4..<6:
@@ -345,14 +345,14 @@ private struct Ordeal {
                 try await Task.sleep(for: .milliseconds(500))
             }
         }
-        // One whose slot seemed to be taken twice has ended itself; somebody starts it again.
+        // A worker that found its slot used by two processes has ended itself; it is started again.
         for slot in workers.indices where !workers[slot].isRunning {
             print("round \(round): \(slot) had ended: \(workers[slot].wordsBeforeItsEnd)")
             workers[slot] = try group.start(slot, more)
         }
     }
 
-    /// Holds two of a hundred requests back and lets them go within ten seconds, whether anybody still waits for them or not.
+    /// Holds back two of a hundred requests and releases them within ten seconds, whether or not the client still waits for them.
     private func hold(_ api: KafkaAPI, _ proxy: FrameProxy, _ seed: UInt64, until end: Latch) async throws {
         let dice = Mutex(SeededDice(seed))
         while !end.isOpen {
@@ -366,7 +366,7 @@ private struct Ordeal {
                 do {
                     try await hold.release(within: .seconds(5))
                 } catch {
-                    // Its broker may have died in the meantime.
+                    // The broker it is meant for may have died in the meantime.
                     print("a request that was held back is lost: \(error)")
                 }
             }

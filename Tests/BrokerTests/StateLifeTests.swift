@@ -5,7 +5,7 @@ import Runtime
 import Testing
 
 extension RealBroker {
-    /// Disks and changelogs that do not belong together, or not any more.
+    /// Disks and changelogs that do not match, or do not match any more.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -29,7 +29,7 @@ extension RealBroker {
             try await run(group, directory: "whole", seed: 1, seconds: 1)
             for policy in ["delete", "compact,delete"] {
                 try await group.setChangelogPolicy(policy)
-                try await expectRefusal(group, directory: "empty", "is not compacted: what was not written for long")
+                try await expectRefusal(group, directory: "empty", "is not compacted: it loses keys")
             }
             let places = (0..<4).map { number in
                 "{\"topic\": \"\(group.ledger.definition.changelog)\", \"partition\": \(number), \"offset\": 5}"
@@ -39,15 +39,15 @@ extension RealBroker {
                 Array("{\"version\": 1, \"partitions\": [\(places.joined(separator: ", "))]}".utf8), to: file)
             _ = try await cluster.tool("kafka-delete-records.sh", ["--offset-json-file", file])
             try await group.setChangelogPolicy("compact")
-            try await expectRefusal(group, directory: "empty", "begins at offset 5 and not at 0")
-            // A disk that has everything goes on, and somebody hears what hangs on it.
+            try await expectRefusal(group, directory: "empty", "begins at offset 5, not at 0")
+            // A worker whose disk has everything continues, and the open transaction is reported.
             let log = try await run(group, directory: "whole", seed: 2, seconds: 1)
-            #expect(log.contains("the changelog is not whole"))
+            #expect(log.contains("the changelog is not complete"))
             let wrong = try await group.judge()
             #expect(wrong.isEmpty, "\(wrong.prefix(3).joined(separator: "\n"))")
         }
 
-        /// A worker deals with what is fed for so long, and stops. What it has logged.
+        /// A worker processes the input for this long and stops. Returns its log.
         @discardableResult
         private func run(_ group: LedgerGroup, directory: String, seed: UInt64, seconds: Int) async throws -> String {
             let worker = try group.start(0, directory: "\(group.scratch.path)/\(directory)")

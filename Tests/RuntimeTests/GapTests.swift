@@ -60,9 +60,9 @@ private struct GapBench {
 
 @Suite struct `A gap in an input` {
     private static let words =
-        "partition 0: the records of events[0] from offset 1 to 2 were deleted before they were read. This partition waits, the "
-        + "others go on. Bring the records back; or stop every process of this worker and run `perennial offsets accept-gap "
-        + "script --partition 0`, which goes on behind the gap"
+        "partition 0: the records of events[0] from offset 1 to 2 were deleted before they were read. This partition is "
+        + "paused; the others continue. Restore the records; or stop every process of this worker and run `perennial offsets "
+        + "accept-gap script --partition 0`, which continues after the gap"
 
     @Test func `of a replay is told with what can be done about a replay`() {
         let gap = InputGap(
@@ -72,7 +72,7 @@ private struct GapBench {
         definition.isShadow = true
         #expect(
             gap.words(definition).hasSuffix(
-                "Bring the records back and start this replay again; or remove it (`perennial replay script --drop NAME`) and "
+                "Restore the records and start this replay again; or remove it (`perennial replay script --drop NAME`) and "
                     + "run one with --incomplete"))
     }
 

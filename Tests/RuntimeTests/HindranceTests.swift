@@ -79,7 +79,7 @@ private struct HinderedBench {
 }
 
 @Suite struct `A partition whose store this machine does not let be used` {
-    private let words = "partition 0, which is tried again: No space left on device"
+    private let words = "partition 0, which is retried: No space left on device"
 
     @Test(arguments: [MemoryDisk.Operation.open, .read, .write])
     func `is tried again until it can, and the others work meanwhile`(operation: MemoryDisk.Operation) throws {
@@ -124,7 +124,7 @@ private struct HinderedBench {
         bench.pass(seconds: 15)
         #expect(
             bench.process.end?.description
-                == "partition 0 could not be worked on here for 300 s, and this process ends so that another one gets it: "
+                == "partition 0 could not be opened here for 300 s, so this process ends and another one gets the partition: "
                 + "No space left on device")
     }
 
@@ -139,7 +139,7 @@ private struct HinderedBench {
             bench.endSession()
         }
         bench.pass(seconds: 30)
-        #expect(bench.process.end?.description.contains("partition 0 could not be worked on here") == true)
+        #expect(bench.process.end?.description.contains("partition 0 could not be opened here") == true)
     }
 
     @Test func `that comes right in time counts from the beginning at the next time`() throws {
@@ -198,7 +198,7 @@ private struct HinderedBench {
         bench.simulation.start(bench.process)
         try bench.feed(1, "tell other")
         bench.pass(seconds: 30)
-        #expect(bench.process.troubles == ["partition 0, which is tried again: Permission denied"])
+        #expect(bench.process.troubles == ["partition 0, which is retried: Permission denied"])
         #expect(try bench.told().contains("1 other"))
         isRight.withLock { $0 = true }
         bench.pass(seconds: 8)

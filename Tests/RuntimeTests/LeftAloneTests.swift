@@ -10,7 +10,7 @@ import WorkerTestKit
 
 /// Workers of four partitions whose topics somebody gives more.
 @Suite struct `A topic that has grown` {
-    private static let events = "events has grown to 6 partitions, and the setting partitions says 4"
+    private static let events = "events now has 6 partitions, but the setting partitions is 4"
 
     private func simulation(processes: Int = 1) throws -> WorkerSimulation {
         try WorkerSimulation(Script(partitions: 4), processes: processes)
@@ -59,8 +59,8 @@ import WorkerTestKit
         #expect(troubles.count == 1)
         #expect(
             troubles.first?.hasPrefix(
-                "the topic \(topic) has grown to 6 partitions, and the setting partitions says 4: what is written to partition 4 "
-                    + "and above is left alone. Leave the setting as it is") == true, "\(troubles)")
+                "the topic \(topic) now has 6 partitions, but the setting partitions is 4: the records of partition 4 "
+                    + "and above are ignored. Do not change the setting") == true, "\(troubles)")
     }
 
     @Test func `while a session lasts disturbs nobody either`() throws {
@@ -95,7 +95,7 @@ import WorkerTestKit
         #expect(simulation.processes.allSatisfy { $0.isRunning })
         #expect(
             simulation.processes[0].troubles.contains {
-                $0.hasPrefix("partitions 2 are not worked on: events and rows have different numbers of partitions")
+                $0.hasPrefix("partitions 2 are not processed: events and rows have different numbers of partitions")
             }, "\(simulation.processes[0].troubles)")
 
         try simulation.log.grow("rows", to: 6)
@@ -105,7 +105,7 @@ import WorkerTestKit
         pass(simulation)
         #expect(try told(simulation, "split") == [0, 1, 2, 3])
         let isSplit = simulation.processes.contains { process in
-            process.troubles.contains { $0.contains("not worked on") }
+            process.troubles.contains { $0.contains("are not processed") }
         }
         #expect(!isSplit)
     }

@@ -61,7 +61,7 @@ import Testing
         try bench.commit([("a", "1")], events: 5)
         _ = try bench.order(group: ["events": group, "rows": 0])
         let words = try #require(refusal(try bench.outcome()))
-        #expect(words.contains("is at \(group) of events[0], and the state of this worker at 5"))
+        #expect(words.contains("is at \(group) of events[0], but the state of this worker is at 5"))
     }
 
     @Test func `is refused where the group has a position and the changelog nothing`() throws {
@@ -74,7 +74,7 @@ import Testing
         let bench = try RestoreBench()
         try bench.commit([("a", "1")], events: 1)
         _ = try bench.order(RestoreBench.note(events: 9, changelog: 3), group: ["events": 9, "rows": 0])
-        #expect(useless(try bench.outcome())?.contains("made anew") == true)
+        #expect(useless(try bench.outcome())?.contains("created again") == true)
         // At the end is not ahead.
         _ = try bench.order(RestoreBench.note(events: 1, changelog: 2), group: ["events": 1, "rows": 0])
         #expect(next(try bench.outcome()) == [1, 0])

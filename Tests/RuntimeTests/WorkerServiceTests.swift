@@ -163,7 +163,7 @@ extension Health {
         try await waitUntil("one of them gives up", within: .seconds(60)) { !bench.failures.withLock { $0 }.isEmpty }
         let words = bench.failures.withLock { $0 }
         #expect(words.count == 1)
-        #expect(words[0].contains("another process works as ledger.0-0") && words[0].contains("worker.slot"))
+        #expect(words[0].contains("another process uses the identity ledger.0-0") && words[0].contains("worker.slot"))
         let (left, right) = words[0].hasPrefix("one") ? (one, two) : (two, one)
         try? left.service.stop(by: Deadline(after: .seconds(10)))
         try bench.feed(300)

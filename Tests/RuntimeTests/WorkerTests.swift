@@ -229,7 +229,7 @@ private struct WorkerBench {
         #expect(try bench.told() == all)
         bench.plan.add(.poll, .fence)
         bench.simulation.step(bench.first)
-        #expect(bench.first.end?.description.contains("another process works as script.0-0") == true)
+        #expect(bench.first.end?.description.contains("another process uses the identity script.0-0") == true)
         #expect(!bench.first.isRunning)
     }
 
@@ -242,7 +242,7 @@ private struct WorkerBench {
             bench.simulation.clock.advance(by: .seconds(11))
             bench.simulation.step(bench.first)
             #expect(bench.first.end == nil)
-            #expect(bench.first.troubles.contains { $0.contains("a new one is being opened") })
+            #expect(bench.first.troubles.contains { $0.contains("opening a new one") })
             #expect(try bench.simulation.runToEnd())
         }
         #expect(bench.first.isRunning)
@@ -256,7 +256,7 @@ private struct WorkerBench {
             try bench.feed()
             #expect(try bench.simulation.runToEnd())
         }
-        #expect(bench.first.end?.description.contains("another process works as script.0-0") == true)
+        #expect(bench.first.end?.description.contains("another process uses the identity script.0-0") == true)
     }
 
     @Test func `that keeps no place leaves its partitions to the others when it stops`() throws {
@@ -289,7 +289,7 @@ private struct WorkerBench {
         bench.first.disk.fail { operation, _ in operation == .read ? StoreFault(.corrupt, "damaged") : nil }
         bench.simulation.start(bench.first)
         for _ in 0..<20 { bench.simulation.step(bench.first) }
-        #expect(bench.first.troubles.contains { $0.contains("also after it was wiped: damaged") })
+        #expect(bench.first.troubles.contains { $0.contains("after it was deleted and restored: damaged") })
         #expect(bench.first.isRunning)
     }
 

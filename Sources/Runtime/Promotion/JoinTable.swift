@@ -1,4 +1,5 @@
-// The last record of every key of one topic partition, on disk, so that two of them can be compared in little memory.
+// The last record of every key of one topic partition, on disk, so that two partitions can be compared in little
+// memory.
 
 internal import Log
 internal import Platform
@@ -23,7 +24,7 @@ final class JoinTable {
         do throws(StoreFault) { return try body() } catch { throw .store(error.words) }
     }
 
-    /// nil removes it.
+    /// nil deletes the key.
     func put(_ key: [UInt8], _ value: [UInt8]?) throws(PromotionFault) {
         if let value { changes.put(key.span, value.span) } else { changes.delete(key.span) }
         if changes.bytes.count >= Self.bytesPerWrite { try flush() }
@@ -35,14 +36,14 @@ final class JoinTable {
         changes.removeAll()
     }
 
-    /// What was put and not flushed is not seen.
+    /// Does not see what was put and not flushed.
     func value(of key: [UInt8]) throws(PromotionFault) -> [UInt8]? {
         var value: [UInt8] = []
         let isThere = try storing { () throws(StoreFault) in try store.read(key.span, into: &value) }
         return isThere ? value : nil
     }
 
-    /// In the order of the keys. The table itself must not be used in there.
+    /// Calls `body` in the order of the keys. It must not use the table itself.
     func each(_ body: ([UInt8], [UInt8]) throws(PromotionFault) -> Void) throws(PromotionFault) {
         var fault: PromotionFault?
         let all: [UInt8] = []
@@ -63,7 +64,7 @@ final class JoinTable {
     func close() throws(PromotionFault) { try storing { () throws(StoreFault) in try store.close() } }
 }
 
-/// A record as a table keeps it: everything but its key.
+/// A record as a table stores it: everything except its key.
 struct KeptRecord {
     var timestamp: Int64
     var headers: [RecordHeader]

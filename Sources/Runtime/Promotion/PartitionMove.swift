@@ -1,10 +1,10 @@
-// State and values of one partition on their way from the replay into the live topics.
+// Moves state and values of one partition from the replay to the live topics.
 
 internal import Log
 internal import Platform
 internal import Store
 
-/// Compares what the replay has with what is live, key by key, and hands over what has to be written.
+/// Compares the replay with the live topics, key by key, and passes on what has to be written.
 struct PartitionMove {
     private static let bytesPerBatch = 1 << 20
 
@@ -68,7 +68,7 @@ struct PartitionMove {
 
     // MARK: Moving
 
-    /// - Parameter write: gets batches, whose topics are the live outputs and then the changelog.
+    /// - Parameter write: receives batches, whose topics are the live outputs and then the changelog.
     func run(
         _ write: (OutputBatch) throws(PromotionFault) -> Void
     ) throws(PromotionFault) -> (counts: PromotionCounts, sum: StateSum) {
@@ -124,7 +124,7 @@ struct PartitionMove {
         return record
     }
 
-    /// With the headers of the record that it comes from; an `id` is used once in a topic, and this one was.
+    /// Adds headers of the source record. An `id` must be unique in a topic, so this one gets a suffix.
     private func add(_ records: [PromotedRecord], as source: KeptRecord, to outputs: OutputBatch) {
         for record in records {
             outputs.begin(
@@ -145,7 +145,7 @@ struct PartitionMove {
         }
     }
 
-    /// What tells the kind of a record is another in each output.
+    /// These headers identify the kind of a record, and differ between outputs.
     private static func isOfType(_ name: String) -> Bool { name == "type" || name == "schema" }
 
     private func typed(_ header: RecordHeader, _ output: Int) -> RecordHeader {
@@ -179,7 +179,7 @@ struct PartitionMove {
 
     private func promoted(_ bytes: [UInt8], of key: [UInt8]) throws(PromotionFault) -> [UInt8] {
         guard var content = EntryCoding.decode(bytes.span), let state = content.value else {
-            throw .log(LogFault(.stop, .other, "\(promotion.shadow.changelog) holds no state of this worker"))
+            throw .log(LogFault(.stop, .other, "\(promotion.shadow.changelog) contains no state of this worker"))
         }
         let value = try liveValues.value(of: key).map { bytes throws(PromotionFault) in try kept(bytes).value }
         content.value = promotion.rules.state(state, format: content.format, of: key, after: value)

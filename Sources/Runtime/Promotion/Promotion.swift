@@ -1,29 +1,30 @@
-// The cut-over from a live worker to a replay of it that has come exactly as far.
+// Replaces a live worker's state with that of a replay that has the same positions.
 
 public import Log
 public import Platform
 public import Store
 
-/// Moves the state of a replay, and the values in which it differs, into the live topics, while nobody is in the live group.
+/// Moves the state of a replay, and the values in which it differs, to the live topics, while the live group has no
+/// members.
 ///
-/// Everything is written in the live topics' own order of things: a value has a greater sequence than the one before it, and the
-/// changelog goes on where it was. So readers need to know nothing, and a promotion that is killed is begun again: what it has
-/// moved already it finds there.
+/// All writes follow the rules of the live topics: a value has a greater sequence than the one before it, and the
+/// changelog continues. So readers need no change. If a promotion is killed, start it again: it finds what it has
+/// already moved.
 public struct Promotion {
     private static let bytesPerTransaction = 8 << 20
     private static let patience: Duration = .seconds(30)
 
     let live: WorkerDefinition
     let shadow: WorkerDefinition
-    /// Where the live state goes before; nil: nowhere.
+    /// The copy of the live state that is made first. nil: no copy.
     let kept: WorkerDefinition?
-    /// Of the replay.
+    /// Name of the replay.
     let name: String
     let rules: any PromotionRules
     let log: any RecordLog
-    /// Of the tables; what is there is removed.
+    /// Directory for the tables; its contents are deleted.
     let scratch: any PartitionStores
-    /// Before each step: for progress, and for tests that end the process there.
+    /// Called before each step: for progress output, and for tests that end the process there.
     let begins: (PromotionStep) throws(PromotionFault) -> Void
 
     public init(
@@ -41,20 +42,20 @@ public struct Promotion {
         self.begins = begins
     }
 
-    /// Where the live worker and the replay stand in one partition.
+    /// The positions of the live worker and of the replay in one partition.
     struct Place {
         let partition: Int32
         let live: Note
         let shadow: Note
     }
 
-    // MARK: Where both stand
+    // MARK: Positions
 
-    /// What the state of a worker tells.
+    /// What the state of a worker says.
     public struct Standing: Sendable, Equatable {
-        /// Of every input; partitions without a state are left out.
+        /// Positions by input; partitions without a state are not included.
         public var positions: [TopicPartition: NextOffset] = [:]
-        /// The replay whose promotion is under way.
+        /// The replay whose promotion is in progress.
         public var promotion: String?
     }
 
@@ -67,7 +68,7 @@ public struct Promotion {
         return standing
     }
 
-    /// Every live value of the output that has one for each key, those that others have replaced since included.
+    /// Every live value of the output that has one value per key, including values that were replaced since.
     public func eachLiveValue(
         by deadline: Deadline, _ take: ([UInt8]) -> Void
     ) throws(PromotionFault) {
@@ -84,7 +85,7 @@ public struct Promotion {
             ReaderOptions(name: "\(live.name)-promote", group: live.group, topics: [changelog]))
     }
 
-    /// All partitions that have a state. Refused when the replay has not come exactly as far as the live worker.
+    /// All partitions that have a state. Refused if the replay's positions are not exactly those of the live worker.
     private func places(by deadline: Deadline) throws(PromotionFault) -> [Place] {
         var places: [Place] = []
         var reasons: [String] = []
@@ -93,7 +94,7 @@ public struct Promotion {
             switch (liveNotes[number], shadowNotes[number]) {
             case (nil, nil): continue
             case (nil, .some):
-                reasons.append("partition \(number): the live worker has no state there, and the replay has")
+                reasons.append("partition \(number): the live worker has no state there, but the replay has one")
             case (.some, nil): reasons.append("partition \(number): the replay has no state there yet")
             case (let live?, let shadow?):
                 reasons += self.reasons(number, live, shadow)
@@ -125,7 +126,9 @@ public struct Promotion {
             let other = shadow.positions[topic]
             guard other != next else { continue }
             let words = other.map { "\($0)" } ?? "nowhere"
-            reasons.append("partition \(number): the live worker is at \(next) of \(topic), and the replay at \(words)")
+            reasons.append(
+                "partition \(number): the live worker is at \(next) of \(topic), but the replay is at "
+                    + "\(words)")
         }
         if live.emitted > 0 {
             reasons.append(
@@ -136,9 +139,9 @@ public struct Promotion {
         return reasons
     }
 
-    // MARK: All of it
+    // MARK: Running
 
-    /// What would be moved as things stand, the replay being where it is. Changes nothing.
+    /// Counts what a promotion would move now. Changes nothing.
     public func count(_ partitions: [Int32], by deadline: Deadline) throws(PromotionFault) -> PromotionCounts {
         var counts = PromotionCounts()
         for number in partitions {
@@ -149,10 +152,10 @@ public struct Promotion {
         return counts
     }
 
-    /// Keeps, marks, moves, finishes.
+    /// Copies the live state, marks it, moves the replay's state, and removes the marks.
     public func run(by deadline: Deadline) throws(PromotionFault) -> PromotionCounts {
         let places = try places(by: deadline)
-        // A mixture is nothing to go back to; what there was is kept already.
+        // After an interrupted promotion the state is a mixture and not worth a copy; the copy from before exists.
         let isUnderWay = places.contains { $0.live.promotion != nil }
         if let kept, !isUnderWay {
             try begins(.keep)
@@ -202,7 +205,7 @@ public struct Promotion {
         return positions
     }
 
-    /// Nobody may have worked since the places were looked at; from here on nobody does.
+    /// No worker may have run since the positions were read. After the marks no worker can.
     private func mark(_ places: [Place], _ takeover: any GroupTakeover, by deadline: Deadline) throws(PromotionFault) {
         let wanted = positions(places)
         let committed = try PromotionFault.asking { () throws(LogFault) in
@@ -210,8 +213,8 @@ public struct Promotion {
         }
         for (partition, next) in committed.sorted(by: { $0.key < $1.key }) where wanted[partition] != next {
             throw .refused([
-                "the group \(live.group) is at \(next) of \(partition), and its state at \(wanted[partition]!): somebody has "
-                    + "worked meanwhile, or has set the group's offsets"
+                "the group \(live.group) is at \(next) of \(partition), but its state is at \(wanted[partition]!): a "
+                    + "worker has run meanwhile, or somebody has set the group's offsets"
             ])
         }
         let outputs = OutputBatch()
@@ -247,7 +250,7 @@ public struct Promotion {
 
     private func add(_ note: Note, _ partition: Int32, to outputs: OutputBatch) {
         var note = note
-        // Of stores alone.
+        // Only stores use these.
         (note.changelog, note.writtenAt, note.noteOffset) = (NextOffset(0), 0, nil)
         outputs.begin(topic: live.outputs.count, partition: partition, timestamp: max(0, note.clock))
         let (key, value) = (ChangelogKey.note, note.encoded)

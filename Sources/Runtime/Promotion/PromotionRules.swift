@@ -1,31 +1,32 @@
-// What a promotion has to know of a worker: what its values say, and what of its state goes with them.
+// What a promotion must know about a worker: the meaning of its values, and the state that belongs to them.
 
 public import Log
 
-/// Of one worker. Pure.
+/// The rules of one worker. Pure functions.
 public protocol PromotionRules {
-    /// The output that holds one value per key, in the partition of the state it comes from: its index in the definition.
+    /// Index of the output that holds one value per key, in the partition of the state that it comes from.
     var values: Int { get }
     /// All outputs that are compacted.
     var compacted: [Int] { get }
 
-    /// What takes the place of a live value; empty when that says the same already.
+    /// The records that replace a live value. Empty if it already says the same.
     ///
     /// - Parameters:
-    ///   - live: nil: the key has no value.
-    ///   - shadow: nil: the replay has none for this key.
+    /// - live: nil: the key has no value.
+    /// - shadow: nil: the replay has no value for this key.
     func replacement(of key: [UInt8], live: [UInt8]?, shadow: [UInt8]?) -> [PromotedRecord]
 
-    /// The replay's state of a key, as it goes on behind the live value.
+    /// The replay's state of a key, changed so that it can continue from the live value.
     ///
-    /// - Parameter value: of the same key in the live topic, when the promotion has ended; nil: there is none.
+    /// - Parameter value: the value of the same key in the live topic when the promotion has ended; nil: the key has
+    ///   none.
     func state(_ state: [UInt8], format: UInt8, of key: [UInt8], after value: [UInt8]?) -> [UInt8]
 }
 
 /// A record of one of the worker's live outputs.
 public struct PromotedRecord: Sendable, Equatable {
     public var output: Int
-    /// nil: that of the state.
+    /// nil: the partition of the state.
     public var partition: Int32?
     public var key: [UInt8]
     public var value: [UInt8]?
@@ -38,12 +39,12 @@ public struct PromotedRecord: Sendable, Equatable {
     }
 }
 
-/// Why a promotion does not go on. What was done stays, and the same call again goes on from there.
+/// Why a promotion stops. What was done stays, and the same call continues from there.
 public enum PromotionFault: Error, Equatable, CustomStringConvertible {
-    /// The answer is no, in words for a person: one reason a line.
+    /// The promotion is not possible. Reasons for a person, one per line.
     case refused([String])
     case log(LogFault)
-    /// Of the scratch directory.
+    /// A fault of the scratch directory.
     case store(String)
 
     public var description: String {
@@ -64,15 +65,15 @@ public enum PromotionFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// What a promotion does, in this order.
+/// The steps of a promotion, in this order.
 public enum PromotionStep: Sendable, Equatable, CustomStringConvertible {
-    /// The live state and values are copied, so that there is a way back.
+    /// Copies the live state and values, so that the promotion can be undone.
     case keep
-    /// Every partition's state is marked: from here on no worker works on it before the end.
+    /// Marks every partition's state: until the end no worker processes it.
     case mark
-    /// State and values of one partition take the place of the live ones.
+    /// Replaces the live state and values of one partition.
     case move(Int32)
-    /// The marks go, all at once: workers may start.
+    /// Removes all marks at once: workers may start.
     case finish
 
     public var description: String {
@@ -85,13 +86,13 @@ public enum PromotionStep: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// What was moved, or would be.
+/// What was moved, or would be moved.
 public struct PromotionCounts: Sendable, Equatable {
-    /// Values that say something else.
+    /// Keys whose live value differs.
     public var changed = 0
     /// Keys without a live value.
     public var added = 0
-    /// Keys that only the live topic has: they get a tombstone.
+    /// Keys that only the live topic has. They get a tombstone.
     public var removed = 0
     public var same = 0
     /// Entries of the state that were written or deleted.

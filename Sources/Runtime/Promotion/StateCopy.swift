@@ -1,9 +1,9 @@
-// A copy of the live state and values, under the names of a replay: what a promotion can be taken back to.
+// A copy of the live state and values, under the names of a replay, with which a promotion can be undone.
 
 internal import Log
 internal import Platform
 
-/// The copy is a replay that stands where the live worker stands. To go back is to promote it.
+/// The copy is a replay with the live worker's positions. To undo a promotion, promote the copy.
 struct StateCopy {
     private static let bytesPerBatch = 1 << 20
 
@@ -15,7 +15,7 @@ struct StateCopy {
         self.kept = kept
     }
 
-    /// The topics of the copy are there, and empty unless the same was copied before.
+    /// The topics of the copy exist, and are empty unless the same state was copied before.
     func run(_ places: [Promotion.Place], by deadline: Deadline) throws(PromotionFault) {
         let positions = Dictionary(
             uniqueKeysWithValues: places.flatMap { place in
@@ -28,13 +28,13 @@ struct StateCopy {
                 TakeoverOptions(group: kept.group, identity: "\(kept.group).keep", topics: topics), by: deadline)
         }
         defer { takeover.close(by: Deadline(after: .seconds(5))) }
-        // They are committed when all of it is there.
+        // The offsets are committed when the copy is complete.
         let committed = try PromotionFault.asking { () throws(LogFault) in
             try takeover.committed(Array(positions.keys), by: deadline)
         }
         if committed == positions { return }
         let sources = compacted.map { promotion.live.outputs[$0].topic } + [promotion.live.changelog]
-        // A value of another output may stand in any partition.
+        // Any partition may contain values of the other outputs.
         for (topic, source) in sources.enumerated() {
             for number in 0..<promotion.live.partitions {
                 try copy(TopicPartition(source, number), as: topic, takeover, by: deadline)

@@ -4,7 +4,7 @@ internal import Log
 internal import Platform
 
 enum TopicScan {
-    /// Hands over every record up to the end as it is now.
+    /// Passes on every record up to the current end.
     static func run(
         _ partition: TopicPartition, _ log: any RecordLog, group: String, by deadline: Deadline,
         _ take: (borrowing RecordView) throws(PromotionFault) -> Void
@@ -23,7 +23,8 @@ enum TopicScan {
         let end = try PromotionFault.asking { () throws(LogFault) in try begin(partition, reader, by: deadline) }
         while let position = reader.position(of: partition), position < end {
             if deadline.hasPassed {
-                throw .log(LogFault(.retrySameCall, .timedOut, "\(partition) is not read in time"))
+                throw .log(
+                    LogFault(.retrySameCall, .timedOut, "reading \(partition) did not finish before the deadline"))
             }
             try PromotionFault.asking { () throws(LogFault) in
                 try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
@@ -37,7 +38,7 @@ enum TopicScan {
     ) throws(LogFault) -> NextOffset {
         guard let beginning = try reader.beginnings(of: [partition], by: deadline)[partition],
             let end = try reader.ends(.committed, of: [partition], by: deadline)[partition]
-        else { throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known") }
+        else { throw LogFault(.retrySameCall, .timedOut, "the broker did not return the end offsets of \(partition)") }
         try reader.read(from: [partition: beginning])
         return end
     }
