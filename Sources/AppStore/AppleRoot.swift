@@ -1,4 +1,4 @@
-// The root that Apple's signatures lead to.
+// The root of Apple's certificate chains.
 
 public import Crypto
 

@@ -1,29 +1,30 @@
-// The part of verification that every signed text goes through, whatever it holds: form, chain, dates, signature.
+// The part of verification that is the same for every signed text: form, chain, dates, signature.
 
 import Crypto
 import JSON
 
-/// A payload whose chain and signature hold. What it says is not judged yet.
+/// A payload whose chain and signature are valid. Its contents have not been checked yet.
 struct AuthenticPayload {
-    /// JSON as it was signed; the document that was given to read it into holds it, too.
+    /// The JSON that was signed; `document`, which it was read into, contains it too.
     let bytes: [UInt8]
     let signer: CheckedHeader
-    /// Of header, dot and payload: more can be added to it.
+    /// Hash of header, dot and payload; it can be continued.
     let hash: SHA256.Prefix
     let parts: SignedText
-    /// What the payload says of its time; nil when it is missing or no whole number of 64 bits.
+    /// The payload's own date; nil if it is missing or not a whole number of 64 bits.
     let date: Int64?
 }
 
 final class Authenticator {
-    /// How far clocks may disagree; what is dated later is judged as of now, and an outer payload is `in_future`.
+    /// How far clocks may differ. A later date is treated as now, and an outer payload with a later date is
+    /// `in_future`.
     static let limitAhead: Int64 = 5 * 60 * 1000
 
     private var check: ChainCheck
     private var cache = ChainCache()
     private var header: JSONDocument
     var revocation: ((TrustedChain) -> RevocationStatus)?
-    /// Chains that `revocation` did not know, of all payloads since this was emptied; each once.
+    /// Chains that `revocation` did not know, each once, of all payloads since this list was emptied.
     var unknownChains: [TrustedChain] = []
 
     init(anchors: TrustAnchors, maxBytes: Int) {
@@ -34,8 +35,8 @@ final class Authenticator {
     var cachedHeaders: Int { cache.count }
     var judgedChains: Int { check.judgedChains }
 
-    /// The steps from `malformed` to `bad_signature`; their order is part of the contract. On success `document` holds the
-    /// payload.
+    /// The steps from `malformed` to `bad_signature`; their order is part of the contract. On success `document`
+    /// contains the payload.
     func authenticate(
         _ text: Span<UInt8>, as kind: PayloadKind, into document: inout JSONDocument, now: Int64
     ) throws(Rejection) -> AuthenticPayload {
@@ -58,14 +59,15 @@ final class Authenticator {
         var hash = signer.hash
         hash.add(text.extracting(parts.header.upperBound..<parts.payload.upperBound))
         guard signer.key.verify(signature.span, digest: hash.digest().span) else {
-            throw Rejection(.badSignature, "the signature does not verify")
+            throw Rejection(.badSignature, "the signature is not valid for this text")
         }
         if known == nil { cache.keep(signer) }
         return AuthenticPayload(bytes: payload, signer: signer, hash: hash, parts: parts, date: date)
     }
 
-    /// At the payload's own date: what was signed while the certificates were valid stays true, and Apple's history is read
-    /// 180 days later. A date ahead of the clock is nobody's evidence.
+    /// The certificates are checked at the payload's own date: a text that was signed while they were valid stays
+    /// valid, and Apple's history is read up to 180 days later. A date in the future proves nothing, so now is used
+    /// instead.
     private func checkDates(_ signer: CheckedHeader, date: Int64?, now: Int64) throws(Rejection) {
         let judged = date.flatMap { isAhead($0, of: now) ? nil : $0 } ?? now
         guard signer.isValid(at: judged) else {
@@ -91,7 +93,7 @@ func isAhead(_ date: Int64, of now: Int64) -> Bool {
 }
 
 extension PayloadKind {
-    /// What tells when it was signed.
+    /// The member with the date of signing.
     var dateMember: StaticString {
         switch self {
         case .notification, .transaction, .renewal: "signedDate"

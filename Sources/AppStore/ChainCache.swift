@@ -1,22 +1,22 @@
-// Headers whose chain was checked already.
+// Headers whose chain has been checked already.
 
 import Crypto
 
-/// A header with a chain that leads to a pinned root and has Apple's markers. Dates are not judged here: every payload has
+/// A header whose chain ends at a pinned root and has Apple's markers. Dates are not checked here: every payload has
 /// its own.
 final class CheckedHeader {
-    /// As it stands in the signed text.
+    /// The header as it is in the signed text.
     let text: [UInt8]
     let chain: TrustedChain
     let key: P256PublicKey
-    /// To which leaf and intermediate lead. Several have one name and one key, and may differ in their dates.
+    /// The roots that leaf and intermediate lead to. Several can have the same name and key but different dates.
     private let roots: [Certificate]
     let leafSerial: String
-    /// Of the text: what is hashed once need not be hashed for every payload.
+    /// Hash of the header text, kept so that it is not hashed again for every payload.
     let hash: SHA256.Prefix
     let checkedAt: Int64
 
-    /// - Parameter roots: all that the chain leads to, that of `chain` among them.
+    /// - Parameter roots: all roots that the chain leads to, including that of `chain`.
     init(text: [UInt8], chain: TrustedChain, roots: [Certificate], key: P256PublicKey, checkedAt: Int64) {
         self.text = text
         self.chain = chain
@@ -32,22 +32,22 @@ final class CheckedHeader {
     }
 }
 
-/// Keyed by the exact bytes of the header, so that no reading of a header can stand for another one.
+/// Keyed by the exact bytes of the header, so that one header cannot be mistaken for another.
 ///
-/// Only headers of payloads whose signature held come in here: whoever holds no key of Apple's cannot push out the ones that
-/// count.
+/// Only headers of payloads with a valid signature are cached: a sender without a key of Apple's cannot displace them.
 struct ChainCache {
     /// Apple signs with one leaf at a time, and rotates once a year or so.
     static let limitEntries = 32
-    /// As Apple's own libraries: so long may a chain be relied on that OpenSSL, with what it learns later, would refuse.
+    /// Apple's own libraries use the same time: for so long a chain stays accepted even if OpenSSL would refuse it by
+    /// then.
     static let lifetime: Int64 = 15 * 60 * 1000
 
-    /// The one used last comes first.
+    /// The entry used last comes first.
     private var entries: [CheckedHeader] = []
 
     var count: Int { entries.count }
 
-    /// The entry for the header that the text begins with.
+    /// The entry for the header at the start of the text.
     mutating func entry(for text: Span<UInt8>, now: Int64) -> CheckedHeader? {
         for index in entries.indices {
             let entry = entries[index]
@@ -55,7 +55,7 @@ struct ChainCache {
             guard text.count > known.count, text[known.count] == UInt8(ascii: "."),
                 areEqual(text.extracting(0..<known.count), known.span)
             else { continue }
-            // A clock that was set back makes an entry old, too.
+            // If the clock was set back, the entry counts as too old.
             guard entry.checkedAt <= now, now - entry.checkedAt < Self.lifetime else {
                 entries.remove(at: index)
                 return nil

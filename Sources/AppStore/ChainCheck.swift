@@ -1,9 +1,9 @@
-// From the header of a signed text to a chain that can be relied on: algorithm, form, certificates, path, markers.
+// From the header of a signed text to a trusted chain: algorithm, form, certificates, path, markers.
 
 import Crypto
 import JSON
 
-/// What Apple's certificates for signing App Store data say that no other certificate of Apple's does.
+/// Extensions that only Apple's certificates for signing App Store data have.
 enum Marker {
     static let leaf = "1.2.840.113635.100.6.11.1"
     static let intermediate = "1.2.840.113635.100.6.2.1"
@@ -14,14 +14,14 @@ struct ChainCheck {
 
     let anchors: TrustAnchors
     private var verdicts = ChainVerdicts()
-    /// How many chains have cost the verification of their signatures.
+    /// How many chains have needed a check of their signatures.
     private(set) var judgedChains = 0
 
     init(anchors: TrustAnchors) {
         self.anchors = anchors
     }
 
-    /// The order of the steps is part of the contract: the first that fails gives the code.
+    /// The order of the steps is part of the contract: the first step that fails determines the code.
     mutating func check(
         _ header: borrowing JSONDocument, text: Span<UInt8>, now: Int64
     ) throws(Rejection) -> CheckedHeader {
@@ -34,8 +34,8 @@ struct ChainCheck {
             checkedAt: judgedAt)
     }
 
-    /// Apple's chain is public, and what stands beside it in a header is anybody's: so a chain is known by its certificates
-    /// alone.
+    /// Apple's chain is public, and anybody can write the other members of a header. So a chain is identified by its
+    /// certificates alone.
     private mutating func path(
         of texts: [[UInt8]], now: Int64
     ) throws(Rejection) -> (path: TrustedPath, judgedAt: Int64) {
@@ -60,12 +60,12 @@ struct ChainCheck {
     ) throws(Rejection) -> TrustedPath {
         let (leaf, intermediate) = (certificates[0], certificates[1])
         guard let key = leaf.p256Key else {
-            throw Rejection(.badCertificate, "x5c[0]: its key is not on P-256, as a named curve with both coordinates")
+            throw Rejection(.badCertificate, "x5c[0]: its key is not on P-256, with a named curve and both coordinates")
         }
         guard leaf.mayVerifySignatures else {
             throw Rejection(.badCertificate, "x5c[0]: its keyUsage does not allow signatures")
         }
-        // The third certificate is the sender's own word; trust comes from the pinned roots alone.
+        // The sender chooses the third certificate; trust comes only from the pinned roots.
         let isVouchedFor = verdicts.isVouchedFor(texts[1], now: now) { anchors.haveSigned(intermediate) }
         let roots = isVouchedFor ? anchors.roots(of: leaf, through: intermediate) : []
         guard let root = roots.first else {
@@ -81,28 +81,28 @@ struct ChainCheck {
             chain: TrustedChain(leaf: leaf, intermediate: intermediate, root: root), roots: roots, key: key)
     }
 
-    /// The text never chooses the algorithm: there is one.
+    /// The text never chooses the algorithm: only one is accepted.
     private func checkAlgorithm(_ header: borrowing JSONDocument) throws(Rejection) {
         guard header.has("alg", of: header.root, equalTo: "ES256") else {
             throw Rejection(.badAlgorithm, "alg is not the string ES256")
         }
     }
 
-    /// `jwk`, `jku`, `x5u`, `kid` and the like are not looked at: a key that the text brings itself proves nothing.
+    /// `jwk`, `jku`, `x5u`, `kid` and similar members are ignored: a key that the text brings itself proves nothing.
     private func checkForm(_ header: borrowing JSONDocument) throws(Rejection) {
         guard header.member("crit", of: header.root) == nil else {
-            throw Rejection(.malformed, "header: crit names rules that are not known here")
+            throw Rejection(.malformed, "header: crit requires extensions that are not supported")
         }
         if let isEncoded = header.member("b64", of: header.root), header.bool(isEncoded.value) != true {
             throw Rejection(.malformed, "header: b64 is not true")
         }
         guard let chain = header.value("x5c", of: header.root), header.kind(of: chain) == .array else {
-            throw Rejection(.malformed, "header: x5c is no array")
+            throw Rejection(.malformed, "header: x5c is not an array")
         }
         var element = header.firstElement(of: chain)
         while let text = element {
             guard header.kind(of: text) == .string else {
-                throw Rejection(.malformed, "header: x5c holds something else than strings")
+                throw Rejection(.malformed, "header: x5c contains elements that are not strings")
             }
             element = header.element(after: text)
         }
@@ -116,12 +116,13 @@ struct ChainCheck {
             element = header.element(after: value)
         }
         guard texts.count == Self.certificatesInChain else {
-            throw Rejection(.badChainLength, "x5c does not hold 3 certificates")
+            throw Rejection(.badChainLength, "x5c does not contain 3 certificates")
         }
         return texts
     }
 
-    /// All three are read, the unused third one too: there is one form of a header, not two of which one is looser.
+    /// All three are read, even the third, which is not used: there is only one valid form of a header, not a looser
+    /// one as well.
     private func certificates(of texts: [[UInt8]]) throws(Rejection) -> [Certificate] {
         var certificates: [Certificate] = []
         for (index, text) in texts.enumerated() {
@@ -132,7 +133,7 @@ struct ChainCheck {
 
     private func certificate(_ text: [UInt8], at index: Int) throws(Rejection) -> Certificate {
         guard let der = Base64.decodeStandard(text.span) else {
-            throw Rejection(.badCertificate, "x5c[\(index)]: no canonical base64")
+            throw Rejection(.badCertificate, "x5c[\(index)]: not canonical base64")
         }
         do throws(CertificateFault) {
             return try Certificate(der: der)

@@ -1,27 +1,27 @@
-// Chains that were judged already, whatever header they came in.
+// Chains that have been judged already, in whatever header they came.
 
 import Crypto
 
-/// A chain that can be relied on, dates apart.
+/// A chain that is trusted, apart from its dates.
 struct TrustedPath {
     let chain: TrustedChain
-    /// All that leaf and intermediate lead to, that of `chain` among them.
+    /// All roots that leaf and intermediate lead to, including that of `chain`.
     let roots: [Certificate]
     let key: P256PublicKey
 }
 
-/// Base64 in its one canonical form: equal texts are equal certificates.
+/// The texts are base64 in canonical form: equal texts are equal certificates.
 struct ChainVerdict {
-    /// Leaf, intermediate, and what was sent as the third.
+    /// Leaf, intermediate, and the third certificate that was sent.
     let texts: [[UInt8]]
     let result: Result<TrustedPath, Rejection>
     let judgedAt: Int64
 }
 
-/// To judge a chain costs ten times what the rest of a payload does, and nobody needs a key to send one.
+/// Judging a chain costs ten times as much as the rest of a payload, and anybody can send one without a key.
 ///
-/// Trusted chains and others are kept apart: only Apple can make the ones, anybody any number of the others, which so push
-/// out nothing but each other.
+/// Trusted chains and others are kept separately. Only Apple can make trusted chains. Anybody can make any number of
+/// others, which then displace only each other.
 struct ChainVerdicts {
     static let limitEach = 32
 
@@ -29,7 +29,7 @@ struct ChainVerdicts {
     private var refused: [ChainVerdict] = []
     private var intermediates = Intermediates()
 
-    /// Whether a root has signed the intermediates of late.
+    /// Whether a root has signed the intermediates that were checked recently.
     private struct Intermediates {
         struct Verdict {
             let text: [UInt8]
@@ -37,14 +37,14 @@ struct ChainVerdicts {
             let judgedAt: Int64
         }
 
-        /// The one judged last comes first.
+        /// The intermediate judged last comes first.
         var vouchedFor: [Verdict] = []
         var others: [Verdict] = []
     }
 
     var counts: (trusted: Int, refused: Int) { (trusted.count, refused.count) }
 
-    /// Leaves may be made up without end below one intermediate: whether a root vouches for it is asked once.
+    /// Anybody can invent any number of leaves below one intermediate, so the intermediate is checked once.
     mutating func isVouchedFor(_ text: [UInt8], now: Int64, judge: () -> Bool) -> Bool {
         let all = intermediates.vouchedFor + intermediates.others
         if let known = all.first(where: { $0.text == text }), known.judgedAt <= now,
@@ -60,7 +60,8 @@ struct ChainVerdicts {
         return verdict.isVouchedFor
     }
 
-    /// By leaf and intermediate; the third certificate decides nothing. For as long as a header may be relied on.
+    /// Looks up leaf and intermediate; the third certificate does not matter. A verdict is valid as long as a cached
+    /// header.
     mutating func verdict(on texts: [[UInt8]], now: Int64) -> ChainVerdict? {
         Self.find(texts, in: &trusted, now: now) ?? Self.find(texts, in: &refused, now: now)
     }
@@ -73,14 +74,14 @@ struct ChainVerdicts {
         }
     }
 
-    /// The one used last comes first.
+    /// The verdict used last comes first.
     private static func find(_ texts: [[UInt8]], in list: inout [ChainVerdict], now: Int64) -> ChainVerdict? {
         let place = list.firstIndex { known in
             known.texts[0] == texts[0] && known.texts[1] == texts[1]
         }
         guard let place else { return nil }
         let found = list.remove(at: place)
-        // A clock that was set back makes a verdict old, too.
+        // If the clock was set back, the verdict counts as too old.
         guard found.judgedAt <= now, now - found.judgedAt < ChainCache.lifetime else { return nil }
         list.insert(found, at: 0)
         return found

@@ -1,10 +1,10 @@
-// A payload that was signed by itself and stands, as text, inside of a notification.
+// A payload that is signed separately and is contained as text in a notification.
 
 import Contract
 import JSON
 
 struct InnerPart {
-    /// Where Apple puts one.
+    /// Where Apple puts such a part.
     struct Place {
         let content: NotificationContents.Kind
         let member: StaticString
@@ -20,10 +20,10 @@ struct InnerPart {
     }
 
     let place: Place
-    /// Of the text in the outer payload, quotation marks included; and of its whole member.
+    /// Range of the text in the outer payload, quotation marks included; and range of its whole member.
     let valueRange: Range<Int>
     let memberRange: Range<Int>
-    /// JSON as it was signed.
+    /// The JSON as it was signed.
     let bytes: [UInt8]
     let signedDate: Int64?
     let originalTransactionId: String?
@@ -49,8 +49,8 @@ struct InnerPart {
             || document.has("type", of: document.root, equalTo: "Auto-Renewable Subscription")
     }
 
-    /// Genuine parts of different notifications, put together, would be a lie that Apple never signed; the outer signature
-    /// rules it out, and still it is looked at.
+    /// The outer signature already prevents that genuine parts of different notifications are combined. This check is a
+    /// second safeguard.
     static func compare(
         _ place: Place, _ document: borrowing JSONDocument, with subject: Subject, _ outer: borrowing JSONDocument
     ) throws(Rejection) {
@@ -73,9 +73,10 @@ struct InnerPart {
     }
 }
 
-/// What is accepted, and still not as Apple's documentation has it. Words fit for metric labels: a closed set.
+/// Details of an accepted notification that differ from Apple's documentation. The words are metric labels: a closed
+/// set.
 enum Flags {
-    /// Apple documents no bound. Parts of genuine notifications were signed with them, once 28 ms apart.
+    /// Apple documents no bound. The parts of genuine notifications were signed together, once 28 ms apart.
     static let limitApart: Int64 = 60 * 1000
 
     static let names = [

@@ -1,12 +1,12 @@
-// The members that Apple documents, with their JSON types. A payload that has one of another type is not what it says.
+// The members that Apple documents, with their JSON types. A payload with a member of another type is rejected.
 
 import JSON
 
-/// What the value of a known member must be. Null is as good as absent for each.
+/// What the value of a known member must be. Null counts as absent for each.
 enum MemberType {
     case string, integer, bool, strings
     case object(MemberTable)
-    /// Known by name only: Apple may put in what it likes.
+    /// Only the name is known: the value may be anything.
     case anything
 }
 
@@ -20,7 +20,7 @@ final class MemberTable: Sendable {
     private let rules: [Rule]
     private let requiredCount: Int
 
-    /// Required ones are strings that are not empty, or whole numbers.
+    /// Required members are non-empty strings or whole numbers.
     init(required: [(StaticString, MemberType)] = [], _ optional: [(StaticString, MemberType)]) {
         rules =
             required.map { Rule(name: $0.0, type: $0.1, isRequired: true) }
@@ -28,7 +28,7 @@ final class MemberTable: Sendable {
         requiredCount = required.count
     }
 
-    /// Members that are not in the table may hold anything.
+    /// Members that are not in the table may have any value.
     func check(
         _ document: borrowing JSONDocument, _ object: JSONDocument.Value, _ place: StaticString = "payload"
     ) throws(Rejection) {
@@ -56,21 +56,21 @@ final class MemberTable: Sendable {
     ) throws(Rejection) {
         switch rule.type {
         case .string:
-            guard let text = document.string(value) else { throw wrong(rule, place, "is no string") }
+            guard let text = document.string(value) else { throw wrong(rule, place, "is not a string") }
             if rule.isRequired, text.isEmpty { throw wrong(rule, place, "is empty") }
         case .integer:
-            guard document.integer(value) != nil else { throw wrong(rule, place, "is no whole number of 64 bits") }
+            guard document.integer(value) != nil else { throw wrong(rule, place, "is not a whole number of 64 bits") }
         case .bool:
             guard document.bool(value) != nil else { throw wrong(rule, place, "is neither true nor false") }
         case .strings:
-            guard document.kind(of: value) == .array else { throw wrong(rule, place, "is no array") }
+            guard document.kind(of: value) == .array else { throw wrong(rule, place, "is not an array") }
             var element = document.firstElement(of: value)
             while let text = element {
-                guard document.kind(of: text) == .string else { throw wrong(rule, place, "holds more than strings") }
+                guard document.kind(of: text) == .string else { throw wrong(rule, place, "has non-string elements") }
                 element = document.element(after: text)
             }
         case .object(let table):
-            guard document.kind(of: value) == .object else { throw wrong(rule, place, "is no object") }
+            guard document.kind(of: value) == .object else { throw wrong(rule, place, "is not an object") }
             try table.check(document, value, rule.name)
         case .anything: break
         }

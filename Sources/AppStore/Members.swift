@@ -1,5 +1,5 @@
-// Which members Apple's payloads have: the names and JSON types of Apple's documentation, up to version 2.21 of the
-// notifications, and what later documentation adds.
+// The members of Apple's payloads: names and JSON types from Apple's documentation, up to version 2.21 of the
+// notifications, and members that later documentation adds.
 
 extension PayloadKind {
     var members: MemberTable {

@@ -1,11 +1,11 @@
-// The body of Apple's POST.
+// The body of Apple's POST request.
 
 internal import JSON
 
-/// `{"signedPayload": "..."}`; other members are ignored, Apple may add some.
+/// `{"signedPayload": "..."}`; other members are ignored, because Apple may add some.
 public enum NotificationBody {
-    /// The signed text. A body that is no such object is `malformed`, by the JSON rules of payloads. Its size is bounded by
-    /// whoever received it.
+    /// The signed text. A body of any other form is `malformed`, by the JSON rules of payloads. The caller has limited
+    /// its size.
     public static func signedPayload(of body: [UInt8]) throws(Rejection) -> [UInt8] {
         var document = PayloadJSON.document(maxBytes: body.count)
         return try signedPayload(of: body, with: &document)
@@ -19,7 +19,7 @@ public enum NotificationBody {
                 .malformed, "body: there is no signedPayload; only version 2 of the notifications is signed")
         }
         guard let text = document.bytes(of: value) else {
-            throw Rejection(.malformed, "body: signedPayload is no string")
+            throw Rejection(.malformed, "body: signedPayload is not a string")
         }
         return text
     }

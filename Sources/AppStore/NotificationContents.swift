@@ -5,13 +5,13 @@ import JSON
 struct NotificationContents {
     enum Kind: CaseIterable { case data, summary, externalPurchaseToken, appData }
 
-    /// The first that is there.
+    /// The first content that is present.
     let kind: Kind
-    /// More than one is there only if Apple changed its rules; nobody could tell which one counts.
+    /// More than one can be present only if Apple changes its rules; then it is unclear which one counts.
     let count: Int
     let subject: Subject
 
-    /// nil when no object of the four is there.
+    /// nil if none of the four objects is present.
     init?(_ document: borrowing JSONDocument) {
         var found: (kind: Kind, object: JSONDocument.Value)?
         var count = 0

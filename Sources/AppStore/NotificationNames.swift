@@ -1,4 +1,4 @@
-// The kinds of notifications that Apple documents. Others are taken and counted: Apple adds some every year.
+// The types of notifications that Apple documents. Others are accepted and counted: Apple adds some every year.
 
 enum NotificationNames {
     static let types: Set<String> = [
@@ -6,7 +6,7 @@ enum NotificationNames {
         "DID_FAIL_TO_RENEW", "GRACE_PERIOD_EXPIRED", "PRICE_INCREASE", "REFUND", "REFUND_DECLINED",
         "CONSUMPTION_REQUEST", "RENEWAL_EXTENDED", "REVOKE", "TEST", "RENEWAL_EXTENSION", "REFUND_REVERSED",
         "EXTERNAL_PURCHASE_TOKEN", "ONE_TIME_CHARGE", "RESCIND_CONSENT", "METADATA_UPDATE", "MIGRATION", "PRICE_CHANGE",
-        // The list of changes in Apple's documentation spells it so.
+        // The change log of Apple's documentation uses this spelling.
         "MIGRATE",
     ]
 

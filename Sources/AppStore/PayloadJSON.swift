@@ -1,11 +1,11 @@
-// The JSON rules of payloads: what Apple signs, and the body it comes in.
+// The JSON rules for payloads that Apple signs, and for the body that contains them.
 
 import JSON
 
-/// Readers disagree on what the second of two equal members means, on byte order marks and on halves of surrogate pairs; a
-/// payload that one reads so and another so must not be signed for. All of that is refused, by `JSONDocument` itself.
+/// JSON readers disagree about repeated members, byte order marks and halves of surrogate pairs. A payload that two
+/// readers would understand differently must not be accepted. `JSONDocument` itself refuses all of these.
 enum PayloadJSON {
-    /// The outermost object is 1. Apple's own nest 5 deep.
+    /// The outermost object has depth 1. Apple's own payloads nest 5 deep.
     static let limitDepth = 16
 
     static func document(maxBytes: Int) -> JSONDocument {
@@ -15,24 +15,24 @@ enum PayloadJSON {
         return JSONDocument(limits: limits)
     }
 
-    /// - Parameter place: what is read, for the detail.
+    /// - Parameter place: what is being read, for the detail.
     static func read(
         _ bytes: Span<UInt8>, into document: inout JSONDocument, _ place: StaticString
     ) throws(Rejection) {
         do throws(JSONFault) {
             try document.read(bytes)
         } catch {
-            // The cause alone: descriptions of faults quote names from the document.
-            throw Rejection(.malformed, "\(place): no JSON as payloads have it (\(error.cause.rawValue))")
+            // Only the cause: descriptions of faults quote names from the document.
+            throw Rejection(.malformed, "\(place): not the strict JSON of payloads (\(error.cause.rawValue))")
         }
         guard document.kind(of: document.root) == .object else {
-            throw Rejection(.malformed, "\(place): no JSON object")
+            throw Rejection(.malformed, "\(place): not a JSON object")
         }
     }
 }
 
 extension JSONDocument {
-    /// nil when it is absent or null, which Apple's payloads use alike.
+    /// nil if the member is absent or null, which Apple's payloads use alike.
     borrowing func value(_ name: StaticString, of object: Value) -> Value? {
         guard let member = member(name, of: object), kind(of: member.value) != .null else { return nil }
         return member.value
@@ -43,13 +43,13 @@ extension JSONDocument {
         return bytes.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// A copy of a string without its escapes; nil when the value is none.
+    /// A copy of a string without its escapes; nil if the value is not a string.
     borrowing func bytes(of value: Value) -> [UInt8]? {
         guard let text = string(value) else { return nil }
         return text.withUnsafeBufferPointer { Array($0) }
     }
 
-    /// A copy of the value as it was written.
+    /// A copy of the value as it is written.
     borrowing func rawBytes(of value: Value) -> [UInt8] { raw(value).withUnsafeBufferPointer { Array($0) } }
 
     borrowing func integer(_ name: StaticString, of object: Value) -> Int64? {
@@ -65,7 +65,7 @@ extension JSONDocument {
     }
 }
 
-/// Looks at every byte, in blocks of the machine's width: headers are compared for every payload, and hardly ever differ.
+/// Compares all bytes, in blocks of the machine's width: headers are compared for every payload and rarely differ.
 func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
     guard left.count == right.count else { return false }
     return left.withUnsafeBufferPointer { left in

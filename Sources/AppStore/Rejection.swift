@@ -1,8 +1,8 @@
-// Why a payload is not taken.
+// Why a payload is rejected.
 
 public import Contract
 
-/// Public: names, metrics labels and headers of `rejected`.
+/// These names are public: metric labels and headers of `rejected`.
 public enum RejectionReason: String, Sendable, CaseIterable {
     case tooLarge = "too_large"
     case malformed
@@ -22,11 +22,12 @@ public enum RejectionReason: String, Sendable, CaseIterable {
 
 public struct Rejection: Error, Sendable, Equatable, CustomStringConvertible {
     public let reason: RejectionReason
-    /// For people; names members and parts. Of their values only those that Apple has signed and that say whose a payload is.
+    /// For people. Names members and parts. Quotes only values that Apple has signed and that say to whom a payload
+    /// belongs.
     public let detail: String
-    /// Known only when chain and signature of the outer payload hold and it names one of the two.
+    /// Known only if chain and signature of the outer payload are valid and it names one of the two.
     public let environment: Contract.Environment?
-    /// The app that a payload of `wrongApp` names, if it is a name that an app can have.
+    /// The app that a payload of `wrongApp` names, if the name can be a bundle id.
     public let bundleId: String?
 
     public init(

@@ -1,26 +1,26 @@
-// A JWS in its compact form, taken apart.
+// A JWS in its compact form, split into its parts.
 
 import Crypto
 
-/// Three parts with a dot between them.
+/// Three parts separated by dots.
 struct SignedText {
     let header: Range<Int>
     let payload: Range<Int>
     let signature: Range<Int>
 
-    /// What is signed: header, dot, payload.
+    /// The range that is signed: header, dot, payload.
     var signed: Range<Int> { 0..<payload.upperBound }
 
-    /// - Parameter headerCount: where the first dot is, if that is known.
+    /// - Parameter headerCount: position of the first dot, if known.
     init(_ text: Span<UInt8>, headerCount: Int? = nil) throws(Rejection) {
         let dot = UInt8(ascii: ".")
-        // A third dot would be inside of the payload, whose alphabet has none.
+        // A third dot would be inside of the payload, whose alphabet does not contain it.
         var last = text.count - 1
         while last >= 0, text[last] != dot { last -= 1 }
         var first = headerCount ?? 0
         while first < last, text[first] != dot { first += 1 }
         guard last > 0, first < last else {
-            throw Rejection(.malformed, "a signed text has three parts with dots between them")
+            throw Rejection(.malformed, "a signed text has three parts, separated by dots")
         }
         header = 0..<first
         payload = (first + 1)..<last
@@ -32,7 +32,7 @@ struct SignedText {
 
     static func decode(_ part: Span<UInt8>, _ name: StaticString) throws(Rejection) -> [UInt8] {
         guard let bytes = Base64.decodeURL(part) else {
-            throw Rejection(.malformed, "\(name): no canonical base64url without padding")
+            throw Rejection(.malformed, "\(name): not canonical base64url without padding")
         }
         return bytes
     }

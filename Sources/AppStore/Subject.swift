@@ -1,18 +1,19 @@
-// Of whom and of what a payload speaks: app and environment.
+// The app and the environment of a payload.
 
 internal import Contract
 import JSON
 
-/// Read before the members' types are judged; points into the payload's document.
+/// Read before the types of the members are checked; points into the payload's document.
 struct Subject {
     enum World: Equatable {
         case known(Contract.Environment)
-        /// Another text, or no text: `Xcode` and `LocalTesting`, which Apple's libraries trust without a signature, too.
+        /// Another text, or not a text: `Xcode` and `LocalTesting`, which Apple's libraries also trust without a
+        /// signature.
         case unknown
         case absent
     }
 
-    /// The object that speaks: `data` and its like in a notification, else the payload.
+    /// The object with these members: `data` or one of the other three in a notification, otherwise the payload.
     let object: JSONDocument.Value
     let bundleId: JSONDocument.Value?
     let appAppleId: JSONDocument.Value?
@@ -27,7 +28,7 @@ struct Subject {
         world = World(document, document.value(member, of: object))
     }
 
-    /// Tokens of external purchases have no environment of their own; their identifiers tell.
+    /// Tokens of external purchases have no member for the environment; their identifiers show it.
     init(ofToken object: JSONDocument.Value, in document: borrowing JSONDocument) {
         self.object = object
         bundleId = document.value("bundleId", of: object)
@@ -56,7 +57,7 @@ extension Subject.World {
 }
 
 extension JSONDocument {
-    /// Compares bytes: Swift's texts are equal under Unicode's rules, identifiers are not.
+    /// Compares bytes: Swift's strings are equal by Unicode's rules, identifiers are not.
     borrowing func isText(_ value: Value, _ text: String) -> Bool {
         guard let bytes = string(value) else { return false }
         return bytes.withUnsafeBufferPointer { bytes in
@@ -66,10 +67,10 @@ extension JSONDocument {
 }
 
 extension JSONDocument {
-    /// Apple allows no longer ones.
+    /// The longest that Apple allows.
     private static var limitIdentifierBytes: Int { 155 }
 
-    /// nil: no text, or one that no app can have as its bundle id. What is shown to people and to metrics is no other text.
+    /// nil: the value is not a text, or cannot be a bundle id. No other text is shown to people or used in metrics.
     borrowing func identifier(_ value: Value) -> String? {
         guard let bytes = string(value), (1...Self.limitIdentifierBytes).contains(bytes.count) else { return nil }
         let isOne = bytes.withUnsafeBufferPointer { bytes in
@@ -86,14 +87,14 @@ extension JSONDocument {
     }
 }
 
-/// Which apps are ours, and which environments there are.
+/// Checks the app and the environment of a payload.
 struct Identity {
     let policy: VerificationPolicy
 
     /// First bundleId, then, in production, appAppleId, then environment.
     ///
-    /// What is absent although it is a required member of its kind is left to the step that asks for those; where it is none
-    /// nothing else would ask, and a payload without it is not known to be ours.
+    /// A missing member that is required for its kind is reported by a later step. Where it is not required no later
+    /// step checks it, so its absence is reported here: such a payload may belong to another app.
     func check(_ document: borrowing JSONDocument, _ subject: Subject, _ kind: PayloadKind) throws(Rejection) {
         let isRequired = kind == .transaction || kind == .renewal
         if let apps = policy.apps, kind != .renewal {
@@ -104,7 +105,7 @@ struct Identity {
             }
         }
         switch subject.world {
-        // Both are taken; records go to the topics of theirs.
+        // Both are accepted; records go to the topics of their environment.
         case .known: break
         case .unknown:
             throw Rejection(.wrongEnvironment, "the environment is neither Production nor Sandbox")
@@ -140,7 +141,7 @@ struct Identity {
         let more = apps.count > Self.shownApps ? " and \(apps.count - Self.shownApps) more" : ""
         return Rejection(
             .wrongApp,
-            "bundleId is \(name ?? "no name that an app can have"), and the setting apps knows \(shown)\(more)",
+            "bundleId is \(name ?? "not a valid bundle id"), and the setting apps has \(shown)\(more)",
             bundleId: name)
     }
 

@@ -1,15 +1,16 @@
-// What a notification says, as far as others than its reader need it.
+// The contents of a notification that other modules need.
 
 public import Contract
 
-/// A notification all of whose signatures hold. Members are nil when absent or null.
+/// A notification whose signatures are all valid. Members are nil if absent or null.
 public struct VerifiedNotification: Sendable {
-    /// Which of the four is there; bytes are one JSON object as it was signed.
+    /// Which of the four is present; the bytes are one JSON object as it was signed.
     public enum Content: Sendable {
         case data(transaction: [UInt8]?, renewalInfo: [UInt8]?)
         case summary([UInt8])
         case externalPurchaseToken([UInt8])
-        /// As it was signed, but for `signedAppTransactionInfo`: in its place stands `appTransaction`, what was signed there.
+        /// As it was signed, except that `signedAppTransactionInfo` is replaced by `appTransaction`, the decoded JSON
+        /// of that part.
         case appData([UInt8])
     }
 
@@ -26,13 +27,13 @@ public struct VerifiedNotification: Sendable {
     public let content: Content
     /// The key of its record in Kafka: see contract 4.
     public let key: String
-    /// Of the signed text.
+    /// Hash of the signed text.
     public let sha256: [UInt8]
-    /// Serial of the certificate that signed.
+    /// Serial number of the certificate that signed the text.
     public let leafSerial: String
-    /// Differences that are accepted and counted, in words fit for a metric label: "no_renewal_info".
+    /// Accepted differences from Apple's documentation, in words for a metric label: "no_renewal_info".
     public let flags: [String]
-    /// Every one that there is.
+    /// All possible flags.
     public static var flagNames: [String] { Flags.names }
 
     public init(

@@ -1,4 +1,4 @@
-// From signed bytes to facts that Apple stands for.
+// Verifies signed bytes and returns their contents.
 
 public import Contract
 public import Crypto
@@ -9,13 +9,13 @@ public enum PayloadKind: String, Sendable, CaseIterable {
     case appTransaction = "app-transaction"
 }
 
-/// What a verifier takes.
+/// What a verifier accepts.
 public struct VerificationPolicy: Sendable {
-    /// Apple Root CA - G3 and what the settings add.
+    /// Apple Root CA - G3 and the roots that the settings add.
     public var anchors: TrustAnchors
     /// nil: neither bundleId nor appAppleId is checked.
     public var apps: [App]?
-    /// Of the signed text; the body that brings it has its own limit. A genuine one has about 20 KB.
+    /// Byte limit of the signed text; its body has a separate limit. A genuine text has about 20 KB.
     public var maxBytes = 262_144
 
     public init(anchors: TrustAnchors, apps: [App]?) {
@@ -24,19 +24,19 @@ public struct VerificationPolicy: Sendable {
     }
 }
 
-/// Verifies payloads, one at a time; one for each thread. It has no clock: callers tell it the time.
+/// Verifies payloads, one at a time; use one verifier for each thread. It has no clock: callers pass the time.
 ///
-/// The steps and their order are a contract, because each has a code that others count and answer by: form, algorithm, chain,
-/// markers, dates, revocation, signature, then what the payload says of app, environment and members, then the payloads
-/// signed inside of it, last its date. The first that fails gives the code.
+/// The steps and their order are a contract, because others count and answer by the codes: form, algorithm, chain,
+/// markers, dates, revocation, signature, then app, environment and members of the payload, then the payloads signed
+/// inside of it, and last its date. The first step that fails determines the code.
 public final class Verifier {
-    /// Under which name a published record has what was signed in `signedAppTransactionInfo`, in the place of that.
+    /// Name of the member of a published record that replaces `signedAppTransactionInfo` and contains its decoded JSON.
     private static let appTransaction: StaticString = "appTransaction"
 
     private let policy: VerificationPolicy
     private let identity: Identity
     private let authenticator: Authenticator
-    // A parser each: the text of a part inside points into the buffers of the one around it.
+    // One parser each: the text of an inner part points into the buffers of the outer one.
     private var outer: JSONDocument
     private var inner: JSONDocument
     private var body: JSONDocument
@@ -47,28 +47,29 @@ public final class Verifier {
         authenticator = Authenticator(anchors: policy.anchors, maxBytes: policy.maxBytes)
         outer = PayloadJSON.document(maxBytes: policy.maxBytes)
         inner = PayloadJSON.document(maxBytes: policy.maxBytes)
-        // Bounded by whoever received it.
+        // The caller has limited the size.
         body = PayloadJSON.document(maxBytes: Int(Int32.max))
     }
 
-    /// Asked, if set, for every chain that leads to a root and holds its markers and dates; must answer at once, from what
-    /// is known. `unknown` passes here: it is the caller's to decide (see `unknownChains`).
+    /// Called, if set, for every chain that leads to a root, has its markers and valid dates. It must answer at once,
+    /// from what is known. `unknown` is accepted here: the caller decides (see `unknownChains`).
     public var revocation: ((TrustedChain) -> RevocationStatus)? {
         get { authenticator.revocation }
         set { authenticator.revocation = newValue }
     }
 
-    /// Of the last payload, whether it was taken or not: the chains that `revocation` did not know. Who may not rely on such a
-    /// chain has no verdict as long as there is one here, whatever was found after it, a wrong signature too.
+    /// The chains of the last payload that `revocation` did not know, whether the payload was accepted or not. A caller
+    /// that requires the status has no verdict while this is not empty, even if a later step failed, such as the
+    /// signature.
     public var unknownChains: [TrustedChain] { authenticator.unknownChains }
 
-    /// How many headers are known whose chain need not be checked again.
+    /// Number of cached headers, whose chain need not be checked again.
     public var cachedHeaders: Int { authenticator.cachedHeaders }
 
-    /// How many chains were judged by their signatures, which is the dearest part of all.
+    /// Number of chains whose signatures were checked, which is the most expensive step.
     var judgedChains: Int { authenticator.judgedChains }
 
-    /// `NotificationBody.signedPayload` with buffers that are used again.
+    /// `NotificationBody.signedPayload` with reused buffers.
     public func signedPayload(of body: [UInt8]) throws(Rejection) -> [UInt8] {
         try NotificationBody.signedPayload(of: body, with: &self.body)
     }
@@ -79,7 +80,8 @@ public final class Verifier {
         return verifiedNotification(checked, jws)
     }
 
-    /// One payload of any kind, nested parts verified too. The outcome is its decoded JSON, nested parts in their places.
+    /// Verifies one payload of any kind, nested parts included. Returns its decoded JSON, with nested parts in their
+    /// places.
     public func decoded(_ jws: [UInt8], as kind: PayloadKind, now: Int64) throws(Rejection) -> [UInt8] {
         let checked = try check(jws, as: kind, now: now)
         let bytes = checked.payload.bytes
@@ -101,7 +103,7 @@ public final class Verifier {
         do throws(Rejection) {
             return try check(payload, contents, subject, as: kind, now: now)
         } catch {
-            // Signed by Apple: what it says of its environment can be relied on, whatever else is wrong with it.
+            // Apple has signed it, so its environment can be trusted, whatever else is wrong with it.
             throw error.told(of: subject.environment)
         }
     }
@@ -119,7 +121,7 @@ public final class Verifier {
         let parts = try contents.map { contents throws(Rejection) in try innerParts(of: contents, now: now) } ?? []
         if let date = payload.date, isAhead(date, of: now) {
             throw Rejection(
-                .inFuture, "payload: it is dated more than 5 minutes ahead; is the clock of this host right?")
+                .inFuture, "payload: its date is more than 5 minutes in the future; check the clock of this host")
         }
         return CheckedPayload(payload: payload, contents: contents, subject: subject, parts: parts)
     }
@@ -131,8 +133,9 @@ public final class Verifier {
                 let text = outer.bytes(of: member.value)
             else { continue }
             if place.kind == .appTransaction, outer.member(Self.appTransaction, of: contents.subject.object) != nil {
-                // The record would have two members of one name, and its readers two opinions on which of them counts.
-                throw Rejection(.inconsistent, "\(place.path): there is an \(Self.appTransaction) beside it")
+                // Otherwise the record would have two members of one name, and readers would disagree about which one
+                // counts.
+                throw Rejection(.inconsistent, "\(place.path): there is also a member \(Self.appTransaction)")
             }
             let part: InnerPart
             do throws(Rejection) {
@@ -145,7 +148,7 @@ public final class Verifier {
             try InnerPart.compare(place, inner, with: contents.subject, outer)
             parts.append(part)
         }
-        // Not the products: a renewal's may rightly be another than its transaction's.
+        // Products are not compared: a renewal's product may differ from its transaction's.
         if let first = parts.first?.originalTransactionId,
             let differing = parts.first(where: { !hasSameBytes($0.originalTransactionId, first) })
         {
@@ -162,7 +165,7 @@ public final class Verifier {
             let uuid = outer.text("notificationUUID", of: outer.root),
             let type = outer.text("notificationType", of: outer.root), let signedDate = checked.payload.date
         else {
-            // Every step above has asked for them.
+            // All steps above have required these members.
             preconditionFailure("a checked notification lacks a required member")
         }
         let object = contents.subject.object
@@ -200,7 +203,7 @@ public final class Verifier {
         }
     }
 
-    /// So that all that is said of one purchase is in one partition.
+    /// The key puts all notifications of one purchase into one partition.
     private func key(_ checked: CheckedPayload, _ contents: NotificationContents) -> String? {
         let said =
             switch contents.kind {
@@ -213,7 +216,7 @@ public final class Verifier {
     }
 }
 
-/// A payload that went through every step; points into the verifier's documents.
+/// A payload that has passed every step; points into the verifier's documents.
 private struct CheckedPayload {
     let payload: AuthenticPayload
     let contents: NotificationContents?
@@ -225,10 +228,10 @@ extension PayloadKind {
     fileprivate var environmentMember: StaticString { self == .appTransaction ? "receiptType" : "environment" }
 }
 
-/// Not `==`, by which two texts of different bytes may be equal under Unicode's rules.
+/// Compares bytes: with `==` texts of different bytes can be equal by Unicode's rules.
 private func hasSameBytes(_ left: String?, _ right: String) -> Bool { left?.utf8.elementsEqual(right.utf8) ?? false }
 
-/// A part of `bytes` with pieces of it replaced; those come in their order.
+/// A part of `bytes` with some ranges replaced.
 private func spliced(
     _ bytes: [UInt8], _ part: Range<Int>, _ replacements: [(range: Range<Int>, bytes: [UInt8])]
 ) -> [UInt8] {

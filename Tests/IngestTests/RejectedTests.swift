@@ -130,7 +130,7 @@ import Testing
         let line = try #require(door.lines.all.split(separator: "\n").first { $0.contains("were set aside") })
         #expect(
             line.contains(
-                #""cause":"bundleId is com.example.other, and the setting apps knows com.example.app","count":2"#))
+                #""cause":"bundleId is com.example.other, and the setting apps has com.example.app","count":2"#))
         #expect(line.contains("perennial dead-letters redrive rejected --reason wrong_app --apply"))
         let series =
             #"perennial_ingest_requests_total{outcome="wrong_app",environment="sandbox",bundle="com.example.other"}"#

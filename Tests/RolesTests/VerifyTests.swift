@@ -148,7 +148,7 @@ private let notification = #"""
         #expect(others.standardOutput == "wrong_app\n")
         #expect(
             others.standardError.contains(
-                "bundleId is com.example.reader, and the setting apps knows com.example.other"), "\(others.words)")
+                "bundleId is com.example.reader, and the setting apps has com.example.other"), "\(others.words)")
     }
 
     @Test func `exits 2 for a file that cannot be read`() async throws {
