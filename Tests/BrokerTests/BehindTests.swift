@@ -34,7 +34,7 @@ extension RealBroker {
             return worker
         }
 
-        /// As ingest does. Kafka has it when this returns.
+        /// Writes as ingest does. Kafka has the record when this returns.
         /// - Returns: its timestamp.
         private func take(_ id: String, _ environment: String = "production") async throws -> Int64 {
             let now = WallClock.milliseconds()
@@ -86,7 +86,7 @@ extension RealBroker {
             let ids = (0..<20).map { "new-\($0)" }
             var taken: [String: Int64] = [:]
             for id in ids { taken[id] = try await take(id) }
-            // Whoever is told that there is none is told that this is not known of the time at which it was bought.
+            // The answer says that there is no subscription, and that nothing is known yet of the time at which it was bought.
             var isOver = false
             try await waitUntil("beyond the limit", within: patience) {
                 for id in ids {

@@ -3,14 +3,14 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// What a line of docs/how-to/change-rules.md asks for.
+/// One step that docs/how-to/change-rules.md asks for.
 private enum PageStep {
-    /// The words of `perennial ...`, and the exit codes that the page names behind it.
+    /// The arguments of `perennial ...`, and the exit codes that the page gives for it.
     case command(words: [String], codes: Set<Int32>)
     case stop
     case start(config: String)
 
-    /// nil: the page says something that this test does not understand.
+    /// nil: this test does not understand the step.
     init?(_ line: Substring) {
         if let match = line.wholeMatch(of: #/# Start the worker with (\S+\.conf)\./#) {
             self = .start(config: String(match.1))
@@ -25,7 +25,7 @@ private enum PageStep {
     }
 }
 
-/// Does what the page says, in a directory with the two files that it asks for.
+/// Follows the page in a directory with the two files that it asks for.
 private final class Reader {
     private let scene: ReplayScene
     private let hasDiff: Bool
@@ -74,7 +74,7 @@ private final class Reader {
         guard case .command(let words, _)? = block.first(where: { if case .command = $0 { true } else { false } })
         else { return }
         let worker = words[1]
-        // The page is about a worker that runs; a block that begins by stopping it goes on from the one before.
+        // The page assumes a running worker. A block that begins by stopping the worker continues from the block before.
         if live[worker] == nil { try await start(worker, "perennial.conf") }
         for step in block {
             switch step {
@@ -109,7 +109,7 @@ extension RealBroker {
                 blocks.append(
                     try block.1.split(separator: "\n").map { try #require(PageStep($0), "not understood: \($0)") })
             }
-            // One about apps and one back, the zone, the policy, and a mended fault.
+            // The blocks: a change of apps and its reversal, the zone, the policy, and a repaired fault.
             #expect(blocks.count == 5)
             let help = try await run(productPath("perennial"), ["help", "diff"], environment: .only([:]))
             let scene = try await ReplayScene.make("change-rules", partitions: 2, subscribers: 40)

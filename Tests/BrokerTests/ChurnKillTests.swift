@@ -7,7 +7,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `Churn of a whole installation` {
-        /// Not that of the brokers, nor the default.
+        /// Neither the zone of the brokers nor the default.
         private static let zone = "America/New_York"
 
         @Test func `is what the plain metrics count, however often workers and ingest were killed`() async throws {
@@ -21,7 +21,7 @@ extension RealBroker {
                 installation, notifications: try await installation.read("notifications"), zone: Self.zone)
             let judge = found.judge
             try await compare(judge, withInspectOf: installation)
-            // A judge without cases would be content with anything.
+            // Without any cases the judge would find nothing wrong.
             #expect(judge.chainCount >= Scene.subscribers(ordinarily: 1_000) * 9 / 10)
             #expect(judge.cells.count > 500)
             print(
@@ -29,7 +29,7 @@ extension RealBroker {
                     + "\(scene.blows) kills")
         }
 
-        /// The stocks that finance sees are the subscriptions that there are.
+        /// The numbers of subscriptions that finance sees equal the numbers of subscriptions that exist.
         private func compare(_ judge: PlainJudge, withInspectOf installation: Installation) async throws {
             func day(_ distance: Int64) -> String {
                 let seconds = Double(WallClock.milliseconds() / 1_000 + distance * 86_400)

@@ -6,7 +6,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `The clock` {
-        /// Short enough for a test, long enough that a busy machine does not miss a whole one.
+        /// Short enough for a test, and long enough that a busy machine does not miss a whole interval.
         private static let interval = 1_000
 
         private func startClock(_ installation: Installation, environment: [String: String] = [:]) throws
@@ -14,12 +14,12 @@ extension RealBroker {
         {
             try ServiceProcess(
                 ["clock", "--tick.interval.ms", "\(Self.interval)"] + installation.settings
-                    // A killed member is missed sooner than in production.
+                    // The group notices a killed member sooner than in production.
                     + ["--kafka.consumer.session.timeout.ms", "3000", "--kafka.consumer.heartbeat.interval.ms", "300"],
                 environment: environment)
         }
 
-        /// How many partitions of each topic a clock was last given, as it logs it.
+        /// How many partitions of each topic a clock was last assigned, from its log.
         private func share(of clock: ServiceProcess) -> [Substring: Int] {
             var shares: [Substring: Int] = [:]
             for line in clock.log.split(separator: "\n") {
@@ -31,7 +31,7 @@ extension RealBroker {
             return shares
         }
 
-        /// Of each partition of both environments the timestamps in the order of the log; every record is checked to be a tick.
+        /// For each partition of both environments, the timestamps in the order of the log. Every record is checked to be a tick.
         private func ticks(_ installation: Installation) async throws -> [TopicPartition: [Int64]] {
             var times: [TopicPartition: [Int64]] = [:]
             for environment in ["production", "sandbox"] {
@@ -50,7 +50,7 @@ extension RealBroker {
             return times
         }
 
-        /// A notification in each partition of sandbox: without one they are not ticked.
+        /// Writes a notification into each partition of sandbox. Without one they get no ticks.
         private func notifySandbox(_ installation: Installation) async throws {
             let (broker, topic) = (installation.broker, installation.topic("notifications", "sandbox"))
             try await blocking {
@@ -72,7 +72,7 @@ extension RealBroker {
             }
         }
 
-        /// - Parameter longest: allowed between two records of a partition.
+        /// - Parameter longest: the longest time allowed between two records of a partition.
         private func expectOneInEachInterval(
             _ times: [TopicPartition: [Int64]], longest: Int64, _ sourceLocation: SourceLocation = #_sourceLocation
         ) {
@@ -109,7 +109,7 @@ extension RealBroker {
             clocks[0].process.killNow()
             let reached = try await ticks(installation).values.map(\.count).max() ?? 0
             try await waitForTicks(reached + 3, installation)
-            // One wakes up after its session and believes for a moment that its partitions are its own.
+            // One of them wakes up after its session has ended and believes for a moment that it still owns its partitions.
             clocks[1].process.suspend()
             try await waitForTicks(reached + 6, installation)
             clocks[1].process.resume()
@@ -117,7 +117,7 @@ extension RealBroker {
             try await clocks[2].stop()
             try await waitForTicks(reached + 12, installation)
             try await clocks[1].stop()
-            // The session, the rebalance, and a busy machine.
+            // Time for the session and the rebalance on a busy machine.
             expectOneInEachInterval(try await ticks(installation), longest: Int64(Self.interval) + 15_000)
         }
 
@@ -149,7 +149,7 @@ extension RealBroker {
             let between = try await broker.read(topic).filter {
                 $0.header("type") == "tick" && ($0.timestamp ?? 0) > written[1] && ($0.timestamp ?? 0) <= last
             }
-            // A machine that stood still for an interval may have left a gap that was ticked.
+            // A machine that stood still for an interval may have left a gap in the ticks.
             let gaps = zip(written, written.dropFirst()).count { $1 - $0 >= Self.interval }
             #expect(between.count <= gaps)
             let first = try await ticks(installation)[TopicPartition(topic, 0)]?.first { $0 > last }
@@ -162,7 +162,8 @@ extension RealBroker {
             let installation = try await Installation.make("quiet", broker, partitions: 3)
             let topic = installation.topic("notifications", "sandbox")
             let now = WallClock.milliseconds()
-            // 0: nothing. 1: a notification of two days ago and a tick of yesterday. 2: one of two hours ago, and a tick.
+            // Partition 0 holds nothing, partition 1 a notification of two days ago and a tick of yesterday, partition 2 a
+            // notification of two hours ago and a tick.
             let records: [(partition: Int32, key: [UInt8]?, age: Int64)] = [
                 (1, [1], 48), (1, nil, 23), (2, [1], 2), (2, nil, 1),
             ]
@@ -204,7 +205,7 @@ extension RealBroker {
             #expect(try await wrong.reasons().contains("this host's clock probably runs ahead"))
             let times = try await ticks(installation)
             #expect(times.values.joined().allSatisfy { $0 <= WallClock.milliseconds() })
-            // Each try of the wrong one takes the partitions from both for a moment.
+            // Each attempt of the wrong one takes the partitions away from both for a moment.
             expectOneInEachInterval(times, longest: Int64(Self.interval) + 15_000)
             try await right.stop()
             host.shift(by: 0)
@@ -229,14 +230,14 @@ extension RealBroker {
             try await clock.stop()
         }
 
-        // Joining is given two and a half minutes.
+        // Joining may take two and a half minutes.
         @Test(.enabled(if: killRounds > 8, "takes three minutes: only at full length"))
         func `that cannot join its group is not ready alone, and leaves an ingest ready that takes what comes`()
             async throws
         {
             let installation = try await Installation.make("groupless", try await Broker.shared(), partitions: 1)
             let store = try await MakeBelieveStore.open(telling: ["--seed", "5", "--subscribers", "1"])
-            // An hour, more than brokers let members be silent.
+            // An hour is more than brokers let a member be silent.
             let refused = ["session.timeout.ms", "max.poll.interval.ms"].flatMap {
                 ["--kafka.consumer.\($0)", "3600000"]
             }

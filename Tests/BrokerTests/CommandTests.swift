@@ -6,7 +6,7 @@ import Platform
 import Testing
 
 extension RealBroker {
-    /// The built program against a Kafka of its own, judged by Kafka's own tools.
+    /// The built program against a Kafka of its own, checked with Kafka's own tools.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -18,7 +18,7 @@ extension RealBroker {
             return try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
         }
 
-        /// Runs `perennial` with settings for one broker, and with nobody else's: no variables, no settings file.
+        /// Runs `perennial` with the settings of one broker only: no environment variables, no settings file.
         private func perennial(
             _ arguments: [String], servers: String? = nil, replicas: Int = 1
         ) async throws -> ProgramResult {
@@ -63,7 +63,7 @@ extension RealBroker {
             let again = try await perennial(["topics", "apply"] + settings)
             #expect(again.code == 0)
             #expect(again.standardOutput == "ok      \(2 * contractTopics.count) topics are as they should be\n")
-            // Kafka's tool lists topics in any order, and Kafka makes one of its own for the first client that names a group.
+            // Kafka's tool lists topics in any order, and Kafka itself creates a topic when the first client uses a group.
             let after = topicConfigurations(
                 try await cluster.tool("kafka-configs.sh", ["--describe", "--entity-type", "topics", "--all"]))
             #expect(after.count { $0.key.hasPrefix("whole.") } == 2 * contractTopics.count)
@@ -84,7 +84,7 @@ extension RealBroker {
             }
             let described = try await cluster.tool("kafka-topics.sh", ["--describe", "--topic", name])
             #expect(described.contains("PartitionCount: 7\t"))
-            // The other topics, and its settings, were seen to all the same.
+            // The settings of the topic and the other topics were changed all the same.
             let settled = try await cluster.tool(
                 "kafka-configs.sh", ["--describe", "--entity-type", "topics", "--entity-name", name])
             #expect(settled.contains("message.timestamp.after.max.ms=60000"))
@@ -167,7 +167,7 @@ extension RealBroker {
     }
 }
 
-/// What contract.md says of each topic, written down a second time.
+/// What contract.md says of each topic, written down independently of the code.
 private let contractTopics: [(name: String, settings: [(String, String)])] = {
     let day: Int64 = 86_400_000
     func kept(_ days: Int64) -> (String, String) { ("retention.ms", String(days * day)) }
@@ -196,7 +196,7 @@ private let contractTopics: [(name: String, settings: [(String, String)])] = {
     return topics
 }()
 
-/// Name → setting → value, from what `kafka-configs.sh --describe --all` prints.
+/// Name → setting → value, from the output of `kafka-configs.sh --describe --all`.
 private func topicConfigurations(_ text: String) -> [String: [String: String]] {
     var all: [String: [String: String]] = [:]
     var name = ""

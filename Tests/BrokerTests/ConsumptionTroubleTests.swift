@@ -7,7 +7,8 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `Answers to refund requests in trouble` {
-        /// Answers find their way at the next try: their waits are doubled, and those of an app whose key is not taken are a minute.
+        /// Answers arrive at the next retry: the pauses between retries double, and those of an app whose key is refused are a
+        /// minute.
         private static let mended: Duration = .seconds(180)
 
         private static func story(_ seed: Int, hasGate: Bool = false) -> RefundScene.Story {
@@ -19,19 +20,19 @@ extension RealBroker {
             return (try await RefundScene(installation, story, replicas: 0), installation)
         }
 
-        /// Of `perennial_consumption_sender_troubles`.
+        /// The value of `perennial_consumption_sender_troubles`.
         private static func troubles(_ cause: String, _ worker: ServiceProcess) async throws -> Double {
             try await worker.metric("perennial_consumption_sender_troubles{cause=\"\(cause)\"}") ?? -1
         }
 
-        /// Lines of the log that tell of a trouble with these words.
+        /// Log lines that report a trouble in these words.
         private static func tellings(_ words: String, _ worker: ServiceProcess) -> [Substring] {
             worker.log.split(separator: "\n").filter {
                 $0.contains("answers to refund requests do not get through") && $0.contains(words)
             }
         }
 
-        /// The body of `/readyz`, the log and the metric say the same.
+        /// The body of `/readyz`, the log and the metric agree.
         private static func waitUntilTold(_ cause: String, _ words: String, by worker: ServiceProcess) async throws {
             try await waitUntil("\(cause) is told", within: .seconds(120)) {
                 guard try await worker.reasons().contains(words) else { return false }
@@ -60,7 +61,7 @@ extension RealBroker {
             try await scene.waitUntilDecided()
             let tellings = Self.tellings(words, worker)
             let apps = Set(tellings.compactMap { $0.firstMatch(of: #/the key for ([a-z.]+)/#)?.1 })
-            // Two apps have requests: a trouble of each is told of once, however often it was tried.
+            // Two apps have requests: the trouble of each is reported once, however often it was retried.
             #expect(tellings.count == apps.count && (1...2).contains(apps.count), "\(tellings)")
             #expect(try await Self.troubles("unauthorized", worker) == Double(apps.count))
             #expect(try scene.journal().allSatisfy { !$0.isTaken && $0.status == 401 })
@@ -95,7 +96,8 @@ extension RealBroker {
 
             host.shift(by: 0)
             try await Self.waitUntilMended("clock", words, by: worker)
-            // What was tried meanwhile has its next try by the wrong clock: ten minutes later than it might, and in time.
+            // The next retry of a request that was tried meanwhile was set by the wrong clock: up to ten minutes late, but before
+            // the deadline.
             let isTold = try await scene.histories().values.filter { $0.kinds.contains("retrying") }.map(
                 \.transactionId)
             let tried = Set(isTold)
@@ -113,7 +115,7 @@ extension RealBroker {
             try await scene.end()
         }
 
-        // MARK: The way
+        // MARK: The connection
 
         @Test func `wait while nobody listens at Apple's address, which is told, and are all sent when somebody does`()
             async throws
@@ -189,7 +191,7 @@ extension RealBroker {
             let sent = try scene.lastSent()
             #expect(sent - posted < 120_000, "\(sent - posted) ms from the last post to the last answer")
 
-            // Every row is somewhere.
+            // Every row is accounted for.
             let strays = first.strays + second.strays
             let worker = scene.workers[0]
             try await waitUntil("all of the garbage is dealt with", within: Self.mended) {
@@ -211,14 +213,14 @@ extension RealBroker {
     }
 }
 
-/// Rows that no backend should write, of every kind that one might.
+/// One row of every kind that a backend should not write but might.
 private struct UsageGarbage: Sendable {
     struct Written: Sendable {
-        /// Good rows, but for their partition.
+        /// Valid rows in the wrong partition.
         var strays = 0
     }
 
-    /// Larger than a cycle of the worker is meant to be; few, so that the disk has room.
+    /// Rows larger than a transaction of the worker should be; only a few, so that the disk has room.
     private static let hugeBytes = 600_000
     private static let hugeEvery = 4_000
 
@@ -227,7 +229,7 @@ private struct UsageGarbage: Sendable {
     let partitions: Int32
 
     private func row(_ number: Int) -> (value: [UInt8]?, headers: [RecordHeader], isStray: Bool) {
-        // Of no purchase that the simulator knows.
+        // Rows of a purchase that the simulator does not know.
         let id = "9\(number)"
         if number % Self.hugeEvery == 0 {
             return (Array(repeating: UInt8(ascii: "["), count: Self.hugeBytes), [], false)
@@ -247,7 +249,7 @@ private struct UsageGarbage: Sendable {
         }
     }
 
-    /// Into all partitions, by a client that knows nothing of Perennial.
+    /// Writes into all partitions, with a client that knows nothing of Perennial.
     func write(_ numbers: Range<Int>, _ properties: ClientProperties) async throws -> Written {
         try await blocking { [self] in
             let producer = try Producer(.init(clientID: "garbage", properties: properties)) { report in

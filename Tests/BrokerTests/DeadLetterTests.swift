@@ -8,7 +8,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `Dead letters` {
-        /// An installation whose ingest was told of the wrong app, and so has put everything it was posted into quarantine.
+        /// An installation whose ingest was configured for the wrong app, and so has put every notification into quarantine.
         private struct Quarantine {
             let installation: Installation
             let store: MakeBelieveStore
@@ -88,13 +88,13 @@ extension RealBroker {
             }
             #expect(try await quarantine.deadLetters(["show", "0:999999"]).code == 1)
 
-            // Nothing has changed, so nothing holds.
+            // The configuration has not changed, so no verdict changes.
             let strange = ["--apps", "\(store.scratch.path)/another.json", "--verify.roots", store.root]
             let same = try await quarantine.lines(["redrive"] + strange)
             #expect(same.first?["hold"] as? Int == 0)
             #expect((same.first?["refused"] as? [String: Int]) == ["wrong_app": bodies.count])
             let dry = try await quarantine.deadLetters(["redrive"] + store.ingestSettings)
-            #expect(dry.standardOutput == "wrong_app  hold now: \(bodies.count)  refused again: 0\n")
+            #expect(dry.standardOutput == "wrong_app  verify now: \(bodies.count)  refused again: 0\n")
             #expect(dry.standardError.contains("nothing was written"))
             #expect(try await quarantine.published().isEmpty)
 
@@ -125,7 +125,7 @@ extension RealBroker {
             let installation = try await Installation.make("revoked", try await Broker.shared(), partitions: 1)
             let store = try await MakeBelieveStore.open(telling: ["--seed", "3", "--subscribers", "3"])
             let payloads = try store.payloadsByHash().sorted { $0.key < $1.key }.map(\.value)
-            // As ingest files what it refuses; both bodies verify when nobody is asked about revocation.
+            // Stored as ingest stores what it refuses. Both bodies verify if revocation is not checked.
             let reasons = ["revoked", "wrong_app"]
             try await blocking {
                 let producer = try Producer(
@@ -147,7 +147,7 @@ extension RealBroker {
                     environment: .only([:]), workingDirectory: "/"
                 ).standardOutput.contains("wrong_app")
             }
-            // Only the last one of the partition is read, so nothing that was read is left out.
+            // Only the last record of the partition is read, so no record that was read is left out.
             let few = try await run(
                 productPath("perennial"), ["dead-letters", "list", "--limit", "1"] + installation.settings,
                 environment: .only([:]), workingDirectory: "/")
@@ -158,7 +158,7 @@ extension RealBroker {
                     productPath("perennial"),
                     ["dead-letters", "redrive", "--apply", "--verify.ocsp", mode] + store.ingestSettings
                         + installation.settings,
-                    // Nobody listens there.
+                    // Nothing listens there.
                     environment: .only(["http_proxy": "http://127.0.0.1:1"]), workingDirectory: "/")
             }
             func published() async throws -> Int {
@@ -168,8 +168,8 @@ extension RealBroker {
             #expect(hard.code == 3)
             #expect(
                 hard.standardOutput == """
-                    revoked  hold now: 0  refused again: 1 (revoked 1)
-                    wrong_app  hold now: 0  refused again: 1 (no_verdict 1)
+                    revoked  verify now: 0  refused again: 1 (revoked 1)
+                    wrong_app  verify now: 0  refused again: 1 (no_verdict 1)
 
                     """)
             #expect(hard.standardError.contains("no verdict on some"), "\(hard.standardError)")
@@ -179,8 +179,8 @@ extension RealBroker {
                 #expect(outcome.code == 0, "\(outcome.words)")
                 #expect(
                     outcome.standardOutput == """
-                        revoked  hold now: 0  refused again: 1 (revoked 1)
-                        wrong_app  hold now: 1  refused again: 0
+                        revoked  verify now: 0  refused again: 1 (revoked 1)
+                        wrong_app  verify now: 1  refused again: 0
 
                         """)
                 #expect(try await published() == count + 1)
@@ -188,12 +188,12 @@ extension RealBroker {
         }
 
         @Test(arguments: [
-            (["list", "--reason", "bad_mood"], "no reason is called \"bad_mood\"; there are too_large"),
+            (["list", "--reason", "bad_mood"], "there is no reason \"bad_mood\", only too_large"),
             (["list", "--since", "yesterday"], "--since takes 90m, 2h, 7d"),
-            (["show"], "show what?"), (["show", "first"], "a letter is PARTITION:OFFSET"),
+            (["show"], "show needs a letter"), (["show", "first"], "a letter is PARTITION:OFFSET"),
             (["redrive"], "apps is not set"), (["show", "churn", "200"], "at least 6 characters of its key"),
             (["list", "--apply"], "--apply belongs to redrive"), (["drop"], "list, show or redrive, not \"drop\""),
-            (["list", "--topic.prefix", "nobodys"], "the topic nobodys.production.rejected is not there"),
+            (["list", "--topic.prefix", "nobodys"], "the topic nobodys.production.rejected does not exist"),
         ])
         func `wrongly asked for are answered with what is right and exit code 2`(arguments: [String], words: String)
             async throws

@@ -5,7 +5,7 @@ import Testing
 
 extension RealBroker {
     @Suite struct `The demo on a real broker` {
-        /// Names of topics and groups that a demo has made.
+        /// Names of topics and groups that a demo has created.
         private func traces(on broker: Broker) async throws -> [String] {
             try await blocking {
                 let admin = try Admin(clientID: "test", properties: broker.properties)
@@ -28,7 +28,7 @@ extension RealBroker {
             let answer = try await run(
                 "/bin/sh", ["-c", String(question)], environment: .only(["PATH": "/usr/bin:/bin"])
             ).standardOutput
-            // Which access it has by now depends on how many of its days have passed since.
+            // The access that it has now depends on how many of its days have passed since.
             #expect(answer.contains(#""access":"#), "\(answer)")
             try await demo.waitUntilPrinted("answered by rule: ")
             demo.kill(2)

@@ -1,8 +1,9 @@
-// Random moments of killing, and how many there are.
+// Random moments for kills, and how many kills there are.
 
 import Glibc
 
-/// Moments and victims of one run. The seed is printed: `PERENNIAL_TEST_SEED` repeats them, as far as processes allow.
+/// Random moments and victims of one run. The seed is printed. `PERENNIAL_TEST_SEED` repeats the run, as far as that is possible
+/// with processes.
 struct Dice: RandomNumberGenerator {
     private var state: UInt64
 
@@ -22,7 +23,7 @@ struct Dice: RandomNumberGenerator {
     }
 }
 
-/// Eight in the ordinary run; `PERENNIAL_TEST_KILL_ROUNDS` asks for more.
+/// Eight in `make test`; `PERENNIAL_TEST_KILL_ROUNDS` sets another number.
 var killRounds: Int {
     guard let text = getenv("PERENNIAL_TEST_KILL_ROUNDS"), let rounds = Int(String(cString: text)), rounds > 0 else {
         return 8

@@ -4,12 +4,12 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `A comparison with a replay` {
-        /// As the command counts them.
+        /// Counts as the command prints them.
         private struct Answer {
             var code: Int32
             var words: String
             var counts: [String: Int] = [:]
-            /// Of the keys that are not the same.
+            /// Sum over the keys that differ.
             var keys: Set<String> = []
             var rates: [[String: Any]] = []
         }
@@ -68,7 +68,7 @@ extension RealBroker {
             #expect(wanted.count > 20 && wanted.count < before.count)
             #expect(other.counts["same"] == before.count - wanted.count)
 
-            // A replay that has not read what the live worker has.
+            // A replay that has not read as far as the live worker.
             try await scene.feed(subscribers: 20, seed: 12)
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             let late = try await diff(scene, "entitlements", "same")

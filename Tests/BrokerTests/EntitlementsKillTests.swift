@@ -12,7 +12,7 @@ extension RealBroker {
             let scene = try await Scene(installation, store, "entitlements", ["--apps", store.apps])
             try await scene.play()
             let found = try await EntitlementsJudge(installation, store, ended: scene.ended)
-            // A judge without cases would be content with anything.
+            // Without any cases the judge would find nothing wrong.
             #expect(found.truth.subscriptionCount >= Scene.subscribers(ordinarily: 1_500) * 9 / 10)
             print(
                 "whole: \(found.truth.subscriptionCount) subscriptions, \(found.events) events, "

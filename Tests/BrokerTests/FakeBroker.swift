@@ -3,7 +3,7 @@ import KafkaTestKit
 import Platform
 import Synchronization
 
-/// Speaks just enough of Kafka's framing to show what a proxy lets through: it notes each request and answers with the
+/// Speaks just enough of Kafka's framing to show what a proxy lets through: it records each request and answers with the
 /// request's correlation id and its number in the order of arrival.
 final class FakeBroker: Sendable {
     private struct State {
@@ -22,7 +22,7 @@ final class FakeBroker: Sendable {
         self.listener = listener
     }
 
-    /// Runs the body with a broker that is gone afterwards.
+    /// Runs `body` with a broker that is stopped afterwards.
     static func serving(_ body: (FakeBroker) async throws -> Void) async throws {
         let broker = try FakeBroker()
         let worker = WorkerThread.start("fake-broker") { broker.acceptAll() }
@@ -39,10 +39,10 @@ final class FakeBroker: Sendable {
         for worker in state.withLock({ $0.workers }) { try await worker.join() }
     }
 
-    /// Connections that have been accepted; one that only waits for it cannot be cut.
+    /// Accepted connections. A connection that still waits to be accepted cannot be cut.
     var connectionCount: Int { state.withLock { $0.workers.count } }
 
-    /// Ends every connection, and takes no more.
+    /// Closes every connection and accepts no more.
     func cutAll() { state.withLock { $0.isClosing = true } }
 
     var requests: [KafkaRequest] { state.withLock { $0.requests } }
@@ -61,7 +61,7 @@ final class FakeBroker: Sendable {
 
     private static func waitForInput(_ descriptor: Int32) -> Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // Short, so that closing is noticed.
+        // Short, so that the thread notices closing soon.
         return poll(&polled, 1, 20) > 0
     }
 

@@ -1,4 +1,4 @@
-// What the workers of a fixture are told, and how a fixture is made of any build of the program.
+// What the workers of a fixture read, and how any build of the program makes a fixture.
 
 import Foundation
 import Glibc
@@ -11,7 +11,7 @@ import Platform
 import Simulation
 import Testing
 
-/// Lives of some subscribers, told in steps: the first is that of the fixture, and the others go on with the same subscribers.
+/// Lives of a few subscribers, in steps: the first step is that of the fixture, the others continue with the same subscribers.
 struct FixtureStory {
     static let seed: UInt64 = 21
     static let subscribers = 20
@@ -43,7 +43,7 @@ struct FixtureStory {
             while steps.count <= step { steps.append([]) }
             steps[step].append(record.element)
         }
-        // It waits for the backend's word, which is the next thing that is told.
+        // It waits for usage from the backend, which is the next record.
         let cut = StoreLog.start + Self.cuts[0] * StoreLog.day
         steps[0].append(try Self.request(at: cut, partitions))
         steps.insert([Self.usage(Self.asked, at: cut + StoreLog.minute, partitions, isLost: false)], at: 1)
@@ -64,7 +64,7 @@ struct FixtureStory {
 
     // MARK: Refund requests
 
-    /// Whose request is open when the workers of the fixture stop.
+    /// Its request is open when the workers of the fixture stop.
     static let asked = "1000"
 
     private static func request(at time: Int64, _ partitions: Int) throws -> StateFixture.Record {
@@ -84,7 +84,7 @@ struct FixtureStory {
         return row(id, Array(value.utf8), time, partitions, isLost: isLost)
     }
 
-    /// - Parameter isLost: it stands in the wrong partition.
+    /// - Parameter isLost: whether the row is in the wrong partition.
     private static func row(
         _ id: String, _ value: [UInt8], _ time: Int64, _ partitions: Int, isLost: Bool
     ) -> StateFixture.Record {
@@ -94,7 +94,7 @@ struct FixtureStory {
             key: FixtureBytes(Array(id.utf8)), value: FixtureBytes(value))
     }
 
-    /// Rows that change no decision, so that it does not matter when they are read: nobody consents in them.
+    /// Rows that change no decision, because none of them gives consent. So it does not matter when they are read.
     private static func usage(_ store: StoreLog, _ partitions: Int) -> [StateFixture.Record] {
         (0..<subscribers).flatMap { store.simulation.usage(of: $0) }.filter { $0.consented == nil }.enumerated().map {
             row($1.originalTransactionId, $1.json, $1.at, partitions, isLost: $0 % 7 == 3)
@@ -103,7 +103,7 @@ struct FixtureStory {
 }
 
 extension ReplayScene {
-    /// Tells what is told next of a story.
+    /// Writes the next step of a story.
     func tell(_ records: [StateFixture.Record]) async throws {
         let installation = installation
         try await blocking {
@@ -124,7 +124,7 @@ extension ReplayScene {
     }
 }
 
-/// Set to the path of another build of `perennial`: its workers make a fixture, and nothing is tested.
+/// Set to the path of another build of `perennial`: then its workers make a fixture, and nothing is tested.
 let fixtureMaker = getenv("PERENNIAL_FIXTURE_OF").map { String(cString: $0) }
 
 extension RealBroker {
@@ -155,7 +155,7 @@ extension RealBroker {
                     throw error
                 }
             }
-            // Rows of usage have no clock that would say when they are dealt with.
+            // Rows of usage have no clock from which one could see when they are processed.
             try await Task.sleep(for: .seconds(5))
             for worker in workers { try await worker.stop() }
             var fixture = try await StateFixture.taken(from: installation, build: build)

@@ -1,44 +1,44 @@
-// What was measured during a flood, and what it may be.
+// What is measured during a flood, and the limits.
 
 struct FloodLimits: Sendable {
-    /// Genuine notifications, from the start of the post to its answer, in milliseconds.
+    /// Latencies of genuine notifications, from the start of the post to its answer, in milliseconds.
     var longest = 2_000.0
     var median = 1_000.0
     var peakBytes = 200 << 20
     var laterBytes = 100 << 20
     /// CPU time of ingest.
     var microsecondsEach = 300.0
-    /// The line that sums up refusals comes every ten seconds.
+    /// Ingest logs the line that sums up refusals every ten seconds.
     var logLines = 20
 
-    /// Nobody has promised anything of programs without optimisation, which take some times as long.
+    /// The limits do not hold for programs built without optimisation, which are several times as slow.
     static let ofDebugBuild = FloodLimits(microsecondsEach: 3_000)
 }
 
 struct FloodFigures: Sendable {
     var kind: FloodKind
     var sent: Int
-    /// In words.
+    /// One line for people to read.
     var answers: String
-    /// Of the flood's requests, those that ended as they do usually.
+    /// The number of flood requests that ended in the usual way.
     var usual: Int
     var rate: Double
     var genuine: Int
     var genuineAccepted: Int
     var median: Double
     var longest: Double
-    /// Of those who ask `/livez`; nil: it was not asked.
+    /// Latencies of `/livez`; nil if it was not asked.
     var livez: (sent: Int, accepted: Int, longest: Double)?
     var peakBytes: Int
     var laterBytes: Int
     var later: Duration
     var rejectedBytes: Int
     var microsecondsEach: Double
-    /// Records in `notifications` beyond one for each genuine post.
+    /// Records in `notifications` beyond one per genuine post.
     var surplusRecords: Int
     var logLines: Int
 
-    /// What is over a limit, in words.
+    /// The figures that exceed a limit, as text.
     func faults(_ limits: FloodLimits) -> [String] {
         var faults: [String] = []
         func require(_ isMet: Bool, _ words: String) {

@@ -1,4 +1,4 @@
-// What costs its sender nothing, as anybody without a key can send it.
+// Floods that cost their sender nothing and need no key.
 
 import Crypto
 import IngestTestKit
@@ -19,7 +19,7 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
 
     var testDescription: String { "\(self)" }
 
-    /// Where a handshake is what is taken from others.
+    /// Whether the flood consumes handshakes.
     var isPlaintext: Bool { ![.silent, .silentOfMany, .silentOfStrangers].contains(self) }
 
     var sources: [String] {
@@ -29,7 +29,7 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// Of `rejected.max.bytes.per.hour`: less than comes within the seconds of the short form.
+    /// The value of `rejected.max.bytes.per.hour`: less than arrives within the seconds of the short form.
     var rejectedLimitBytes: Int { self == .transaction ? 1 << 20 : 8 << 20 }
 
     var settings: [String] {
@@ -50,8 +50,9 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// Requests a second. What a server can close at once comes as often as all of it can be open within its three seconds.
-    /// Where a request costs much, as many as one sender can afford: with few of them much of the cost is waking up.
+    /// Requests per second. A flood that the server can close at once has as many as can be open within the server's three
+    /// seconds. A flood whose requests cost much has as many as one sender can afford: with few requests, much of the cost is
+    /// waking up.
     var rate: Double {
         switch self {
         case .silent, .silentOfMany, .silentOfStrangers: 1_100
@@ -62,18 +63,18 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// How many times what any other request may cost. The largest body takes as long to receive as everything else takes together, and
-    /// so many of them fill a line of 1.7 Gbit/s.
+    /// How many times the cost of any other request a request may have. Receiving the largest body takes as long as everything
+    /// else together, and this many of them fill a line of 1.7 Gbit/s.
     var dearness: Double { self == .transaction ? 2 : 1 }
 
-    /// What nearly all of it is answered with: a flood that is answered otherwise is not the one that it is meant to be. Empty: the
-    /// connection is closed, with words or without.
+    /// The answer that nearly all requests of the flood get. If the flood gets another answer, it does not test what it is meant
+    /// to test. Empty: the connection is closed, with or without an answer.
     var usualStatuses: [Int] {
         switch self {
         case .mediaType: [415]
         case .chain, .expectation: [400]
         case .repeated: [200]
-        // As long as there is room for it, and later.
+        // The first while there is room to store the body, the second after that.
         case .transaction: [200, 503]
         case .unfinished, .unfinishedOfMany, .silent, .silentOfMany, .silentOfStrangers, .slowHeads: []
         }
@@ -110,14 +111,14 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         return Array(head.utf8) + body
     }
 
-    /// As large as a body may be.
+    /// The largest body that is allowed.
     private static func padded(_ payload: [UInt8]) -> [UInt8] {
         let start = #","junk":"\#(Flood.number)"#
         let missing = (256 << 10) - NotificationFixture.body(payload, more: start + "\"").count
         return NotificationFixture.body(payload, more: start + String(repeating: "x", count: missing) + "\"")
     }
 
-    /// A genuine text with a `kid` in its header, and a signature that is another one each time.
+    /// A genuine text with a `kid` in its header and a different signature each time.
     private static func forged(_ payload: [UInt8], number: Int) throws -> [UInt8] {
         let parts = payload.split(separator: UInt8(ascii: "."), maxSplits: 2).map { Array($0) }
         let encoded = parts[0]

@@ -1,4 +1,4 @@
-// One flood against a real ingest, with genuine notifications among it from another address.
+// One flood against a real ingest, with genuine notifications at the same time from another address.
 
 import Glibc
 import IngestTestKit
@@ -8,20 +8,21 @@ import Testing
 
 struct FloodRun {
     static let genuineSource = "127.0.0.3"
-    /// Posts a second, each over a connection of its own, as far as Apple is concerned.
+    /// Posts per second, each over a connection of its own, as Apple may do.
     private static let genuineRate = 10.0
     private static let genuineConnections = 64
     private static let livezRate = 5.0
-    /// Without a flood: what the genuine ones cost by themselves.
+    /// What the genuine posts cost without a flood.
     private static let quietSeconds = 2.0
-    /// The first of the bodies, with which it is seen that posts are answered.
+    /// The first body; it is posted until ingest answers.
     private static let warmUpCount = 256
-    /// Longer than any limit, so that what is late is measured.
+    /// Longer than any limit, so that late answers are measured, too.
     private static let timeout: Duration = .seconds(30)
 
     let kind: FloodKind
     let seconds: Double
-    /// How long after the flood memory is read: at the end of it, or as soon as it is below its limit.
+    /// How long after the flood memory may still be above its limit. It is read at the end of this time, or as soon as it is
+    /// below.
     let restOfMemory: Duration
     let readsMemoryEarly: Bool
     private let fixture: NotificationFixture
@@ -29,7 +30,7 @@ struct FloodRun {
     private let broker: Broker
     private let prefix: String
 
-    /// So many that none of them is posted twice.
+    /// Enough bodies that none of them is posted twice.
     static func fixture(seconds: Double) throws -> NotificationFixture {
         try NotificationFixture(count: warmUpCount + Int((quietSeconds + seconds) * genuineRate) + 10)
     }
@@ -84,7 +85,7 @@ struct FloodRun {
     private struct Outcome {
         let flood: FloodOutcome
         let genuine: LoadOutcome
-        /// nil: it was not asked.
+        /// nil if it was not asked.
         let livez: LoadOutcome?
     }
 
@@ -116,7 +117,7 @@ struct FloodRun {
         return try await onOwnThread("genuine") { [load] in try load.run() }
     }
 
-    /// nil: it is not about that.
+    /// nil: the line is about something else.
     private func askWhetherItLives() async throws -> LoadOutcome? {
         guard kind.isAboutAdmin else { return nil }
         var nothing = Bodies()
@@ -130,7 +131,7 @@ struct FloodRun {
         return try await onOwnThread("livez") { [load] in try load.run() }
     }
 
-    /// Seconds that ingest needed meanwhile.
+    /// CPU seconds that ingest used meanwhile.
     private func cpu<Value>(_ body: () async throws -> Value) async throws -> (seconds: Double, value: Value) {
         let before = try ingest.cpuSeconds()
         let value = try await body()

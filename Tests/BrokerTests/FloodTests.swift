@@ -3,21 +3,21 @@ import IngestTestKit
 import KafkaTestKit
 import Testing
 
-/// nil: nobody has asked for the long form.
+/// nil: the long form was not asked for.
 private let floodSeconds = getenv("PERENNIAL_TEST_FLOOD_SECONDS").flatMap { Double(String(cString: $0)) }
-/// What is measured instead of the program that was built with the tests.
+/// The program to measure instead of the one built with the tests.
 private let releaseProgram = getenv("PERENNIAL_TEST_FLOOD_PROGRAM").map { String(cString: $0) }
 
-/// nil: all of them. One by its name here: `chain`.
+/// The name of the only flood to run, such as `chain`; nil: all of them.
 private let floodKind = getenv("PERENNIAL_TEST_FLOOD_KIND").map { String(cString: $0) }
 
 private let limits = releaseProgram == nil ? FloodLimits.ofDebugBuild : FloodLimits()
 
 extension RealBroker {
     @Suite(.serialized) struct `An ingest under a flood` {
-        /// `make floods` takes a minute for each.
+        /// `make floods` runs each for a minute.
         private static let seconds = floodSeconds ?? 3
-        /// Where nobody has asked for figures, a machine with other work is given another try.
+        /// Unless figures were asked for, a machine that is busy with other work may try again.
         private static let tries = floodSeconds == nil ? 2 : 1
 
         private static let fixture = Result { try FloodRun.fixture(seconds: seconds) }

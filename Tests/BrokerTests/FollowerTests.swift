@@ -6,7 +6,7 @@ import Platform
 import Telemetry
 import Testing
 
-/// Keeps values in memory alone.
+/// Keeps values in memory only.
 private final class MemorySink: PartitionSink {
     private(set) var values: [String] = []
 
@@ -23,7 +23,7 @@ private final class MemorySink: PartitionSink {
     func wipe() throws(SinkFault) { values = [] }
 }
 
-/// Every call blocks; the test makes one after the other.
+/// Every call blocks; the test makes one call after the other.
 private final class Desk: @unchecked Sendable {
     private let topic: String
     private let writer: any LogWriter
@@ -37,7 +37,7 @@ private final class Desk: @unchecked Sendable {
         var options = FollowOptions(
             name: "follower", group: "follower", topics: [.init(topic, isCompacted: false, start: start)],
             partitions: partitions)
-        // No look comes by itself.
+        // The follower does not look by itself.
         options.lookInterval = .seconds(3600)
         options.pollWait = .milliseconds(10)
         let metrics = Metrics()
@@ -59,7 +59,7 @@ private final class Desk: @unchecked Sendable {
         _ = try writer.append(batch, by: Deadline(after: patience))
     }
 
-    /// What is followed, when everything that was written before this call is read.
+    /// What the follower has, once it has read everything that was written before this call.
     func read() throws -> [Int32: [String]] {
         let asked = time.elapsed()
         follower.lookNow()
@@ -96,7 +96,7 @@ extension RealBroker {
                 #expect(try desk.read() == [0: ["a", "b"]])
                 try desk.write(["c"], to: 0, timestamp: now)
                 #expect(try desk.read() == [0: ["a", "b", "c"]])
-                // With the reader that is open.
+                // With the reader that is already open.
                 desk.follower.follow(partitions: [0, 2])
                 try desk.write(["d"], to: 0, timestamp: now)
                 #expect(try desk.read() == [0: ["a", "b", "c", "d"], 2: ["a", "b"]])

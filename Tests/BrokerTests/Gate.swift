@@ -1,17 +1,17 @@
-// A way to a server that can be closed.
+// A connection to a server that can be cut.
 
 import Glibc
 import KafkaTestKit
 import Platform
 import Synchronization
 
-/// Carries bytes to a port of this host while it is open. Closed, nobody listens: as where a server is down.
+/// Forwards bytes to a port of this host while it is open. While it is closed nothing listens, as when a server is down.
 final class Gate: Sendable {
     private static let limit: Duration = .seconds(5)
-    /// Between two looks at what is wanted.
+    /// Time between two checks of the wanted state.
     private static let interval: Int32 = 10
 
-    /// What the thread and its owner share.
+    /// State shared by the thread and its owner.
     private final class Orders: Sendable {
         let isWantedOpen = Mutex(false)
         let isOpen = Mutex(false)
@@ -24,7 +24,7 @@ final class Gate: Sendable {
     private let orders = Orders()
     private let thread: WorkerThread
 
-    /// It is closed at first.
+    /// The gate is closed at first.
     init(to target: UInt16) throws {
         let port = try Ports.free()
         self.port = port
@@ -36,9 +36,9 @@ final class Gate: Sendable {
         }
     }
 
-    /// Returns when the port is taken.
+    /// Returns when the gate listens on its port.
     func open() async throws { try await want(true) }
-    /// Returns when the port is free and nothing is carried any more.
+    /// Returns when the port is free and no more bytes are forwarded.
     func close() async throws { try await want(false) }
 
     func end() async throws {
@@ -49,13 +49,13 @@ final class Gate: Sendable {
     private func want(_ wanted: Bool) async throws {
         orders.isWantedOpen.withLock { $0 = wanted }
         try await waitUntil("the gate is \(wanted ? "open" : "closed")") {
-            // What ended the thread ends the wait.
+            // The error that ended the thread also ends the wait.
             try thread.result?.get()
             return orders.isOpen.withLock { $0 } == wanted
         }
     }
 
-    /// One connection, and the one that it is carried over.
+    /// A client's connection, and the connection to the server that it is forwarded to.
     private final class Pair {
         let client: Descriptor
         let server: Descriptor
@@ -69,7 +69,7 @@ final class Gate: Sendable {
             [client.number, server.number].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         }
 
-        /// false: one side has gone.
+        /// false: one side has closed.
         func carry() -> Bool {
             Self.carry(from: client, to: server) && Self.carry(from: server, to: client)
         }
@@ -79,7 +79,7 @@ final class Gate: Sendable {
             let count = recv(from.number, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             guard count != 0 else { return false }
             guard count > 0 else { return errno == EAGAIN || errno == EINTR }
-            // Requests and answers are small: they find room.
+            // Requests and answers are small, so they fit into the socket's buffer.
             do throws(SystemFailure) { try to.sendAll(Array(buffer[..<count])) } catch { return false }
             return true
         }
@@ -98,7 +98,7 @@ final class Gate: Sendable {
                 pairs.append(Pair(client: client, server: try Loopback.connect(port: target, limit: limit)))
             }
         }
-        // All that was carried is cut first.
+        // First all forwarded connections are cut.
         pairs = []
         _ = consume listener
         orders.isOpen.withLock { $0 = false }

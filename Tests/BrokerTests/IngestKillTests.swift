@@ -11,7 +11,7 @@ extension RealBroker {
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
     struct `Ingest under load` {
-        /// New posts a second. So many are answered between two blows that each of them hits some on their way.
+        /// New posts per second: enough that each kill hits some requests in flight.
         private static let rate = 40
 
         @Test
@@ -23,9 +23,9 @@ extension RealBroker {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution())
             let installation = try await Installation.make(
                 "kills", Broker(bootstrap: cluster.bootstrapServers), partitions: 4)
-            // About nine posts a subscriber.
+            // About nine posts per subscriber.
             let store = try await MakeBelieveStore.open(telling: [
-                // Told twice, and the same also across midnight.
+                // Some are posted twice, also some across midnight.
                 "--from", "2025-06-01", "--seed", "7", "--subscribers", "\(rounds * 12)", "--environment", "both",
                 "--duplicates", "5", "--reorder", "5", "--forgeries", "5",
             ])
@@ -42,7 +42,7 @@ extension RealBroker {
             let simulator = try store.post(to: port, rate: Self.rate)
             var dice = Dice()
             for round in 1...rounds {
-                // By what has been answered, not by time: on any machine there is load when the blow comes.
+                // The number of answers decides, not time: so every machine is under load at the moment of the kill.
                 let slice = total / (rounds + 1)
                 let moment = slice * (round - 1) + Int.random(in: 0..<slice, using: &dice)
                 try await waitUntil("\(moment) of \(total) posts are answered", within: patience) {
@@ -57,7 +57,7 @@ extension RealBroker {
                 _ = try await ingest.process.wait()
                 ingest = try await start()
             }
-            // 1: some were given up, such as those of sandbox, which Apple sends once.
+            // Exit code 1: some posts were given up, such as those of sandbox, which Apple sends only once.
             let ending = try await simulator.wait(within: .seconds(300))
             #expect([.exited(code: 0), .exited(code: 1)].contains(ending), "\(simulator.lastLines(10))")
             try await ingest.stop()
@@ -76,7 +76,7 @@ extension RealBroker {
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
                     + installation.settings, environment: host.environment)
             let port = try await ingest.port("ingest listens")
-            // And nothing else stands in the way.
+            // And no other record is between them.
             try await waitUntil("the refused tick is told", within: patience) {
                 let reasons = try await ingest.reasons()
                 return reasons.contains("this host's clock probably runs ahead") && !reasons.contains(#""kafka""#)
@@ -95,7 +95,7 @@ extension RealBroker {
             try await ingest.stop()
         }
 
-        /// What readers see, against what the sender was told. Nothing of ingest is asked.
+        /// Compares what readers see with the answers that the sender got. Ingest itself is not asked.
         private func judge(_ store: MakeBelieveStore, _ installation: Installation) async throws {
             let answers = try store.answers()
             let posted = try store.payloadsByHash()
@@ -115,7 +115,7 @@ extension RealBroker {
                 }
                 for record in try await installation.broker.readWhole(installation.topic("signed", environment)) {
                     let hash = hexadecimal(SHA256.digest(record.value.span))
-                    // Not inside the expectation, which would print 20 KB.
+                    // Outside of the expectation, which would print 20 KB.
                     let isSame = posted[hash] == record.value
                     #expect(isSame, "partition \(record.partition), offset \(record.offset) is not what was posted")
                     archived[hash, default: []].insert(Place(environment, record))
@@ -134,11 +134,11 @@ extension RealBroker {
                 #expect(archived[answer.sha256] == place, "\(answer.uuid) is not archived beside its notification")
             }
             #expect(!answers.contains { $0.verdict == "wrong" }, "a forgery was taken, or refused for another reason")
-            // A judge without cases would be content with anything.
+            // Without any cases the judge would find nothing wrong.
             #expect(accepted > posted.count / 2, "\(accepted) of \(posted.count)")
         }
 
-        /// Where a record lies.
+        /// Partition and offset of a record.
         private struct Place: Hashable {
             let environment: String
             let partition: Int32
@@ -151,7 +151,7 @@ extension RealBroker {
             }
         }
 
-        /// Of the signed texts in the bodies that were kept.
+        /// The ids in the signed texts of the stored bodies.
         private func rejectedHashes(_ installation: Installation) async throws -> Set<String> {
             var hashes: Set<String> = []
             for environment in ["production", "sandbox"] {

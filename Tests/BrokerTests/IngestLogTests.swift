@@ -7,16 +7,16 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `The log of ingest` {
-        /// Posts of the make-believe store a second.
+        /// Posts per second from the simulated store.
         private static let rate = 60
-        /// The whole minute where the kill tests run at full length, too.
+        /// A whole minute if the kill tests run at full length, too.
         private static var seconds: Int { killRounds > 8 ? 60 : 10 }
 
         @Test func `of a busy minute, searched for tokens, ids of accounts and payloads, holds none`() async throws {
             let installation = try await Installation.make("log", try await Broker.shared(), partitions: 4)
             let store = try await MakeBelieveStore.open(telling: [
                 "--from", "2025-06-01", "--seed", "13", "--environment", "both", "--duplicates", "10",
-                // About eleven posts a subscriber.
+                // About eleven posts per subscriber.
                 "--forgeries", "20", "--subscribers", "\(Self.rate * Self.seconds / 11)",
             ])
             let token = "usage-\(UUID().uuidString)"
@@ -33,7 +33,7 @@ extension RealBroker {
             try await waitUntil("half of the posts are answered", within: patience) { store.answerCount() >= half }
             ingest.process.kill(SIGHUP)
             secrets += try await stranger.post(rounds: 2 * Self.seconds)
-            // 1: some were given up, such as those of sandbox, which Apple sends once.
+            // Exit code 1: some posts were given up, such as those of sandbox, which Apple sends only once.
             let ending = try await simulator.wait(within: .seconds(300))
             #expect([.exited(code: 0), .exited(code: 1)].contains(ending), "\(simulator.lastLines(10))")
             try await ingest.stop()
@@ -45,7 +45,7 @@ extension RealBroker {
                 #expect(secrets.contains { $0.kind == kind }, "nothing of kind \(kind) was looked for")
             }
             let log = Array((ingest.process.standardOutput + ingest.process.standardError).utf8)
-            // A search of an empty log, or of one without what is suspect, would be content with anything.
+            // A search through an empty log, or through one without the suspect texts, would find nothing wrong.
             let text = ingest.log
             #expect(text.contains("requests were refused") && text.contains(#""level":"debug""#), "\(text)")
             for outcome in ["bad_signature=", "wrong_app=", "malformed=", "invalid=", "unauthorized="] {
@@ -54,13 +54,13 @@ extension RealBroker {
             let answers = try store.answers()
             #expect(answers.count { $0.status == 200 } > answers.count / 2)
             let found = Set(secrets).filter { $0.isIn(log) }
-            // Not the secrets themselves: they may be 40 bytes of anything.
+            // Does not print the secrets themselves: they may be any 40 bytes.
             #expect(found.isEmpty, "in the log: \(found.map(\.description).sorted().prefix(10))")
         }
     }
 }
 
-/// What nobody may find.
+/// Texts that must not be in the log.
 private struct Secret: Hashable, CustomStringConvertible {
     enum Kind: String, CaseIterable { case token, account, transaction, payload }
 
@@ -77,7 +77,7 @@ private struct Secret: Hashable, CustomStringConvertible {
 
     func isIn(_ log: [UInt8]) -> Bool { memmem(log, log.count, bytes, bytes.count) != nil }
 
-    /// Of a body or a signed text: its first bytes, some from its middle, and the ids in it, if it can be decoded.
+    /// Parts of a body or a signed text: its first bytes, some from its middle, and the ids in it if it can be decoded.
     static func all(inBody body: [UInt8]) -> [Secret] {
         let middle = body.dropFirst(body.count / 2).prefix(40)
         return [Secret(.payload, body.prefix(32)), Secret(.payload, middle)] + ids(inSigned: body[...])
@@ -88,7 +88,7 @@ private struct Secret: Hashable, CustomStringConvertible {
         "originalTransactionId": .transaction, "transactionId": .transaction, "webOrderLineItemId": .transaction,
     ]
 
-    /// Forgeries may be no signed text at all.
+    /// A forgery need not be a signed text.
     private static func ids(inSigned text: ArraySlice<UInt8>) -> [Secret] {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let payload = decoded(parts[1]),
@@ -113,13 +113,13 @@ private struct Secret: Hashable, CustomStringConvertible {
     }
 }
 
-/// Somebody who posts what no ingest takes, some of it with secrets where they do not belong, and usage, right and wrong.
+/// A client that posts what no ingest accepts, some of it with secrets in wrong places, and usage, right and wrong.
 private struct Stranger: Sendable {
     let port: UInt16
     let token: String
     let genuine: [UInt8]
 
-    /// Returns what must not be in a log.
+    /// Returns the texts that must not be in a log.
     func post(rounds: Int) async throws -> [Secret] {
         try await blocking {
             let client = try HTTPClient()

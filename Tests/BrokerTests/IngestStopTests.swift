@@ -7,7 +7,7 @@ extension RealBroker {
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
     struct `An ingest whose broker is gone` {
-        /// Well within the 25 s after which a service gives up on its parts.
+        /// Well below the 25 s after which a service stops waiting for its parts.
         private static let limit: Duration = .seconds(15)
 
         @Test func `ends with 0 at SIGTERM, in time`() async throws {
@@ -18,7 +18,7 @@ extension RealBroker {
             let bodies = try ["00000000.jws", "00000001.jws"].map { MakeBelieveStore.body(try store.payload($0)) }
             let ingest = try ServiceProcess(
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--log.level", "debug"]
-                    // The clock is always asking something.
+                    // The clock always has a request in flight.
                     + ["--tick.interval.ms", "100"] + store.ingestSettings + installation.settings)
             try await ingest.waitUntilReady()
             let port = try await ingest.port("ingest listens")
@@ -26,7 +26,7 @@ extension RealBroker {
                 try await store.post(body: bodies[0], to: port) == 200
             }
             try await cluster.broker.kill9()
-            // Something is owed, too: Kafka has acknowledged the first one only.
+            // A record is pending, too: Kafka has acknowledged only the first.
             #expect(try await store.post(body: bodies[1], to: port) == 503)
             let start = ContinuousClock.now
             let ending = try await ingest.process.terminate(within: .seconds(40))

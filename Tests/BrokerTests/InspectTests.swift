@@ -6,7 +6,7 @@ import Platform
 import Testing
 
 extension RealBroker {
-    /// The worker and the command as they are shipped.
+    /// The worker and the command as users run them.
     @Suite(.serialized) struct `Inspect` {
         private static let id = "2000000000000042"
         private static let token = "7e5d0c1a-0001-4000-8000-000000000042"
@@ -38,7 +38,7 @@ extension RealBroker {
                 try JSONSerialization.jsonObject(with: Data(shown.standardOutput.utf8)) as? [String: Any])
         }
 
-        /// In the partition of this customer, before the day of the purchase: those of almost two years when there are a million.
+        /// Ticks in the partition of this customer, before the day of the purchase: a million of them cover almost two years.
         private func writeTicks(before start: Int64) async throws {
             let count = getenv("PERENNIAL_TEST_TICKS").flatMap { Int64(String(cString: $0)) } ?? 10_000
             let (topic, properties) = (installation.topic("notifications"), installation.broker.properties)
@@ -56,14 +56,14 @@ extension RealBroker {
                     try producer.send(
                         to: output, partition: partition, key: nil, value: value.span, headers: headers, timestamp: time
                     )
-                    // What waits in the producer is bounded.
+                    // Bounds the number of records that wait in the producer.
                     if minute % 10_000 == 0 { try producer.flush(by: Deadline(after: patience)) }
                 }
                 producer.close(by: Deadline(after: patience))
             }
         }
 
-        /// A month that was paid for and renews, of this customer and of a hundred others.
+        /// A paid month that renews, of this customer and of a hundred others.
         private func publish(from start: Int64, to end: Int64) async throws {
             let topic = installation.topic("notifications")
             let properties = installation.broker.properties
@@ -117,7 +117,7 @@ extension RealBroker {
             #expect(card.standardOutput.contains("is for        premium\n"))
             #expect(card.standardOutput.contains("published     the same in entitlements (sequence 1, of "))
 
-            // With a million of ticks before it, too. The machine may be busy with something else once.
+            // Also after a million ticks. The machine may be busy with something else once.
             var fastest: Duration = .seconds(60)
             for _ in 0..<3 {
                 let begun = ContinuousClock.now

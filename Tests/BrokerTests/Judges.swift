@@ -1,4 +1,4 @@
-// What an installation has written, and what it is held to. Nothing of the workers is asked.
+// What an installation has written, and how it is judged. The workers themselves are not asked.
 
 import Foundation
 import JSON
@@ -11,7 +11,7 @@ import Testing
 import TruthCheck
 
 extension Installation {
-    /// - Parameter starts: of partitions that are not read from their first record.
+    /// - Parameter starts: first offsets of partitions that are not read from their first record.
     func read(_ topic: String, from starts: [Int32: Int64] = [:]) async throws -> [WholeRecord] {
         try await broker.readWhole(self.topic(topic), from: starts)
     }
@@ -26,7 +26,7 @@ extension Installation {
         return values
     }
 
-    /// Whether a worker has committed everything that is in the notifications.
+    /// Whether a worker has committed every record of `notifications`.
     func isDealtWith(by worker: String) async throws -> Bool {
         let (topic, group) = (topic("notifications"), topic(worker))
         let (broker, partitions) = (broker, Int32(partitions))
@@ -45,7 +45,7 @@ extension Installation {
 }
 
 extension MakeBelieveStore {
-    /// A hundred days until the last midnight: what is true then hardly changes until the test ends.
+    /// A hundred days until the last midnight: what is true then hardly changes before the test ends.
     static func ofAHundredDays(seed: Int, subscribers: Int) async throws -> MakeBelieveStore {
         let today = WallClock.milliseconds() / 86_400_000
         let first = Date(timeIntervalSince1970: Double((today - 100) * 86_400)).ISO8601Format().prefix(10)
@@ -56,7 +56,7 @@ extension MakeBelieveStore {
             ], keepsPayloads: false)
     }
 
-    /// What ingest has lost is none of the workers' faults, and told here.
+    /// What ingest has lost is not the workers' fault; it is reported here.
     func expectKept(in notifications: [WholeRecord]) throws {
         var kept: Set<String> = []
         for record in notifications where !record.value.isEmpty {
@@ -67,17 +67,17 @@ extension MakeBelieveStore {
     }
 }
 
-/// The entitlements of every customer, against what the store says has happened.
+/// Compares the entitlements of every customer with what has happened in the store.
 struct EntitlementsJudge {
     private static let leeway: Int64 = 3_600_000
-    /// Ticks come every few seconds, and less so while ingest is dead.
+    /// Ticks come every few seconds, and less often while ingest is dead.
     private static let margin: Int64 = 120_000
 
     let truth: TruthCheck
     let values: Int
     let events: Int
 
-    /// - Parameter ended: when ingest did, in milliseconds since 1970.
+    /// - Parameter ended: when ingest ended, in milliseconds since 1970.
     init(_ installation: Installation, _ store: MakeBelieveStore, ended: Int64) async throws {
         truth = try TruthCheck(lines: store.truth(), leeway: Self.leeway)
         let entitlements = try await installation.values(of: "entitlements")
@@ -100,12 +100,12 @@ struct EntitlementsJudge {
     }
 }
 
-/// The cells and events of churn, against what the plain metrics count.
+/// Compares the cells and events of churn with what the plain implementation counts.
 struct ChurnJudge {
     let judge: PlainJudge
     let events: Int
 
-    /// - Parameter notifications: all that were ever kept; they count up to the last tick of each partition.
+    /// - Parameter notifications: all that were ever stored; they count up to the last tick of each partition.
     init(_ installation: Installation, notifications: [WholeRecord], zone: String) async throws {
         var judge = PlainJudge(zone: zone)
         for record in notifications {

@@ -7,8 +7,8 @@ import Testing
 
 extension RealBroker {
     @Suite struct `Kafka as a log` {
-        /// What Kafka can be made to do in a test: members beat in the background, so a silent one is not noticed by polling,
-        /// and its cleaner comes when it likes.
+        /// What the conformance suite can ask of a real Kafka: heartbeats run in the background, so a member that does not poll
+        /// is not noticed, and the log cleaner runs when it likes.
         static let claims = LogClaim.all.filter { $0.needs.isSubset(of: [.holdsPositions]) }
 
         @Test(arguments: claims)
@@ -40,7 +40,7 @@ extension Broker {
             let consumer = try onlooker(group, properties)
             try producer.sendOffsets(positions, of: consumer.groupMetadata())
             consumer.close(by: Deadline(after: patience))
-            // As if the process were gone: nothing ends the transaction, not even a deinitialiser.
+            // As if the process had died: nothing ends the transaction, not even a deinitialiser.
             _ = Unmanaged.passRetained(producer)
         }
         return under

@@ -4,10 +4,10 @@ import Log
 import Platform
 import Testing
 
-/// The shortest that brokers take.
+/// The shortest session timeout that brokers accept.
 private let sessionTimeout: Duration = .seconds(6)
 
-/// A session that answers what the group says, as a worker would, unless it is told not to.
+/// A session that reacts to rebalances as a worker would, unless told not to.
 final class Member {
     let session: any LogSession
     let batch = RecordBatch()
@@ -15,7 +15,7 @@ final class Member {
     var owned: [TopicPartition] = []
     var texts: [String] = []
     var answersRevocations = true
-    /// What becomes of open work before partitions are given back.
+    /// What happens to the open transaction before partitions are revoked.
     var beforeGivingBack: () throws -> Void = {}
 
     init(
@@ -59,7 +59,7 @@ final class Member {
         try session.append(outputs)
     }
 
-    /// Steps until the condition holds; fails the test when that takes too long.
+    /// Steps until the condition holds; the test fails if that takes too long.
     func step(with others: Member..., until isDone: () -> Bool) throws {
         let deadline = Deadline(after: patience)
         while !isDone() {
@@ -84,7 +84,7 @@ private func reader(_ properties: ClientProperties, _ topic: String) throws -> a
     try KafkaLog(properties).openReader(ReaderOptions(name: "reader", group: "reader", topics: [topic]))
 }
 
-/// The fault that `body` ends with; nil, and a failed test, when it succeeds.
+/// Returns the fault that `body` throws; nil, and a failed test, if it throws none.
 private func logFault(in body: () throws(LogFault) -> Void) -> LogFault? {
     do throws(LogFault) {
         try body()
@@ -96,7 +96,7 @@ private func logFault(in body: () throws(LogFault) -> Void) -> LogFault? {
 }
 
 extension RealBroker {
-    /// What is Kafka's alone; what every log promises is shown by the conformance suite.
+    /// Promises of Kafka only. The conformance suite tests what every log promises.
     @Suite(.serialized) struct `The Kafka log` {
         // MARK: Groups
 
@@ -139,7 +139,7 @@ extension RealBroker {
                 let start = ContinuousClock.now
                 #expect(first.close())
                 #expect(start.duration(to: .now) < .seconds(5))
-                // When the session of the member that went is over, the other has all.
+                // When the session of the departed member has timed out, the other member has all partitions.
                 try second.step { second.owned.count == 2 }
                 second.close()
             }
@@ -316,7 +316,7 @@ extension RealBroker {
         }
     }
 
-    /// Requests that are slow or lost on their way.
+    /// Requests that are slow or lost in transit.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -333,7 +333,7 @@ extension RealBroker {
                     broker.properties, group: input, slot: 0, inputs: [input], outputs: [output],
                     transactionTimeout: .seconds(3))
                 try old.step { old.owned.count == 1 }
-                // No end of a transaction arrives while the session waits; all of them do later.
+                // No request that ends a transaction arrives while the session waits; all of them arrive later.
                 proxy.delay(.endTxn, by: .seconds(6))
                 try old.append("of unknown outcome")
                 let fault = logFault { () throws(LogFault) in try old.session.commit([partition: NextOffset(1)]) }
@@ -341,7 +341,7 @@ extension RealBroker {
                 #expect(fault?.cause == .timedOut)
                 proxy.delay(.endTxn, by: nil)
                 old.close()
-                // What the group's positions say, the records say too: this one settles it before anything else.
+                // The group's committed offsets and the records agree: this session settles the transaction before anything else.
                 let young = try Member(broker.properties, group: input, slot: 0, inputs: [input], outputs: [output])
                 try young.step { young.owned.count == 1 }
                 let position = try young.session.committed([partition], by: Deadline(after: patience))[partition]
@@ -372,14 +372,14 @@ extension RealBroker {
                     }
                     try member.session.abort()
                 }
-                // As when the process stood still: the group hears nothing for longer than a session lasts.
+                // As if the process had been suspended: the group gets no heartbeat for longer than a session lasts.
                 proxy.delay(.heartbeat, by: .seconds(20))
                 try member.step { member.heard.contains(.lost([partition])) }
                 proxy.delay(.heartbeat, by: nil)
                 proxy.dropConnections()
                 #expect(atTheLoss?.remedy == .rewind)
                 #expect(atTheLoss?.cause == .generation)
-                // It joins again by itself.
+                // It rejoins by itself.
                 member.beforeGivingBack = {}
                 try member.step { !member.owned.isEmpty }
                 try member.append("after")

@@ -4,7 +4,7 @@ import Log
 import Platform
 import Testing
 
-/// How a client comes to send a request twice.
+/// Why a client sends a request twice.
 enum Mishap: String, CaseIterable, Sendable {
     case timeout, cutConnection
 
@@ -16,12 +16,12 @@ enum Mishap: String, CaseIterable, Sendable {
     }
 }
 
-/// What the next transaction, into which the late request falls, does.
+/// What the next transaction does, in which the late request arrives.
 enum NextEnding: String, CaseIterable, Sendable { case commits, aborts }
 
 extension RealBroker {
-    /// A request of one transaction is held back between client and broker, the client's retry succeeds, and the held one
-    /// arrives in the middle of the next transaction. Without a new producer epoch it acts on that one.
+    /// A request of one transaction is held back between client and broker, the client's retry succeeds, and the held request
+    /// arrives in the middle of the next transaction. Without a new producer epoch it acts on that transaction.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -104,8 +104,8 @@ extension RealBroker {
                     producer.value.close(by: Deadline(after: patience))
                     consumer.value.close(by: Deadline(after: patience))
                 }
-                // Flexible encoding ends the frame with an empty set of tags; the partition's error stands before its own and the
-                // topic's tags.
+                // With flexible encoding the frame ends with an empty set of tags; the partition's error code comes before its
+                // own tags and the topic's.
                 #expect(answer.int16(at: answer.bytes.count - 5) != 0, "the broker took the late request")
                 let expected = ending == .commits ? (["B", "C"], NextOffset(200)) : (["B"], NextOffset(100))
                 #expect(try await broker.read(topic).map(\.text) == expected.0)
@@ -145,7 +145,7 @@ extension RealBroker {
                     case .aborts: try producer.value.abort()
                     }
                     #expect(producer.value.replacements == 1)
-                    // The transaction after the next is free of it too.
+                    // The late request does not affect the transaction after the next either.
                     try producer.value.begin()
                     try producer.value.sendAndWait("D", to: producer.value.topic(topic))
                     try producer.value.commit()
@@ -158,8 +158,8 @@ extension RealBroker {
             }
         }
 
-        /// Far from the broker ordinary calls take longer than a repeated one does beside it: the limit follows, and is still below
-        /// what a repeated one takes.
+        /// Far from the broker an ordinary call takes longer than a call with a retry near it. The limit adapts, and stays below
+        /// the time of a call with a retry.
         @Test(arguments: Mishap.allCases)
         func `from far away does not touch the next transaction either, and ordinary ones are not suspected`(
             mishap: Mishap
@@ -184,7 +184,7 @@ extension RealBroker {
                     }
                     return producer.value.replacements
                 }
-                // The first call of all looks for its coordinator as well.
+                // The very first call also looks up its coordinator.
                 #expect(settled <= 2, "it goes on with a producer that knows how far away the broker is")
                 let hold = proxy.hold(.endTxn, client: mishap.clientSide) { $0.contains(topic) }
                 try await blocking {
@@ -207,14 +207,15 @@ extension RealBroker {
             }
         }
 
-        /// Waiting for records is not a sign of a request sent twice: produce requests carry sequence numbers.
+        /// Waiting for records does not mean that a request was sent twice: produce requests carry sequence numbers.
         @Test func `is not suspected when only records are slow`() async throws {
             try await withProxy { broker, proxy in
                 let topic = try await broker.makeTopic("slow-produce")
                 let consumerTopic = TopicPartition(try await broker.makeTopic("slow-produce-input"), 0)
                 proxy.delay(.produce, by: .milliseconds(400))
                 defer { proxy.delay(.produce, by: nil) }
-                // The threshold lies at three quarters: above what a busy machine adds to a commit, below the delay.
+                // The threshold is three quarters of the delay: more than a busy machine adds to a commit, and less than the
+                // delay.
                 var properties = broker.properties
                 properties.set("retry.backoff.ms", "450")
                 let settled = properties
@@ -251,8 +252,8 @@ enum ProxiedKafka {
     static func cluster() async throws -> KafkaCluster { try await starting.value }
 }
 
-/// A client that several `blocking` steps of one test use, one after the other. Unchecked: each step has ended before the next
-/// begins, so one thread at a time has it.
+/// A client that several `blocking` steps of one test use, one after the other. Unchecked: each step ends before the next begins,
+/// so only one thread uses it at a time.
 final class Confined<Value>: @unchecked Sendable {
     let value: Value
     init(_ value: Value) { self.value = value }

@@ -13,7 +13,7 @@ extension RealBroker {
             try admin.cluster(by: Deadline(after: patience)).topics.first { $0.name == topic }?.partitions.first?.leader
         }
 
-        /// The old one is there again, and says that it leads no more.
+        /// The old leader is back and answers that it is not the leader any more.
         @Test func `answers within seconds those who have asked the old one, and read nothing of it`() async throws {
             var options = KafkaOptions()
             options.nodes = 3

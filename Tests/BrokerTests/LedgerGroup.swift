@@ -1,4 +1,4 @@
-// Worker processes of the runtime on a real Kafka, what feeds them, and the oracle that judges what they wrote.
+// Worker processes of the runtime on a real Kafka, their input, and the oracle that judges their output.
 
 import Glibc
 import Kafka
@@ -12,7 +12,7 @@ import Testing
 
 /// A group of `ledger-worker` processes on topics of its own.
 final class LedgerGroup: Sendable {
-    /// Where the workers connect; past the proxy for feeding and judging.
+    /// The address that the workers connect to. Feeding and judging bypass the proxy.
     let bootstrap: String
     let log: KafkaLog
     let ledger: Ledger
@@ -64,10 +64,10 @@ final class LedgerGroup: Sendable {
 
     // MARK: What an operator does
 
-    /// Everything is deleted and made again, the group's positions with it. Nobody may be at work.
+    /// Deletes and recreates everything, the group's offsets included. No worker may be running.
     func makeAnew() async throws {
         let (topics, name) = (topics, ledger.definition.group)
-        // A member that was there a moment ago still counts as one.
+        // A member that has just left still counts as a member.
         try await waitUntil("the group is deleted", within: .seconds(30)) {
             do {
                 try await self.administrate { admin, deadline in try admin.delete(group: name, by: deadline) }
@@ -126,7 +126,7 @@ final class LedgerGroup: Sendable {
 
     // MARK: Input
 
-    /// Writes words and rows at about `perSecond` until it is stopped, and a tick into every partition each half second.
+    /// Writes words and rows at about `perSecond` until it is stopped, and a tick into every partition every half second.
     func feed(perSecond: Int, seed: UInt64, until stop: Latch) async throws {
         let (ledger, log, partitions) = (ledger, log, partitions)
         try await blocking {
@@ -144,15 +144,15 @@ final class LedgerGroup: Sendable {
                 }
                 try Self.append(batch, writer)
             }
-            // The last timers are due within a second, those that they set again within half of one.
+            // The last timers are due within a second, and the timers that they set within half a second after that.
             let batch = OutputBatch()
             Self.addTicks(to: batch, partitions, at: WallClock.milliseconds() + 5000)
             try Self.append(batch, writer)
         }
     }
 
-    /// Brokers die and come back meanwhile: what was not acknowledged may be there all the same, and then stands there twice,
-    /// for workers and oracle alike.
+    /// Brokers die and come back meanwhile. A record without an acknowledgement may have been written all the same, and is then
+    /// in the topic twice, for workers and oracle alike.
     private static func append(_ batch: OutputBatch, _ writer: any LogWriter) throws {
         let deadline = Deadline(after: .seconds(60))
         while true {
@@ -201,7 +201,7 @@ final class LedgerGroup: Sendable {
 
     // MARK: Output
 
-    /// Waits until the group has committed everything that is in its inputs.
+    /// Waits until the group has committed its whole input.
     func waitUntilDone() async throws {
         do {
             try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
@@ -220,7 +220,7 @@ final class LedgerGroup: Sendable {
         let isRead = try await blocking {
             let admin = try Admin(clientID: "watch", properties: properties)
             defer { admin.close(by: Deadline(after: patience)) }
-            // A broker that is down for the moment is asked again.
+            // A broker may be down for a moment, so it is asked again.
             guard
                 let committed = try? admin.offsets(ofGroup: ledger.definition.group, by: Deadline(after: .seconds(5)))
             else { return false }
@@ -230,11 +230,12 @@ final class LedgerGroup: Sendable {
             ).isEmpty
         }
         if !isRead { return false }
-        // Last: positions may be in force before what was written with them is.
+        // This comes last: committed offsets may become visible before the records of the same transaction.
         return try await hidden().isEmpty
     }
 
-    /// What no reader of committed records sees yet, neither the workers nor the judge: judged now, it would be missing.
+    /// Records that no reader of committed records sees yet, neither the workers nor the judge. Judged now, they would seem to be
+    /// missing.
     private func hidden() async throws -> [String] {
         let (definition, log, partitions) = (ledger.definition, log, partitions)
         return try await blocking {
@@ -264,7 +265,7 @@ final class LedgerGroup: Sendable {
         try await records(in: ledger.definition.deadLetters).filter { $0.headers["reason"] == reason }
     }
 
-    /// What is wrong with what was written; empty when nothing is.
+    /// What is wrong with the output; empty if nothing is.
     func judge() async throws -> [String] {
         let definition = ledger.definition
         let events = try await records(in: definition.events.topic)
@@ -279,7 +280,7 @@ final class LedgerGroup: Sendable {
     }
 }
 
-/// The generator of `Dice` with a seed of its own, for threads of their own.
+/// The generator of `Dice` with a seed of its own, for separate threads.
 struct SeededDice: Sendable {
     private var state: UInt64
 

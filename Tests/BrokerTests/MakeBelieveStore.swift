@@ -1,4 +1,4 @@
-// The make-believe App Store as a program beside the one under test, and the files it leaves for the judge.
+// The simulated App Store as a program beside the one under test, and the files that it leaves for the judge.
 
 import Crypto
 import Foundation
@@ -6,9 +6,9 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// Files of one telling. The same telling again gives the same payloads.
+/// The files of one simulation. The same options give the same payloads again.
 struct MakeBelieveStore: Sendable {
-    /// One post that has its last answer, by the word of the sender.
+    /// One post that has its final answer, as the sender recorded it.
     struct Answered: Sendable {
         let uuid: String
         let sha256: String
@@ -27,8 +27,8 @@ struct MakeBelieveStore: Sendable {
     private var acknowledged: String { "\(scratch.path)/acknowledged.jsonl" }
 
     /// - Parameters:
-    ///   - telling: options of `perennial simulate` that decide what is told.
-    ///   - keepsPayloads: whether every payload is a file; otherwise the truth is one.
+    /// - telling: options of `perennial simulate` that decide what is simulated.
+    /// - keepsPayloads: whether every payload is written to a file; otherwise only the truth is.
     static func open(telling: [String], keepsPayloads: Bool = true) async throws -> MakeBelieveStore {
         let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling)
         let told = try await run(
@@ -40,26 +40,26 @@ struct MakeBelieveStore: Sendable {
         return store
     }
 
-    /// What really happened, a line each.
+    /// What really happened, one line each.
     func truth() throws -> [[UInt8]] {
         try Data(contentsOf: URL(fileURLWithPath: truthFile)).split(separator: UInt8(ascii: "\n")).map { [UInt8]($0) }
     }
 
-    /// What ingest has to be told to trust this store.
+    /// The settings with which ingest trusts this store.
     var ingestSettings: [String] { ["--apps", apps, "--verify.roots", root] }
 
-    /// Posts everything; the process ends when everything has its last answer.
+    /// Posts everything; the process ends when every post has its final answer.
     func post(to port: UInt16, rate: Int? = nil) throws -> ChildProcess {
         try ChildProcess(
             productPath("perennial"),
             ["simulate", "--url", "http://127.0.0.1:\(port)/notifications", "--acknowledged", acknowledged]
-                // An hour of Apple's is a quarter of a second: what found ingest dead comes again while the test runs, the
-                // last time after 39 s.
+                // An hour of Apple's is a quarter of a second here: a post that found ingest dead is retried while the test runs,
+                // the last time after 39 s.
                 + ["--connections", "8", "--retry-scale", "14400"] + (rate.map { ["--rate", "\($0)"] } ?? []) + telling,
             environment: .only([:]), workingDirectory: "/")
     }
 
-    /// As Apple wraps a signed payload.
+    /// Wraps a signed payload as Apple does.
     static func body(_ payload: [UInt8]) -> [UInt8] {
         Array(#"{"signedPayload":""#.utf8) + payload + Array(#""}"#.utf8)
     }
@@ -78,7 +78,7 @@ struct MakeBelieveStore: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: payloads).count { $0.hasSuffix(".jws") }
     }
 
-    /// Posts that have their last answer by now.
+    /// Posts that have their final answer by now.
     func answerCount() -> Int {
         FileManager.default.contents(atPath: acknowledged)?.count { $0 == UInt8(ascii: "\n") } ?? 0
     }
@@ -94,7 +94,7 @@ struct MakeBelieveStore: Sendable {
         }
     }
 
-    /// Every payload as it was written to files, by the hexadecimal SHA-256 of its bytes.
+    /// Every payload as written to files, by the hexadecimal SHA-256 of its bytes.
     func payloadsByHash() throws -> [String: [UInt8]] {
         var payloads: [String: [UInt8]] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: self.payloads) where name.hasSuffix(".jws") {

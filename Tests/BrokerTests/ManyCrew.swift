@@ -6,12 +6,12 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// Ingest, and three processes of two threads for each of the workers.
+/// Ingest, and for each worker three processes of two threads.
 final class ManyCrew {
     static let zone = "America/New_York"
-    /// Its disk can be filled.
+    /// The process whose disk can be filled.
     static let smallSlot = 0
-    /// Enough for all partitions of a worker, and for the 32 MiB that an opening wants.
+    /// Room for all partitions of a worker, and for the 32 MiB that opening a store needs.
     private static let smallDiskMegabytes = 192
 
     private let installation: Installation
@@ -21,7 +21,7 @@ final class ManyCrew {
     private var processes: [ManyPlace: ServiceProcess] = [:]
     private var ingest: ServiceProcess?
     private(set) var port: UInt16 = 0
-    /// Those that ended by themselves, as a worker does that cannot go on.
+    /// Processes that ended by themselves, as a worker does when it cannot continue.
     private(set) var endings: [String] = []
 
     init(_ installation: Installation, _ store: MakeBelieveStore) throws {
@@ -35,7 +35,7 @@ final class ManyCrew {
     private func disk(_ place: ManyPlace) -> String { "\(disks.path)/\(place.kind.rawValue)-\(place.slot)" }
     private func copy(_ place: ManyPlace) -> String { "\(disk(place))-copy" }
 
-    /// False: this user mounts nothing, and no disk is filled.
+    /// False: this user may not mount anything, so no disk is filled.
     func mountSmallDisks() async throws -> Bool {
         guard geteuid() == 0 else { return false }
         for kind in ManyKind.allCases {
@@ -49,7 +49,7 @@ final class ManyCrew {
         return true
     }
 
-    /// Nobody may be at work there any more.
+    /// No process may be using the disk any more.
     func unmount() async throws {
         for path in mounts {
             let unmounted = try await run("umount", ["--lazy", path])
@@ -63,7 +63,7 @@ final class ManyCrew {
         try #require(result.code == 0, "\(script): \(result.words)")
     }
 
-    /// The directory stays: it may be a disk of its own.
+    /// The directory itself stays: it may be a mounted disk.
     private func wipe(_ path: String) async throws {
         try await shell("mkdir -p \(path); find \(path) -mindepth 1 -delete")
     }
@@ -102,7 +102,7 @@ final class ManyCrew {
         try #require(processes[place], "\(place) is not there")
     }
 
-    /// `kill -9`. One that has ended by itself a moment before is told by its ending.
+    /// `kill -9`. The ending of a process shows whether it had ended by itself a moment before.
     private func kill(_ place: ManyPlace) async throws {
         let child = try process(place).process
         child.killNow()
@@ -115,11 +115,11 @@ final class ManyCrew {
         let log = processes[place]?.process.wordsBeforeItsEnd ?? ""
         print("many: \(words)\n\(log)")
         endings.append(words)
-        // 3: a worker that says why it cannot go on, and is started again.
+        // Exit code 3: a worker has said why it cannot continue, and is started again.
         if ending != .exited(code: 3) { Issue.record("\(words)\n\(log)") }
     }
 
-    /// As whoever watches over processes does: what has ended is started again.
+    /// Restarts processes that have ended, as a supervisor does.
     func restartEnded() async throws {
         for (place, process) in processes {
             guard let ending = process.process.ending else { continue }
@@ -138,7 +138,7 @@ final class ManyCrew {
         for place in processes.keys.sorted(by: { "\($0)" < "\($1)" }) { try await process(place).stop() }
     }
 
-    /// Why those that are not ready are not, and the last that each has said.
+    /// Why processes are not ready, and the last log line of each.
     func words(lines: Int = 3) async throws -> String {
         var words: [String] = []
         for (place, process) in processes.sorted(by: { "\($0.key)" < "\($1.key)" }) {
@@ -179,7 +179,7 @@ final class ManyCrew {
         }
     }
 
-    /// A copy of each disk is taken while it is at rest: these are the old ones of later.
+    /// Copies each disk while its process is stopped: these are the old disks for later.
     private func roll(_ kind: ManyKind) async throws {
         for slot in 0..<ManyPlan.slots {
             let place = ManyPlace(kind: kind, slot: slot)
@@ -192,7 +192,7 @@ final class ManyCrew {
 
     func rollAll() async throws { for kind in ManyKind.allCases { try await roll(kind) } }
 
-    /// Of both kinds, so that who joined can be told from the number alone.
+    /// Of both kinds, so that the number alone shows which one joined.
     private func join() async throws {
         for kind in ManyKind.allCases {
             let place = ManyPlace(kind: kind, slot: ManyPlan.slots)
@@ -209,7 +209,7 @@ final class ManyCrew {
         }
     }
 
-    /// Two find each other's disks, with stores of partitions that they may have had once.
+    /// Two processes exchange their disks, with stores of partitions that they may have owned once.
     private func swap(_ victim: ManyPlace) async throws {
         let other = ManyPlace(kind: victim.kind, slot: (victim.slot + 1) % ManyPlan.slots)
         try await kill(victim)
@@ -224,10 +224,10 @@ final class ManyCrew {
 
     private func fill(_ victim: ManyPlace, seconds: Int) async throws {
         let ballast = "\(disk(victim))/ballast"
-        // dd ends when no space is left, which is what is wanted.
+        // dd ends when no space is left, as intended.
         try await shell("dd if=/dev/zero of=\(ballast) bs=64k 2>/dev/null || true")
         try await Task.sleep(for: .seconds(seconds))
-        // One that runs may have enough with what its files have already; one that starts has not.
+        // A running process may have enough space in the files that it already has; a starting one has not.
         try await kill(victim)
         try start(victim)
         try await Task.sleep(for: .seconds(seconds))

@@ -1,10 +1,10 @@
-// What happens to many processes in a long run, and in which order.
+// The disturbances of a long run with many processes, and their order.
 
 /// Why partitions may stand still.
 enum ManyCause: String, CaseIterable, Sendable {
     /// Everything is new, and no group has a coordinator yet.
     case start
-    /// Nothing was done: what a machine this busy makes of ordinary work.
+    /// No disturbance: pauses that come from ordinary work on a machine this busy.
     case nothing
     case kill
     case rolling = "rolling restart"
@@ -37,12 +37,12 @@ struct ManyStep: Sendable {
     let victim: ManyPlace
     /// One of three.
     let broker: Int
-    /// Of what stands still for a time.
+    /// For disturbances that freeze something for a time.
     let seconds: Int
     let partition: Int32
 }
 
-/// Everything once in each round, in an order of the round's own.
+/// Everything once in each round, in another order in each.
 struct ManyPlan {
     static let slots = 3
 
@@ -51,11 +51,11 @@ struct ManyPlan {
     private let partitions: Int32
     private let causes: [[ManyCause]]
 
-    /// - Parameter fillsDisks: somebody may mount one that can be filled.
+    /// - Parameter fillsDisks: whether this user may mount a disk that can be filled.
     init(partitions: Int32, fillsDisks: Bool) {
         dice = Dice()
         self.partitions = partitions
-        // Who joins leaves next: there are three again then.
+        // After a join comes a leave, so that there are three again.
         causes =
             [
                 [.kill], [.rolling], [.freeze], [.join, .leave], [.wiped], [.old], [.foreign], [.brokerDies],

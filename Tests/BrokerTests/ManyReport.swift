@@ -1,8 +1,8 @@
-// For how long partitions stood still, by cause.
+// How long partitions stood still, by cause.
 
-/// Of each step every partition's longest pause counts once.
+/// In each step the longest pause of every partition counts once.
 struct ManyReport {
-    /// Shorter ones are the watch's own looks.
+    /// Shorter pauses come from the watch's own sampling.
     private static let least = Duration.milliseconds(1_000)
 
     let longest: Duration

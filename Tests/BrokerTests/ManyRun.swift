@@ -1,4 +1,4 @@
-// A long run: one thing happens after the other, while a make-believe store posts all the time.
+// A long run: one disturbance after the other, while a simulated store posts all the time.
 
 import KafkaTestKit
 import Log
@@ -9,11 +9,11 @@ import TruthCheck
 
 final class ManyRun {
     static let partitions = 12
-    /// New notifications a second: some in each partition, so that one that stands still is seen.
+    /// New notifications per second: enough that each partition gets some, so that a partition that stands still is seen.
     private static let rate = 40
-    /// Of a hundred days, as the store tells them. A busy machine takes longer for them, and so does the run.
+    /// The simulated time is a hundred days. A busy machine takes longer for them, and so does the run.
     private static let notificationsOfASubscriber = 4
-    /// A partition that moves is seen to move within it, on a machine this busy.
+    /// Long enough that a moving partition is seen to move on a machine this busy.
     private static let calm = Duration.milliseconds(2_500)
     private static let calmFor = Duration.seconds(2)
 
@@ -24,7 +24,7 @@ final class ManyRun {
     private let crew: ManyCrew
     private let watch: ManyWatch
     private var notifications: [WholeRecord] = []
-    /// Of each partition: behind the last record in `notifications`.
+    /// For each partition, the offset after the last record in `notifications`.
     private var kept: [Int32: Int64] = [:]
     private(set) var steps: [ManyCause: Int] = [:]
     private(set) var deletedRecords: Int64 = 0
@@ -62,13 +62,13 @@ final class ManyRun {
         try await waitUntilCalm("all partitions are at work")
         watch.now(.nothing)
         var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
-        // Disks are copied, to be old later.
+        // The disks are copied, to be used later as old disks.
         try await step(.rolling) { try await crew.rollAll() }
         while simulator.isRunning {
             let next = plan.next()
             try await step(next.cause) { try await take(next) }
         }
-        // 0: whatever was not taken was sent again, and taken.
+        // Exit code 0: every post that was not accepted was sent again and accepted.
         #expect(try await simulator.wait() == .exited(code: 0), "\(simulator.lastLines(10))")
         try await end()
     }
@@ -115,7 +115,7 @@ final class ManyRun {
         }
     }
 
-    /// Those that all workers have dealt with, and that the judge has read.
+    /// Notifications that all workers have processed and the judge has read.
     private func deleteRecords(of partition: Int32) async throws {
         try await keep()
         let positions = ManyKind.allCases.map { kind in
@@ -150,19 +150,19 @@ final class ManyRun {
         try await keep()
     }
 
-    /// What was written, and for how long it was waited for.
+    /// What was written, and how long the test waited for it.
     func judge() async throws {
         try store.expectKept(in: notifications)
         let entitlements = try await EntitlementsJudge(installation, store, ended: ended)
         let churn = try await ChurnJudge(installation, notifications: notifications, zone: ManyCrew.zone)
-        // A judge without cases would be content with anything.
+        // Without any cases the judge would find nothing wrong.
         #expect(entitlements.truth.subscriptionCount >= subscribers * 9 / 10)
         #expect(churn.judge.cells.count > 500)
         let report = ManyReport(watch.pauses)
         for line in report.lines(steps: steps) { print(line) }
         print("  the watch saw nothing for up to \(watch.blindest.inSeconds); \(deletedRecords) records deleted")
         for ending in crew.endings { print("  \(ending)") }
-        // The session, and as much as a start takes here.
+        // The session timeout, and as long as a start takes here.
         #expect(report.longest < .seconds(60))
         print(
             "many: \(entitlements.values) values, \(entitlements.events + churn.events) events, "

@@ -2,7 +2,7 @@ import Glibc
 import KafkaTestKit
 import Testing
 
-/// nil: nobody has asked for the long run.
+/// nil: the long run was not asked for.
 private let manySeconds = getenv("PERENNIAL_TEST_MANY_SECONDS").flatMap { Int(String(cString: $0)) }
 
 extension RealBroker {
@@ -24,7 +24,7 @@ extension RealBroker {
                 await cluster.close()
                 throw error
             }
-            // What is missing then says nothing of those who wrote it.
+            // What is missing then is not the fault of the processes that wrote it.
             #expect(!cluster.hasSkippedMarkers, "a broker has skipped the markers of a transaction: run it again")
             await cluster.close()
         }

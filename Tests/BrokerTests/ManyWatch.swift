@@ -1,4 +1,4 @@
-// Somebody who sees for how long partitions stand still.
+// Measures how long partitions stand still.
 
 import Kafka
 import KafkaTestKit
@@ -6,7 +6,7 @@ import Log
 import Platform
 import Synchronization
 
-/// One partition of the input, as one worker sees it.
+/// One input partition of one worker.
 struct ManyPartition: Hashable, Comparable, Sendable, CustomStringConvertible {
     let kind: ManyKind
     let number: Int32
@@ -18,28 +18,28 @@ struct ManyPartition: Hashable, Comparable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A pause that is over, or lasts.
+/// A pause that has ended or still lasts.
 struct ManyPause: Sendable {
     let partition: ManyPartition
     let cause: ManyCause
-    /// Counts what was done: a cause comes again.
+    /// Number of the disturbance: a cause can occur again.
     let step: Int
     let duration: Duration
 }
 
-/// Looks at the committed positions and the ends all the time. A partition stands still while it has records behind its position
-/// and the position does not move.
+/// Reads the committed offsets and the end offsets all the time. A partition stands still while it has records after its
+/// committed offset and that offset does not move.
 final class ManyWatch: Sendable {
     private static let interval: Duration = .milliseconds(200)
-    /// Brokers die: who is asked may not answer.
+    /// Brokers die: the broker that is asked may not answer.
     private static let answerLimit: Duration = .seconds(1)
-    /// Between two looks a partition may have gone on at any moment. What it stood still for is counted to the second look, but no
-    /// more of the time between than this: that a look was late, because a broker did not answer, is no pause.
+    /// Between two samples a partition may have moved at any moment. A pause counts up to the second sample, but at most this
+    /// long of the time between them: a late sample, because a broker did not answer, is not a pause.
     private static let tolerance: Duration = .seconds(1)
 
     private struct Standing {
         var position: NextOffset?
-        /// When it last moved, or had nothing to do.
+        /// When the partition last moved, or had nothing to do.
         var since: ContinuousClock.Instant
     }
 
@@ -81,7 +81,7 @@ final class ManyWatch: Sendable {
         try await thread.withLock { $0 }?.join()
     }
 
-    /// Pauses from now on are this one's.
+    /// From now on pauses count for this disturbance.
     func now(_ cause: ManyCause) {
         notes.withLock { notes in
             notes.cause = cause
@@ -89,15 +89,15 @@ final class ManyWatch: Sendable {
         }
     }
 
-    /// The longest of each partition, for each step.
+    /// The longest pause of each partition in each step.
     var pauses: [ManyPause] { notes.withLock { notes in notes.longest.values.flatMap(\.values) } }
 
-    /// For how long nobody could be asked.
+    /// How long no broker could be asked.
     var blindest: Duration { notes.withLock(\.blindest) }
 
     func position(_ partition: ManyPartition) -> NextOffset? { notes.withLock { $0.standings[partition]?.position } }
 
-    /// Those that stand still for longer than `limit`, or have never moved; all of them when nobody has looked for so long.
+    /// Partitions that stand still for longer than `limit` or have never moved; all of them if there was no sample for that long.
     func standing(longerThan limit: Duration) -> [String] {
         let all = ManyKind.allCases.flatMap { kind in
             (0..<Int32(installation.partitions)).map { ManyPartition(kind: kind, number: $0) }
@@ -128,7 +128,7 @@ final class ManyWatch: Sendable {
                 note(try asked.look(installation, within: Self.answerLimit))
             } catch {
                 notes.withLock { $0.fault = "\(error)" }
-                // It may know brokers that are not there any more, or wait for them.
+                // The client may know brokers that are gone, or wait for them.
                 clients?.close()
                 clients = nil
             }
@@ -170,7 +170,7 @@ final class ManyWatch: Sendable {
         notes.standings[partition] = standing
     }
 
-    /// Made anew after each fault.
+    /// Made again after each fault.
     private final class Clients {
         private let admin: Admin
         private let reader: Consumer
@@ -192,7 +192,7 @@ final class ManyWatch: Sendable {
                         committed[ManyPartition(kind: kind, number: partition.partition)] = next
                     }
                 } catch {
-                    // Nobody has been in it yet.
+                    // The group has had no member yet.
                     if error.code != .groupNotFound { throw error }
                 }
             }

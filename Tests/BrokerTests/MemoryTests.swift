@@ -10,7 +10,7 @@ extension RealBroker {
         private static let records = 150_000
         private static let valueBytes = 1_000
 
-        /// A pod is killed by its limit exactly when it rebuilds what it has lost, and again at its next start.
+        /// A pod reaches its memory limit exactly when it rebuilds lost state, and again at its next start.
         @Test func `is bounded by its setting, also while it restores five times as much`() async throws {
             let installation = try await Installation.make("memory", try await Broker.shared(), partitions: 4)
             try await fill(installation)
@@ -45,7 +45,7 @@ extension RealBroker {
                 _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
                 var value: [UInt8] = [1, 0] + Array(repeating: 0x20, count: Self.valueBytes)
                 for number in 0..<Self.records {
-                    // Of no value anybody could compress.
+                    // The value cannot be compressed.
                     for place in 2..<value.count where place % 16 == 0 { value[place] = UInt8.random(in: 0 ... .max) }
                     let name = Array("\(2_000_000_000_000_000 + number)".utf8)
                     let key = [1] + name

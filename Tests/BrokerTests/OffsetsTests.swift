@@ -7,7 +7,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `Offsets` {
-        /// A topic with a group that reads it, and the program to look at both.
+        /// A topic with a group that reads it, and the program that inspects both.
         private struct Reading: Sendable {
             let broker: Broker
             let topic: String
@@ -20,7 +20,7 @@ extension RealBroker {
 
             func partition(_ number: Int32) -> TopicPartition { TopicPartition(topic, number) }
 
-            /// Outside of transactions, one record at each of these times.
+            /// Writes one record at each of these times, without transactions.
             func write(at times: [Int64], partition: Int32 = 0) async throws {
                 try await blocking {
                     let producer = try Producer(.init(clientID: "test", properties: broker.properties)) { _ in }
@@ -44,7 +44,7 @@ extension RealBroker {
                             return try admin.setOffsets(
                                 ofGroup: group ?? self.group, to: positions.mapValues { NextOffset($0) }, by: deadline)
                         } catch {
-                            // The first group of a broker has to wait for its coordinator.
+                            // The first group on a broker has to wait for its coordinator.
                             if error.remedy != .retrySameCall || deadline.hasPassed { throw error }
                             pause(for: .milliseconds(50))
                         }
@@ -82,11 +82,12 @@ extension RealBroker {
             let atEnd = "\(group).end"
             try await reading.write(at: [1_700_000_000_000], partition: 1)
             try await reading.place([reading.partition(0): 1, reading.partition(1): 1])
-            // 0 and 1 are records and 2 the end of their transaction; 3 is one with its end at 4; 5 waits for its end.
+            // Offsets 0 and 1 are records and 2 the end of their transaction; 3 is a record with its end at 4; the transaction of
+            // 5 is open.
             try await blocking {
                 var options = TransactionalProducer.Configuration(
                     transactionalID: "\(topic).0-0", properties: broker.properties)
-                // Longer than all of this takes: else the broker would end it.
+                // Longer than the whole test; otherwise the broker would abort the transaction.
                 options.transactionTimeout = .seconds(60)
                 let producer = try TransactionalProducer(options)
                 try producer.start(by: Deadline(after: patience))
@@ -224,7 +225,7 @@ extension RealBroker {
                 #expect(refused.standardError.contains("somebody is in the group"))
                 #expect(refused.standardError.contains("perennial offsets: dashboard  /"), "\(refused.words)")
                 #expect(try await reading.position() == 1)
-                // Somebody may join after the program has looked: then it is the broker that refuses, and says so in this way.
+                // A member may join after the program has looked: then the broker refuses, with this message.
                 let admin = try Admin(clientID: "test", properties: reading.broker.properties)
                 let fault = fault { () throws(KafkaFault) in
                     try admin.setOffsets(

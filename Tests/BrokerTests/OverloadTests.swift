@@ -13,7 +13,7 @@ extension RealBroker {
             let ingest = try await IngestProcess.start(
                 productPath("perennial"), bootstrap: try await SharedKafka.bootstrapServers(),
                 prefix: "overload-\(UInt32.random(in: 0 ... .max))", roots: fixture.rootPEM, apps: fixture.appsFile,
-                // Of one address that is none of a proxy only an eighth of the connections is accepted.
+                // The server accepts only an eighth of the connections from one address that is not a proxy's.
                 settings: ["--ingest.trusted.proxies", "127.0.0.1", "--ingest.repeated.ms", "0"])
             var overload: Overload
             var tries = 0
@@ -24,11 +24,11 @@ extension RealBroker {
                 let outcome = overload.outcome
                 #expect(ingest.process.isRunning, "\(ingest.process.lastLines(20))")
                 #expect(outcome.answered == outcome.answered(200) + outcome.answered(503), "\(outcome)")
-                // Who is not taken at once waits in the backlog; nobody who was taken is cut off.
+                // A connection that is not accepted at once waits in the backlog; no accepted connection is cut.
                 #expect(outcome.broken == 0, "\(outcome)")
                 #expect(overload.peakMemoryBytes < Overload.memoryLimitBytes)
                 #expect(try #require(overload.recovery) < Overload.recoveryLimit)
-                // A machine with other work may leave too little to send so much with: then this was not to be seen yet.
+                // A machine with other work may have too little CPU to send that much: then this could not be observed.
             } while overload.offered <= 0.8 && tries < 3
             #expect(overload.offered > 0.8)
             #expect(overload.outcome.answered(200) > 0 && overload.outcome.answered(503) > 0)

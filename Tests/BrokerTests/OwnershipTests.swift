@@ -5,11 +5,11 @@ import Platform
 import Testing
 
 extension RealBroker {
-    /// librdkafka's mock cluster now and then never settles a group of two.
+    /// librdkafka's mock cluster sometimes never completes a rebalance of a group of two.
     @Suite struct `Members of a group` {
         @Test func `own equal partitions of two topics together`() async throws {
             let broker = try await Broker.shared()
-            // An odd number, which dealing out one partition after the other would not keep together.
+            // An odd number: assigning partitions one by one in turn would not keep equal numbers together.
             let left = try await broker.makeTopic("own-left", partitions: 3)
             let right = try await broker.makeTopic("own-right", partitions: 3)
             try await blocking {

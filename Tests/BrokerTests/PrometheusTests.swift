@@ -24,7 +24,7 @@ extension RealBroker {
             let prometheus = try await Prometheus.start(
                 in: scratch, scraping: try await worker.port("admin server listens"),
                 alert: "sum by (worker, input) (increase(perennial_dead_letters_total[1m])) > 0")
-            // A series that begins with its first event has no increase: every one of them is there before.
+            // A series that appears with its first event has no increase, so every series exists before its first event.
             try await waitUntil("the counters were scraped twice", within: patience) {
                 try await prometheus.value("min(count_over_time(perennial_dead_letters_total[1m]))") ?? 0 >= 2
             }
@@ -61,7 +61,7 @@ extension RealBroker {
     }
 }
 
-/// A server of its own, which scrapes five times a second and has one alert.
+/// A Prometheus server of its own, which scrapes five times a second and has one alert.
 private struct Prometheus {
     private let process: ChildProcess
     private let port: Substring
@@ -100,13 +100,13 @@ private struct Prometheus {
         return Prometheus(process: process, port: try #require(port))
     }
 
-    /// Of the one series that the answer has; nil: it has none.
+    /// The value of the only series in the answer; nil if there is none.
     func value(_ query: String) async throws -> Double? {
         try await ask("query", ["--get", "--data-urlencode", "query=\(query)"])?["result"]?.array?.first?["value"]?
             .array?.last?.string.flatMap { Double($0) }
     }
 
-    /// The labels of the alerts that fire.
+    /// The labels of the firing alerts.
     func firing() async throws -> [[String: String]] {
         let alerts = try await ask("alerts", [])?["alerts"]?.array ?? []
         return alerts.filter { $0["state"]?.string == "firing" }.map { alert in

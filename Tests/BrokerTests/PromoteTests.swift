@@ -7,7 +7,7 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `A promotion` {
-        /// A worker of the old rules, a replay of the new ones, and whoever reads what they write.
+        /// A worker with the old rules, a replay with the new ones, and readers of their output.
         private struct Stage {
             let scene: ReplayScene
             private let oldApps: String
@@ -61,7 +61,7 @@ extension RealBroker {
                     workingDirectory: "/")
             }
 
-            /// With the settings of whoever has forgotten them.
+            /// With settings as if somebody had forgotten to change them.
             func promoteWithoutApps() async throws -> ProgramResult {
                 try await run(
                     productPath("perennial"),
@@ -70,9 +70,9 @@ extension RealBroker {
                     workingDirectory: "/")
             }
 
-            /// Begins it, and kills it when it says that a step begins.
+            /// Starts the promotion, and kills it when it says that a step begins.
             ///
-            /// - Returns: whether it had not come to its last step before that.
+            /// - Returns: whether the promotion was killed before its last step.
             @discardableResult
             func kill(at step: String) async throws -> Bool {
                 let process = try ChildProcess(
@@ -86,13 +86,13 @@ extension RealBroker {
                 return ending != .exited(code: 0) && !process.standardError.contains("perennial promote: ends")
             }
 
-            /// The kill may come too late: moving a small state takes no time. Then it is begun again.
+            /// The kill may come too late, because a small state moves quickly. Then the promotion starts again.
             func killMarked() async throws {
                 for _ in 0..<10 where try await kill(at: "moves partition 0") { return }
                 Issue.record("it was never killed between the mark and the end")
             }
 
-            /// What every key says, without the way there.
+            /// The value of every key, without its history.
             func answers(of name: String? = nil) async throws -> [[UInt8]: JSONValue] {
                 try await scene.last("entitlements", of: name).mapValues { record in
                     guard case .object(let object) = try JSONValue.read(record.value) else { return .null }
@@ -101,14 +101,14 @@ extension RealBroker {
                 }
             }
 
-            /// Of the last value of each key.
+            /// Reads the last value of each key.
             func sequences() async throws -> [[UInt8]: Int64] {
                 try await scene.last("entitlements").mapValues {
                     try JSONValue.read($0.value)["sequence"]?.integer ?? -1
                 }
             }
 
-            /// One value more for each key that says something else, however often the promotion was begun.
+            /// One more value for each key that has changed, however often the promotion was started.
             func expectOneMore(after before: [[UInt8]: JSONValue], _ sequencesBefore: [[UInt8]: Int64]) async throws {
                 let (after, sequences) = (try await answers(), try await sequences())
                 let wrong = after.filter { key, answer in
@@ -117,7 +117,7 @@ extension RealBroker {
                 #expect(wrong.isEmpty, "\(wrong.count) of \(after.count)")
             }
 
-            /// Sequences grow with every value of a key, as a reader of the topic meets them.
+            /// For a reader of the topic, sequences grow with every value of a key.
             func expectGrowing(_ topic: String) async throws {
                 var last: [[UInt8]: Int64] = [:]
                 for record in try await scene.read(topic) where !record.value.isEmpty {
@@ -155,7 +155,7 @@ extension RealBroker {
             try await stage.replay("better")
             let running = try await stage.promote([])
             #expect(running.code == 1 && running.standardOutput.contains("the live worker runs"), "\(running.words)")
-            // More comes than the replay has read; then the worker stops, and more comes.
+            // More records come than the replay has read; then the worker stops, and more records come.
             try await scene.feed(subscribers: 40, seed: 12)
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             try await live.stop()
@@ -168,7 +168,7 @@ extension RealBroker {
 
             let reading = try await startReading(scene)
             try await stage.kill(at: "keeps the state")
-            // Marked: no worker takes it.
+            // The state is marked: no worker uses it.
             try await stage.killMarked()
             let refused = try stage.startLive(isNew: true)
             try await waitUntil("the mark is seen: \(refused.process.lastLines(5))", within: patience) {
@@ -186,7 +186,7 @@ extension RealBroker {
             try await stage.expectGrowing("accounts")
             try await reading.stop()
 
-            // The disk of the old worker is still there, and it goes on by the new rules.
+            // The disk of the old worker is still there, and the worker continues with the new rules.
             try await stage.dealWithAll(isNew: true)
             try await stage.replay("check")
             #expect(try await stage.answers() == stage.answers(of: "check"))
@@ -201,7 +201,7 @@ extension RealBroker {
             try await stage.expectGrowing("accounts")
         }
 
-        /// The read API, asked for one subscription again and again.
+        /// Asks the read API for one subscription again and again.
         private func startReading(_ scene: ReplayScene) async throws -> Reading {
             let key = try #require(try await scene.last("entitlements").keys.min { $0.lexicographicallyPrecedes($1) })
             return try await Reading(scene, String(decoding: key, as: UTF8.self))
@@ -213,12 +213,12 @@ extension RealBroker {
             private let asking: Task<Int, any Error>
 
             init(_ scene: ReplayScene, _ id: String) async throws {
-                // The story is told with dates of the past, so that whatever waits looks old.
+                // The story has dates in the past, so every waiting record looks old.
                 let api = try APIProcess(
                     scene.installation, try ScratchDirectory("promote-api"), ["--api.max.behind.ms", "315360000000"])
                 try await api.service.waitUntilReady()
                 self.api = api
-                // Not a task that is cancelled: what it asks then would end with an error.
+                // The task is not cancelled, because its open request would then end with an error.
                 asking = Task { [isOver] in
                     var (last, answers): (Int64, Int) = (0, 0)
                     while !isOver.isOpen {
@@ -249,7 +249,7 @@ extension RealBroker {
             let back = try await stage.promote(["--back"])
             #expect(back.code == 1 && back.standardError.contains("nothing was kept"), "\(back.words)")
             try await stage.replay("better")
-            // Other settings than those of the replay, and apps that the log tells of and the settings do not.
+            // Settings other than those of the replay, and apps that are in the log but not in the settings.
             let other = try await stage.promoteWithoutApps()
             #expect(other.code == 1, "\(other.words)")
             #expect(other.standardOutput.contains("was begun with other settings"))

@@ -28,14 +28,14 @@ extension RealBroker {
             #expect(try await api.sequence(of: "1") == 2)
             #expect(try await api.purchases(of: account).count == 300)
 
-            // Open: nobody sees it, and it keeps nobody from answering.
+            // An open transaction: nobody sees its records, and answers do not wait for it.
             try await blocking { try writer.begin { try $0.tell("2", account: account, sequence: 9) } }
             api.service.process.killNow()
             _ = try await api.service.process.wait()
             api = try APIProcess(installation, folder)
             try await api.service.waitUntilReady()
             #expect(try await api.sequence(of: "2") == 1)
-            // It went on where it was: of the 602 records written before it read the few that it had not noted.
+            // It continued where it had stopped: of the 602 records it read only the few after its saved offset.
             let read = try await api.service.metric(#"perennial_api_records_total{topic="entitlements"}"#)
             #expect((read ?? 999) < 302)
             try await blocking { try writer.commit { try $0.end("1", account: account) } }
@@ -44,7 +44,7 @@ extension RealBroker {
             #expect(try await api.purchases(of: account).count == 299)
             try await api.service.stop()
 
-            // Another directory: everything is read again.
+            // With another directory everything is read again.
             let other = try APIProcess(installation, try ScratchDirectory("api"))
             try await other.service.waitUntilReady()
             #expect(try await other.sequence(of: "2") == 9)
@@ -60,7 +60,7 @@ extension RealBroker {
             try await blocking {
                 let admin = try Admin(clientID: "test", properties: broker.properties)
                 defer { admin.close(by: Deadline(after: patience)) }
-                // Segments that close at once, and are cleaned whatever is gained by it; deletions stay for as short as the API takes.
+                // Segments close at once and are always cleaned; tombstones stay only as long as the API needs them.
                 let settings: [(name: String, value: String)] = [
                     ("segment.ms", "50"), ("min.cleanable.dirty.ratio", "0.0"), ("delete.retention.ms", "60000"),
                 ]
@@ -74,7 +74,7 @@ extension RealBroker {
                 try writer.commit { try $0.tell("gone", account: account, sequence: 1) }
                 try writer.commit { try $0.end("gone", account: account) }
             }
-            // The cleaner comes when it likes: as long as it has not, there is something for it to do.
+            // The cleaner runs when it likes: until it has run, there is something to clean.
             try await waitUntil("the topic is compacted") {
                 sequence += 1
                 let next = sequence
@@ -136,7 +136,7 @@ struct APIProcess: Sendable {
 
     func answer(to path: String) async throws -> (status: Int, body: JSONValue) {
         let port = try await service.port("the read API listens")
-        // By curl: somebody else's idea of HTTP.
+        // Asks with curl, an independent HTTP client.
         let answer = try await run(
             "curl",
             ["--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
@@ -146,7 +146,7 @@ struct APIProcess: Sendable {
     }
 }
 
-/// Writes what the worker writes, in transactions. Every call blocks; the test makes one after the other.
+/// Writes as the worker does, in transactions. Every call blocks; the test makes one call after the other.
 private final class RecordWriter: @unchecked Sendable {
     private let producer: TransactionalProducer
     private let installation: Installation
@@ -156,7 +156,7 @@ private final class RecordWriter: @unchecked Sendable {
         self.installation = installation
         var options = TransactionalProducer.Configuration(
             transactionalID: "writer-\(installation.prefix)", properties: installation.broker.properties)
-        // One of them stays open while a program starts.
+        // One transaction stays open while a program starts.
         options.transactionTimeout = .seconds(300)
         producer = try TransactionalProducer(options)
         try producer.start(by: Deadline(after: patience))
@@ -169,7 +169,7 @@ private final class RecordWriter: @unchecked Sendable {
 
     private var isOpen = false
 
-    /// Goes on with the transaction that is open.
+    /// Continues the open transaction.
     func begin(_ body: (RecordWriter) throws -> Void) throws {
         if !isOpen { try producer.begin() }
         isOpen = true

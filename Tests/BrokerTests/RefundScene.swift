@@ -1,4 +1,4 @@
-// Workers that answer refund requests at a make-believe Apple, while somebody strikes at them.
+// Workers that answer refund requests at a simulated Apple, while they are killed, stopped and restarted.
 
 import Foundation
 import JSON
@@ -6,7 +6,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// One request that reached Apple's side, by its own journal.
+/// One request that reached Apple's side, from its own journal.
 struct JournalEntry: Sendable {
     let at: Int64
     let transactionId: String
@@ -56,7 +56,7 @@ struct RefundTruth: Sendable {
     }
 }
 
-/// What the topic `consumption` tells of one request, in order.
+/// The records of one request in the topic `consumption`, in order.
 struct RequestHistory: Sendable {
     var kinds: [String] = []
     var details: [String] = []
@@ -66,9 +66,9 @@ struct RequestHistory: Sendable {
     static let finals: Set = ["sent", "failed", "expired"]
 
     var finalCount: Int { kinds.count { Self.finals.contains($0) } }
-    /// Nothing more will be told of it but outcomes; or only if usage comes.
+    /// Only outcomes may follow, or other records only if usage arrives.
     var isSettled: Bool {
-        // An attempt may have been under way when its answer was withheld: `retrying` tells of it, and nothing is sent again.
+        // An attempt may have been in flight when its answer was withheld: `retrying` reports it, and nothing is sent again.
         let turns = kinds.filter { !["outcome", "shadow", "retrying"].contains($0) }
         guard let last = turns.last else { return false }
         return Self.finals.contains(last) || last == "withheld"
@@ -85,7 +85,7 @@ final class RefundScene {
         /// In percent.
         var faults = 20
         var settings: [String] = []
-        /// The way to Apple can be closed, and is at first.
+        /// The connection to Apple can be cut, and is cut at first.
         var hasGate = false
     }
 
@@ -131,7 +131,7 @@ final class RefundScene {
         for slot in 0..<replicas { workers.append(try startWorker(slot)) }
     }
 
-    /// Lines of `key = value` as flags.
+    /// Turns lines of `key = value` into flags.
     private static func settings(in file: String) throws -> [String: String] {
         var settings: [String: String] = [:]
         for line in try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n") {
@@ -178,15 +178,15 @@ final class RefundScene {
             ] + apple + story.settings + installation.settings, environment: environment)
     }
 
-    /// One more, in the next slot.
-    /// - Parameter instead: of what the simulator says of Apple.
+    /// Starts one more worker, in the next slot.
+    /// - Parameter instead: settings that replace those that the simulator gives for Apple.
     @discardableResult
     func addWorker(instead: [String: String] = [:], environment: [String: String] = [:]) throws -> ServiceProcess {
         workers.append(try startWorker(workers.count, instead: instead, environment: environment))
         return workers[workers.count - 1]
     }
 
-    /// Ended as an operator ends it, and started with what is right.
+    /// Stops a worker as an operator does, and starts it with the right settings.
     func restart(_ slot: Int) async throws {
         try await workers[slot].stop()
         workers[slot] = try startWorker(slot)
@@ -201,7 +201,7 @@ final class RefundScene {
         return file
     }
 
-    /// The backend's word on one purchase, by `POST /usage`.
+    /// Posts the backend's usage for one purchase, by `POST /usage`.
     func tell(_ request: RefundTruth, consented: Bool) async throws {
         let row = """
             {"v":1,"originalTransactionId":"\(request.originalTransactionId)","transactionId":"\(request.transactionId)",\
@@ -221,7 +221,7 @@ final class RefundScene {
 
     // MARK: Strikes
 
-    /// `kill -9`; it is started again at once, sometimes without its disk.
+    /// `kill -9`; the worker is started again at once, sometimes without its disk.
     func kill(_ slot: Int, wipes: Bool) async throws {
         workers[slot].process.killNow()
         _ = try await workers[slot].process.wait()
@@ -229,13 +229,13 @@ final class RefundScene {
         workers[slot] = try startWorker(slot)
     }
 
-    /// A process that was stopped for longer than its group waits, and goes on.
+    /// Stops a process (SIGSTOP) for longer than its group waits, and continues it.
     struct Freeze: Sendable {
         let slot: Int
         let from: Int64
         let until: Int64
 
-        /// Stops it now, and lets it go on later.
+        /// Stops it now, and continues it later.
         init(of process: ChildProcess, slot: Int, for duration: Duration) async throws {
             self.slot = slot
             from = WallClock.milliseconds()
@@ -246,16 +246,16 @@ final class RefundScene {
         }
     }
 
-    // MARK: What is there
+    // MARK: State of the scene
 
-    /// The simulator has told everything: the truth is there then.
+    /// The simulator has posted everything: then the truth is written.
     func waitUntilTold(within limit: Duration = .seconds(120)) async throws {
         try await waitUntil("everything is told: \(simulator.lastLines(3))", within: limit) {
             fileExists(scratch.file("truth.jsonl"))
         }
     }
 
-    /// Each request that has to be answered is decided.
+    /// Every request that has to be answered is decided.
     func waitUntilDecided(within limit: Duration = .seconds(120)) async throws {
         try await waitUntil("every request that has to be answered is decided", within: limit) {
             let histories = try await self.histories()
@@ -264,7 +264,7 @@ final class RefundScene {
         }
     }
 
-    /// Every request that has to be answered is, in time, once, with the body that was decided.
+    /// Every request that has to be answered was answered once, in time, with the decided body.
     func expectAllSent(_ sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let histories = try await histories()
         let taken = Dictionary(grouping: try journal().filter(\.isTaken), by: \.transactionId)
@@ -282,7 +282,7 @@ final class RefundScene {
         }
     }
 
-    /// Every request that was told has its last word, or waits for nothing but usage.
+    /// Every posted request has its final record, or waits only for usage.
     func waitUntilSettled(within limit: Duration) async throws {
         do {
             try await waitUntil("every request is settled", within: limit) {
@@ -325,7 +325,7 @@ final class RefundScene {
         return json.raw(body.value).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Of each request that was tried in vain: when it is tried again, by the topic `consumption`.
+    /// For each request whose attempt failed, the time of the next attempt, from the topic `consumption`.
     func nextAttempts() async throws -> [String: Int64] {
         var times: [String: Int64] = [:]
         for record in try await installation.broker.readWhole(installation.topic("consumption")) {
@@ -336,20 +336,20 @@ final class RefundScene {
         return times
     }
 
-    /// When ingest took the last notification.
+    /// When ingest accepted the last notification.
     func lastPost() async throws -> Int64 {
         let posts = try await records("notifications").filter { $0.header("schema")?.hasPrefix("tick/") == false }
         return try #require(posts.compactMap(\.timestamp).max())
     }
 
-    /// When Apple took the last answer.
+    /// When Apple accepted the last answer.
     func lastSent() throws -> Int64 { try #require(try journal().filter(\.isTaken).map(\.at).max()) }
 
     func journal() throws -> [JournalEntry] { try lines("journal.jsonl").compactMap { try JournalEntry($0) } }
     func truth() throws -> [RefundTruth] { try lines("truth.jsonl").compactMap { try RefundTruth($0) } }
 
     private func lines(_ name: String) throws -> [[UInt8]] {
-        // The last one may be half written.
+        // The last line may be written only in part.
         try Data(contentsOf: URL(fileURLWithPath: scratch.file(name))).split(
             separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true
         ).map { [UInt8]($0) }

@@ -1,4 +1,4 @@
-// Notifications of simulated lives in a real log, a live worker, and replays beside it.
+// Notifications of simulated lives in a real log, a live worker, and replays that run beside it.
 
 import Contract
 import Crypto
@@ -30,7 +30,7 @@ struct ReplayScene: Sendable {
         return scene
     }
 
-    /// Over topics that are there and not empty, with both apps of the make-believe store.
+    /// Uses topics that exist and are not empty, with both apps of the simulated store.
     static func over(_ installation: Installation) throws -> ReplayScene {
         let scratch = try ScratchDirectory("replay")
         let apps = try scratch.write(
@@ -43,7 +43,7 @@ struct ReplayScene: Sendable {
 
     // MARK: Input
 
-    /// The lives of some subscribers, and a tick a day in every partition.
+    /// The lives of a few subscribers, and a tick per day in every partition.
     func feed(subscribers: Int, seed: UInt64 = 11) async throws {
         let (broker, partitions) = (broker, Int32(installation.partitions))
         let topic = installation.topic("notifications")
@@ -90,7 +90,7 @@ struct ReplayScene: Sendable {
         ["--worker.slot", "\(slot)", "--state.directory", disks.file(disk), "--apps", apps] + installation.settings
     }
 
-    /// - Parameter program: of another build.
+    /// - Parameter program: the path of another build.
     func startLive(
         _ worker: String, _ options: [String] = [], disk: String = "live", program: String? = nil
     ) throws -> ServiceProcess {
@@ -116,7 +116,7 @@ struct ReplayScene: Sendable {
             workingDirectory: "/")
     }
 
-    /// With the settings of the installation alone.
+    /// With only the settings of the installation.
     func program(_ arguments: [String]) async throws -> ProgramResult {
         try await run(
             productPath("perennial"), arguments + installation.settings, environment: .only([:]), workingDirectory: "/")
@@ -164,12 +164,12 @@ struct ReplayScene: Sendable {
         try await broker.readWhole(installation.topic(topic) + (replay.map { ".replay-\($0)" } ?? ""))
     }
 
-    /// Every record as it is, in the order of each partition.
+    /// Every record unchanged, in the order of each partition.
     func sequences(_ topic: String, of replay: String? = nil) async throws -> [Int32: [WholeRecord]] {
         Dictionary(grouping: try await read(topic, of: replay), by: \.partition)
     }
 
-    /// The last record of every key; a tombstone is none.
+    /// The last record of every key; a tombstone counts as none.
     func last(_ topic: String, of replay: String? = nil) async throws -> [[UInt8]: WholeRecord] {
         var last: [[UInt8]: WholeRecord] = [:]
         for record in try await read(topic, of: replay) { last[record.key ?? []] = record }
@@ -178,7 +178,7 @@ struct ReplayScene: Sendable {
 }
 
 extension ReplayScene {
-    /// What each key says, read by another library than the program's: without the way there, and without what is zero.
+    /// The value of each key, read with another library than the program's: without its history and without zeros.
     func values(_ topics: [String], of replay: String? = nil) async throws -> [String: NSDictionary] {
         var found: [String: NSDictionary] = [:]
         for topic in topics {
@@ -196,7 +196,7 @@ extension ReplayScene {
         return found
     }
 
-    /// A cell that counts nothing is one that is not there.
+    /// A cell that counts nothing equals a missing cell.
     func cells(of replay: String? = nil) async throws -> [String: NSDictionary] {
         try await values(["churn-cells"], of: replay).filter { _, cell in
             ["counts", "money"].contains { ((cell[$0] as? [String: Any]) ?? [:]).isEmpty == false }
@@ -205,7 +205,7 @@ extension ReplayScene {
 }
 
 extension ReplayScene {
-    /// Of each partition the first notification or tick at or after a time.
+    /// For each partition, the first notification or tick at or after a time.
     func places(at time: Int64) async throws -> [Int32: Int64] {
         let records = try await read("notifications")
         return Dictionary(grouping: records, by: \.partition).mapValues { records in
@@ -217,7 +217,7 @@ extension ReplayScene {
 // MARK: Refund requests
 
 extension ReplayScene {
-    /// With everything that the live worker needs to send.
+    /// With every setting that the live worker needs to send answers.
     func refundSettings(apple port: UInt16) throws -> [String] {
         let key = try disks.write(String(decoding: SigningKey(.p256).pem, as: UTF8.self), to: "key.p8")
         let apps = try disks.write(#"[{"bundleId":"com.example.one","appAppleId":1}]"#, to: "refunding.json")
@@ -234,7 +234,7 @@ extension ReplayScene {
         return ["--config", file]
     }
 
-    /// A request of now, what the backend says of its purchase, and that of another in the wrong partition.
+    /// A request of today, the backend's usage for its purchase, and usage for another purchase in the wrong partition.
     func feedRefundRequest() async throws {
         let (broker, installation) = (broker, installation)
         try await blocking {
@@ -272,7 +272,7 @@ extension ReplayScene {
     }
 }
 
-/// Listens on a port, and answers nobody.
+/// Listens on a port and never answers.
 final class SilentListener {
     private let listener: Listener
 
@@ -280,7 +280,7 @@ final class SilentListener {
 
     var port: UInt16 { listener.port }
 
-    /// Somebody has connected.
+    /// Whether a client has connected.
     var wasCalled: Bool {
         var entry = pollfd(fd: listener.descriptor.number, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0

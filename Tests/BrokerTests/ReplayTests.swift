@@ -14,7 +14,7 @@ extension RealBroker {
             let scene = try await ReplayScene.make(
                 "again", partitions: 6, subscribers: Scene.subscribers(ordinarily: 900))
             var live = try scene.startLive("entitlements")
-            // Slow enough to be struck in the middle.
+            // Slow enough that a kill hits the middle of it.
             let options = ["--name", "same", "--rate", "\(Scene.subscribers(ordinarily: 900) * 2)"]
             var replays = try (0..<2).map { try scene.startReplay("entitlements", slot: $0, options) }
             let group = scene.group("entitlements") + ".replay-same"
@@ -26,7 +26,7 @@ extension RealBroker {
             for process in replays + [live.process] { _ = try await process.wait() }
             let struck = try await scene.positions(group)
             live = try scene.startLive("entitlements")
-            // One of them without its disk.
+            // One of them restarts without its disk.
             replays = try (0..<2).map {
                 try scene.startReplay("entitlements", slot: $0, disk: $0 == 0 ? "fresh" : nil, options)
             }
@@ -43,7 +43,7 @@ extension RealBroker {
             print("replay: \(total) records of notifications")
         }
 
-        /// Byte for byte: the code is the same.
+        /// Equal byte for byte, because the code is the same.
         private func expectSame(_ scene: ReplayScene, _ name: String) async throws {
             let events = try await scene.sequences("entitlement-events")
             #expect(events.values.reduce(0) { $0 + $1.count } > 500, "a judge without cases")
@@ -70,7 +70,7 @@ extension RealBroker {
             let live = try scene.startLive("churn")
             let all = try await scene.tool("churn", ["--name", "all"])
             #expect(all.code == 0, "\(all.words)")
-            // In the midst of the story.
+            // In the middle of the story.
             let tail = try await scene.tool("churn", ["--name", "tail", "--from", "2026-04-01"])
             #expect(tail.code == 0, "\(tail.words)")
             try await scene.waitUntilDealtWith(by: scene.group("churn"))
@@ -89,7 +89,7 @@ extension RealBroker {
                 #expect(allEvents[partition]!.elementsEqual(live) { $0.isSame(as: $1) })
                 #expect(tailEvents[partition]!.elementsEqual(loud) { $0.isSame(as: $1) })
             }
-            // Cells that changed since: what is told of them is the whole of them.
+            // Cells that have changed since then: their records hold the whole cell.
             let tailCells = try await scene.last("churn-cells", of: "tail")
             #expect(!tailCells.isEmpty && tailCells.count < cells.count)
             #expect(tailCells.allSatisfy { key, record in cells[key]?.isSame(as: record) ?? false })
@@ -107,7 +107,7 @@ extension RealBroker {
             try await waitUntil("it follows: \(following.lastLines(5))", within: patience) {
                 following.standardError.contains("follows until SIGTERM")
             }
-            // Others of the same name have to want the same.
+            // Other processes of the same replay must have the same settings.
             for (options, words) in [
                 (["--name", "one", "--entitlements.leeway.ms", "7"], "other settings"),
                 (["--name", "one", "--from", "2026-02-01"], "without --from, and this is --from 2026-02-01"),
@@ -125,11 +125,11 @@ extension RealBroker {
                     + ["--topic.prefix", scene.installation.prefix, "--partitions", "3"],
                 environment: .only([:]), workingDirectory: "/")
             #expect(narrow.code == 2 && narrow.standardError.contains("partitions"), "\(narrow.words)")
-            // None of them has left anything.
+            // None of these has left anything behind.
             #expect(try await scene.topics().allSatisfy { !$0.hasSuffix(".replay-two") })
             try await expectListed(scene)
             try await expectStoppable(scene)
-            // On the host where it runs, and on another one that has no state of it.
+            // On the host where it runs, and on a host that has no state of it.
             for slot in 0...1 {
                 let busy = try await scene.tool("entitlements", ["--drop", "one"], slot: slot)
                 #expect(busy.code == 1 && busy.standardError.contains("Stop it first"), "\(busy.words)")
@@ -169,7 +169,7 @@ extension RealBroker {
             #expect(try await scene.read("churn-events", of: "stuck").contains { $0.partition == 0 })
         }
 
-        /// By a signal in the middle: that is no failure, and the same command goes on.
+        /// A signal in the middle stops the replay without a failure, and the same command continues it.
         private func expectStoppable(_ scene: ReplayScene) async throws {
             let slow = try scene.startReplay("churn", disk: "slow", ["--name", "slow", "--rate", "20"])
             let group = scene.group("churn") + ".replay-slow"
@@ -226,22 +226,22 @@ extension RealBroker {
             let decided = try await scene.decisions(of: "quiet")
             #expect(decided.count == 1, "a judge without cases")
             #expect(!apple.wasCalled)
-            // A row in the wrong partition is not the replay's to send on.
+            // The replay must not forward a row in the wrong partition.
             #expect(try await scene.read("usage").count == usage.count)
-            // The live worker with the same settings calls, and decides the same.
+            // The live worker with the same settings calls Apple, and decides the same.
             let live = try ServiceProcess(["consumption"] + settings + scene.installation.settings)
             try await waitUntil("Apple is called: \(live.process.lastLines(5))", within: patience) { apple.wasCalled }
             try await waitUntil("the other row is sent on", within: patience) {
                 try await scene.read("usage").count == usage.count + 1
             }
-            // It would wait for Apple's answer.
+            // Otherwise it would wait for Apple's answer.
             live.process.killNow()
             _ = try await live.process.wait()
             #expect(try await scene.decisions().elementsEqual(decided) { $0.isSame(as: $1) })
             try await expectComparable(scene, settings)
         }
 
-        /// The same policy decides the same, and another one differs in the one request that there is.
+        /// The same policy decides the same. Another policy differs in the only request there is.
         private func expectComparable(_ scene: ReplayScene, _ settings: [String]) async throws {
             func diff(_ name: String) async throws -> (code: Int32, same: Int64?, samples: [JSONValue], words: String) {
                 let result = try await scene.program(
@@ -252,7 +252,7 @@ extension RealBroker {
                     lines.filter { $0["kind"]?.string == "sample" }, result.words
                 )
             }
-            // The live worker has sent a row on meanwhile.
+            // The live worker has forwarded a row meanwhile.
             let rest = try await scene.program(["replay", "consumption", "--name", "quiet"] + settings)
             #expect(rest.code == 0, "\(rest.words)")
             let same = try await diff("quiet")
@@ -283,13 +283,13 @@ extension RealBroker {
 }
 
 extension WholeRecord {
-    /// But for its offset: transactions take some.
+    /// Everything but the offset, because ends of transactions take offsets.
     func isSame(as other: WholeRecord) -> Bool {
         partition == other.partition && key == other.key && value == other.value && timestamp == other.timestamp
             && headers == other.headers
     }
 
-    /// Of the record that caused it.
+    /// The place of the record that caused it.
     var sourceOffset: Int64 {
         header("source").flatMap { $0.split(separator: ":").last.flatMap { Int64($0) } } ?? -1
     }

@@ -1,4 +1,4 @@
-// A whole installation that is struck again and again while a make-believe store tells it everything.
+// A whole installation that is killed again and again while a simulated store posts everything to it.
 
 import Foundation
 import Glibc
@@ -6,7 +6,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// Ingest and two workers of a kind, which are killed and come back.
+/// Ingest and two workers of one kind, which are killed and restarted.
 final class Scene {
     let port: UInt16
     let installation: Installation
@@ -16,11 +16,11 @@ final class Scene {
     private let disks: ScratchDirectory
     private var ingest: ServiceProcess
     private var workers: [ServiceProcess] = []
-    /// When ingest ended, in milliseconds since 1970: the clock of no partition goes on after that.
+    /// When ingest ended, in milliseconds since 1970: no partition's clock moves after that.
     private(set) var ended: Int64 = 0
     private(set) var blows = 0
 
-    /// - Parameter command: of the workers, with settings of its own.
+    /// - Parameter command: the workers' command, with settings of its own.
     init(_ installation: Installation, _ store: MakeBelieveStore, _ command: String, _ settings: [String]) async throws
     {
         self.installation = installation
@@ -51,12 +51,12 @@ final class Scene {
 
     private func disk(_ slot: Int) -> String { "\(disks.path)/disk-\(slot)" }
 
-    /// `ordinarily`, unless `PERENNIAL_TEST_SUBSCRIBERS` asks for more.
+    /// `ordinarily`, unless `PERENNIAL_TEST_SUBSCRIBERS` sets another number.
     static func subscribers(ordinarily: Int) -> Int {
         getenv("PERENNIAL_TEST_SUBSCRIBERS").flatMap { Int(String(cString: $0)) } ?? ordinarily
     }
 
-    /// Everything is posted while somebody strikes, and dealt with in the end.
+    /// Everything is posted during the kills, and processed in the end.
     func play() async throws {
         let simulator = try store.post(to: port)
         var dice = Dice()
@@ -65,14 +65,14 @@ final class Scene {
             try await strike(&dice)
             blows += 1
         }
-        // 0: whatever was not taken was sent again, and taken.
+        // Exit code 0: every post that was not accepted was sent again and accepted.
         #expect(try await simulator.wait() == .exited(code: 0), "\(simulator.lastLines(10))")
         try await end()
         #expect(blows >= 3)
         try store.expectKept(in: try await installation.read("notifications"))
     }
 
-    /// `kill -9` of one of the three; it is started again at once, a worker sometimes without its disk.
+    /// `kill -9` of one of the three; it is restarted at once, a worker sometimes without its disk.
     private func strike(_ dice: inout Dice) async throws {
         let victim = Int.random(in: 0..<3, using: &dice)
         if victim == 2 {
@@ -87,7 +87,7 @@ final class Scene {
         workers[victim] = try startWorker(victim)
     }
 
-    /// Nothing comes any more, and the workers have dealt with what came.
+    /// No more records come, and the workers have processed all that came.
     private func end() async throws {
         try await ingest.stop()
         ended = WallClock.milliseconds()

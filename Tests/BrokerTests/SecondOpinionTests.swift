@@ -17,7 +17,7 @@ extension RealBroker {
             let faults: [String]
         }
 
-        /// Its own murmur2, its own reader of JSON Schema, and the contract's rules written down a second time.
+        /// The script has its own murmur2, its own reader of JSON Schema, and the contract's rules, written down independently.
         @Test func `finds every notification that ingest answered 200, in its place and as its schema says`()
             async throws
         {
@@ -27,7 +27,7 @@ extension RealBroker {
                 "--duplicates", "10",
                 "--delays", "10", "--forgeries", "30",
             ])
-            // Apple sends nothing of sandbox again: what a slow machine was too late for would be lost.
+            // Apple does not resend notifications of sandbox: those that a slow machine did not accept in time would be lost.
             let ingest = try ServiceProcess(
                 [
                     "ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--ingest.timeout.ms",
@@ -37,7 +37,7 @@ extension RealBroker {
                     + store.ingestSettings + installation.settings)
             try await ingest.waitUntilReady()
             let simulator = try store.post(to: try await ingest.port("ingest listens"), rate: 500)
-            // 0: every forgery was refused for its reason, by the endpoint, too.
+            // Exit code 0: the endpoint, too, refused every forgery for the right reason.
             #expect(try await simulator.wait(within: .seconds(120)) == .exited(code: 0), "\(simulator.lastLines(10))")
             for environment in ["production", "sandbox"] {
                 try await waitUntil("\(environment) has a tick", within: patience) {

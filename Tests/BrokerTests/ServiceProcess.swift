@@ -1,15 +1,15 @@
-// A service of the program, running, as its operator sees it.
+// A running service of the program, as its operator sees it.
 
 import Glibc
 import KafkaTestKit
 import Platform
 import Testing
 
-/// `perennial COMMAND` with an admin server on a free port, and with nobody else's settings.
+/// `perennial COMMAND` with an admin server on a free port, and without settings from outside.
 final class ServiceProcess: Sendable {
     let process: ChildProcess
 
-    /// - Parameter program: another build of it.
+    /// - Parameter program: the path of another build.
     init(_ arguments: [String], environment: [String: String] = [:], program: String? = nil) throws {
         process = try ChildProcess(
             program ?? productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"],
@@ -18,7 +18,7 @@ final class ServiceProcess: Sendable {
 
     var log: String { process.standardError }
 
-    /// Where a server listens, by the line that it logs.
+    /// The address of a server, from the line that it logs.
     func port(_ message: String) async throws -> UInt16 {
         var port: UInt16?
         try await waitUntil("\(message): \(process.lastLines(5))", within: patience) {
@@ -52,8 +52,7 @@ final class ServiceProcess: Sendable {
         try await answer(try await port("admin server listens"), "/metrics").body
     }
 
-    /// nil: there is no such series. Of one that does not name its environment: the first that
-    /// there is.
+    /// nil: there is no such series. If the series names no environment, the first one.
     func metric(_ series: String) async throws -> Double? {
         let text = try await metrics()
         let lines = text.split(separator: "\n").lazy.map {
@@ -67,21 +66,21 @@ final class ServiceProcess: Sendable {
             .replacing(#/environment="[a-z]+",/#, with: "").replacing(#/,environment="[a-z]+"/#, with: "")
     }
 
-    /// Of all series with this name.
+    /// Sum of all series with this name.
     func sum(_ name: String) async throws -> Double {
         let text = try await metrics()
         return text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
     }
 
-    /// SIGTERM; the exit code of a clean end is 0.
+    /// Sends SIGTERM; a clean end has exit code 0.
     func stop() async throws {
         #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")
     }
 
-    /// By curl: somebody else's idea of HTTP.
+    /// Asks with curl, an independent HTTP client.
     private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
-        // A refused connection is an exit code and status 0; what throws is a curl that cannot be run.
+        // A refused connection gives an exit code and status 0; this throws only if curl cannot be run.
         let curl = try await run(
             "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
@@ -89,7 +88,7 @@ final class ServiceProcess: Sendable {
     }
 }
 
-/// The topics of an installation of a test's own, made by the program.
+/// The topics of an installation for one test, created by the program.
 struct Installation: Sendable {
     let broker: Broker
     let prefix: String
@@ -119,7 +118,7 @@ struct Installation: Sendable {
     func topic(_ name: String, _ environment: String = "production") -> String { "\(prefix).\(environment).\(name)" }
 }
 
-/// A host whose wall clock is wrong, for the processes that are started with its environment.
+/// A host with a wrong wall clock, for processes that are started with this environment.
 struct ShiftedHost: Sendable {
     private let scratch: ScratchDirectory
     private let file: String
@@ -134,7 +133,7 @@ struct ShiftedHost: Sendable {
         get throws { ["LD_PRELOAD": try productPath("libClockShift.so"), "CLOCK_SHIFT_FILE": file] }
     }
 
-    /// Also for processes that run.
+    /// Also affects running processes.
     func shift(by seconds: Int64) {
         let descriptor = open(file, O_WRONLY)
         defer { close(descriptor) }

@@ -1,4 +1,4 @@
-// What builds of other times have left in Kafka, kept as files.
+// What old builds have left in Kafka, kept as files.
 
 import Foundation
 import Kafka
@@ -7,14 +7,14 @@ import Log
 import Platform
 import Testing
 
-/// Everything that an installation has in Kafka after workers of some build have stopped, and what it is told next. It can be laid
-/// into fresh topics at the offsets that it had: what a note or a group says of positions is right there.
+/// Everything that an installation has in Kafka after the workers of some build have stopped, and the input that follows. It can
+/// be written into new topics at its old offsets, so that offsets in notes and in groups stay right.
 struct StateFixture: Sendable {
     struct Topic: Sendable, Codable, Equatable {
-        /// As `Installation.topic` takes it.
+        /// As `Installation.topic` expects it.
         var name: String
         var cleanup: String
-        /// Of each partition.
+        /// For each partition.
         var ends: [Int64]
     }
 
@@ -26,7 +26,7 @@ struct StateFixture: Sendable {
     struct Record: Sendable, Codable, Equatable {
         var topic: String
         var partition: Int32
-        /// Of what is told next: 0.
+        /// 0 for the input that follows.
         var offset: Int64 = 0
         var time: Int64
         var key: FixtureBytes?
@@ -43,18 +43,18 @@ struct StateFixture: Sendable {
 
     var prefix: String
     var partitions: Int
-    /// What the program said of its version.
+    /// The output of the program's `version`.
     var build: String
     var topics: [Topic] = []
     var positions: [Position] = []
     var records: [Record] = []
-    /// In the order in which it is told, step by step.
+    /// In the order in which it is written, step by step.
     var later: [[Record]] = []
 
     func records(of topic: String) -> [Record] { records.filter { $0.topic == topic } }
 }
 
-/// Bytes as text where they are one, so that files can be looked at and become small.
+/// Bytes as text if they are text, so that files are readable and small.
 struct FixtureBytes: Sendable, Codable, Equatable {
     private static let mark = "base64:"
 
@@ -80,7 +80,7 @@ struct FixtureBytes: Sendable, Codable, Equatable {
         try container.encode(text)
     }
 
-    /// Both names are equally long: nothing moves that a length stands before.
+    /// Both names are equally long, so no byte after a length moves.
     func renamed(_ old: [UInt8], _ new: [UInt8]) -> FixtureBytes {
         var (bytes, place) = (bytes, 0)
         while place + old.count <= bytes.count {
@@ -162,7 +162,7 @@ extension StateFixture {
 // MARK: Kafka
 
 extension StateFixture {
-    /// All that is there of the environment `production`, as readers of committed records see it.
+    /// All records of the environment `production`, as readers of committed records see them.
     static func taken(from installation: Installation, build: String) async throws -> StateFixture {
         let (broker, prefix) = (installation.broker, installation.topic(""))
         var fixture = try await blocking {
@@ -210,7 +210,7 @@ extension StateFixture {
         return fixture
     }
 
-    /// As it was, under another prefix.
+    /// Unchanged, but under another prefix.
     func renamed(_ prefix: String) -> StateFixture {
         let (old, new) = (Array(self.prefix.utf8), Array(prefix.utf8))
         precondition(old.count == new.count, "what has a length before it keeps it")
@@ -226,7 +226,7 @@ extension StateFixture {
         return fixture
     }
 
-    /// What is left when topics are compacted, which may happen at any time.
+    /// What remains after topics are compacted, which may happen at any time.
     private var lastRecords: [Record] {
         let compacted = Set(topics.filter { $0.cleanup == "compact" }.map(\.name))
         var last: [String: Int64] = [:]
@@ -235,7 +235,7 @@ extension StateFixture {
         return records.filter { !compacted.contains($0.topic) || last[place($0)] == $0.offset }
     }
 
-    /// A fresh installation that has all of it.
+    /// Makes a new installation with all of it.
     func laid() async throws -> Installation {
         let installation = Installation(
             broker: try await Broker.shared(), prefix: Self.makePrefix(), partitions: partitions)
@@ -248,7 +248,7 @@ extension StateFixture {
             try fixture.layRecords(installation.broker)
             try fixture.layPositions(admin)
         }
-        // The ends of transactions are written a little later than their commits return.
+        // The end marker of a transaction is written shortly after its commit returns.
         try await waitUntil("the fixture lies as it was", within: patience) {
             let laid = try await Self.taken(from: installation, build: build)
             let ends = Dictionary(uniqueKeysWithValues: laid.topics.map { ($0.name, $0.ends) })
@@ -258,7 +258,7 @@ extension StateFixture {
         return installation
     }
 
-    /// Of a length that does not depend on chance.
+    /// Its length does not depend on chance.
     static func makePrefix() -> String {
         let digits = "\(UInt32.random(in: 0 ... .max))"
         return "state-" + String(repeating: "0", count: 10 - digits.count) + digits
@@ -278,7 +278,7 @@ extension StateFixture {
                 }, by: deadline)
             for case let fault? in made.values { throw fault }
         }
-        // What is kept for some time only is older than that one day.
+        // Records with a retention time will be older than that one day.
         for topic in topics where topic.cleanup == "delete" && topic.ends.contains(where: { $0 > 0 }) {
             try admin.change([("retention.ms", "-1")], of: "\(prefix).production.\(topic.name)", by: deadline)
         }
@@ -300,7 +300,7 @@ extension StateFixture {
             for (number, end) in topic.ends.enumerated() {
                 let place = TopicPartition("\(prefix).production.\(topic.name)", Int32(number))
                 for run in FixtureRun.runs(records[place.partition] ?? [], to: end) {
-                    // The end of a transaction is written a little later than its commit returns.
+                    // The end marker of a transaction is written shortly after its commit returns.
                     if let first = run.records.first, first.offset > 0, !run.isBound {
                         try Self.waitForEnd(first.offset, of: place, reader)
                     }
@@ -335,7 +335,7 @@ extension StateFixture {
 }
 
 extension LogReader {
-    /// A request about topics that were just made may get no answer: the next one does.
+    /// A request about newly created topics may get no answer; the next one does.
     fileprivate func endsOfAll(_ places: [TopicPartition]) throws -> [TopicPartition: NextOffset] {
         let deadline = Deadline(after: patience)
         while true {
@@ -359,7 +359,7 @@ extension StateFixture.Record {
     var recordHeaders: [RecordHeader] { headers.map { RecordHeader($0.name, $0.value?.bytes) } }
 }
 
-/// Records that follow each other, and how many offsets after them are no records: of ends of transactions, and of what was aborted.
+/// Consecutive records, and how many offsets after them hold no records: ends of transactions and aborted records.
 private struct FixtureRun {
     var records: [StateFixture.Record] = []
     var gap: Int64 = 0
@@ -379,10 +379,10 @@ private struct FixtureRun {
         return runs + [run]
     }
 
-    /// They are a transaction.
+    /// Writes them as one transaction.
     var isBound: Bool { gap == 1 && !records.isEmpty }
 
-    /// One offset is the end of a transaction of these records; more are those of one that is aborted.
+    /// One offset is the end of this transaction; further ones belong to an aborted transaction.
     func lay(_ place: TopicPartition, _ plain: Producer, _ bound: TransactionalProducer) throws {
         let (topic, partition) = (place.topic, place.partition)
         func send(_ record: StateFixture.Record, isBound: Bool) throws {
@@ -407,7 +407,7 @@ private struct FixtureRun {
         if gap == 0 { return }
         try #require(gap > 1, "the end of a transaction of nothing")
         try bound.begin()
-        // A compacted topic takes no record without a key.
+        // A compacted topic accepts no record without a key.
         let filling: [UInt8] = [0]
         for _ in 1..<gap {
             try bound.send(to: try bound.topic(topic), partition: partition, key: filling.span, value: filling.span)

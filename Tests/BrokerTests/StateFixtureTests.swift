@@ -3,9 +3,9 @@ import JSON
 import KafkaTestKit
 import Testing
 
-/// What builds of their time have kept, in Kafka again, and this build's workers and commands over it.
+/// What old builds have written, in Kafka again, and this build's workers and commands on it.
 private struct StateStage: Sendable {
-    /// Those that a promotion knows.
+    /// The workers that promotion supports.
     static let workers = ["entitlements", "churn"]
     private static let name = "again"
 
@@ -17,7 +17,7 @@ private struct StateStage: Sendable {
         return StateStage(fixture: fixture, scene: try ReplayScene.over(try await fixture.laid()))
     }
 
-    /// What is told after the answer to the request that is open.
+    /// Input that follows the answer to the open request.
     func step(_ number: Int) -> [StateFixture.Record] { fixture.later[number] }
 
     func each(_ body: @escaping @Sendable (String) async throws -> Void) async throws {
@@ -27,16 +27,16 @@ private struct StateStage: Sendable {
         }
     }
 
-    /// On a disk that has nothing: whatever it knows is the changelog's.
+    /// With an empty disk: everything that it knows comes from the changelog.
     func start(_ worker: String, _ disk: String) async throws -> ServiceProcess {
         let live = try scene.startLive(worker, ["--worker.leave", "true"], disk: disk)
         try await live.waitUntilReady()
         return live
     }
 
-    /// The workers go on with what is told now, and stop.
+    /// The workers continue with the input that follows, and stop.
     ///
-    /// - Parameter restores: the state is that of the fixture.
+    /// - Parameter restores: whether the state is that of the fixture.
     func goOn(_ number: Int, _ disk: String, restores: Bool = false) async throws {
         let lives = try await withThrowingTaskGroup(of: (String, ServiceProcess).self) { group in
             for worker in Self.workers { group.addTask { (worker, try await start(worker, disk)) } }
@@ -51,7 +51,7 @@ private struct StateStage: Sendable {
         }
     }
 
-    /// Not made again from the beginning of the log.
+    /// The state was not rebuilt from the beginning of the log.
     func expectRestored(_ live: ServiceProcess, _ worker: String, told: [StateFixture.Record]) async throws {
         let kept = fixture.records(of: "\(worker).changelog").count
         #expect(kept > 20, "a judge without cases")
@@ -83,7 +83,7 @@ private struct StateStage: Sendable {
         #expect(promotion.code == 0, "\(promotion.words)")
     }
 
-    /// The replay has folded everything from the beginning.
+    /// The replay has read everything from the beginning.
     func expectAnswersOfReplay(_ worker: String, _ sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let isChurn = worker == "churn"
         let topics = ["entitlements", "accounts"]
@@ -98,7 +98,7 @@ private struct StateStage: Sendable {
         #expect(try await scene.read("\(worker).dead-letters").isEmpty, sourceLocation: sourceLocation)
     }
 
-    /// Sequences grow with every value of a key, whoever wrote it.
+    /// Sequences grow with every value of a key, whichever build wrote it.
     func expectGrowing() async throws {
         var last: [[UInt8]: Int64] = [:]
         for record in try await scene.read("entitlements") where !record.value.isEmpty {
@@ -162,7 +162,7 @@ extension RealBroker {
             try await stage.expectGrowing()
         }
 
-        /// A promotion of decisions is refused, whoever made them: they stay.
+        /// A promotion of decisions is refused, whichever build made them: the decisions stay.
         @Test(arguments: StateFixture.names)
         func `of refund requests is gone on with, and decided as a replay decides it`(_ name: String) async throws {
             let stage = try await StateStage.make(name)
@@ -179,7 +179,7 @@ extension RealBroker {
                 try await decided().count == 1
             }
             try await stage.expectRestored(live, "consumption", told: stage.step(0))
-            // Nothing was told again.
+            // Nothing was written a second time.
             #expect(try await scene.read("consumption").count == before.count + 1)
             let replay = try await scene.tool("consumption", ["--name", "again"])
             #expect(replay.code == 0, "\(replay.words)")

@@ -1,4 +1,4 @@
-// What the tests on a real broker share.
+// Shared by the tests on a real broker.
 
 import Kafka
 import KafkaTestKit
@@ -14,7 +14,7 @@ struct Broker: Sendable {
 
     static func shared() async throws -> Broker { Broker(bootstrap: try await SharedKafka.bootstrapServers()) }
 
-    /// A topic nobody else uses; returns its name.
+    /// Creates a topic that nobody else uses; returns its name.
     func makeTopic(
         _ label: String, partitions: Int32 = 1, replicationFactor: Int32 = 1,
         settings: [(name: String, value: String)] = []
@@ -26,7 +26,7 @@ struct Broker: Sendable {
             let topic = Admin.NewTopic(
                 name: name, partitions: partitions, replicationFactor: replicationFactor, settings: settings)
             if let fault = try admin.create([topic], by: Deadline(after: patience))[name] ?? nil { throw fault }
-            // A topic is there when every partition has a leader, which may be later than the answer.
+            // The topic is usable when every partition has a leader, which may be later than the broker's answer.
             let deadline = Deadline(after: patience)
             while !deadline.hasPassed {
                 let described = try admin.cluster(by: deadline).topics.first { $0.name == name }
@@ -42,7 +42,7 @@ struct Broker: Sendable {
         return name
     }
 
-    /// Everything in the topic up to its end, as readers of committed records see it, or with open and aborted ones.
+    /// Reads the topic up to its end, as readers of committed records see it, or with open and aborted records.
     func read(_ topic: String, uncommitted: Bool = false) async throws -> [Copy] {
         try await read(topic, uncommitted: uncommitted) { Copy($0) }
     }
@@ -83,7 +83,7 @@ struct Broker: Sendable {
         }
     }
 
-    /// The group's committed position in one partition.
+    /// The group's committed offset in one partition.
     func committed(_ partition: TopicPartition, group: String) async throws -> NextOffset? {
         try await blocking {
             let admin = try Admin(clientID: "test", properties: properties)
@@ -126,7 +126,7 @@ extension TransactionalProducer {
         try send(to: topic, partition: partition, key: nil, value: Array(text.utf8).span)
     }
 
-    /// Sends, and waits until the broker has it: inside the transaction, not visible yet.
+    /// Sends, and waits until the broker has the record: it belongs to the open transaction and is not visible yet.
     func sendAndWait(_ text: String, to topic: ProducerTopic) throws {
         try send(text, to: topic)
         let deadline = Deadline(after: patience)
@@ -135,7 +135,7 @@ extension TransactionalProducer {
     }
 }
 
-/// The fault that `body` ends with; nil, and a failed test, when it succeeds.
+/// Returns the fault that `body` throws; nil, and a failed test, if it throws none.
 func fault(in body: () throws(KafkaFault) -> Void) -> KafkaFault? {
     do {
         try body()
@@ -146,7 +146,7 @@ func fault(in body: () throws(KafkaFault) -> Void) -> KafkaFault? {
     }
 }
 
-/// A consumer outside of any group's work, for the metadata that `sendOffsets` wants.
+/// A consumer outside of the group's work, for the metadata that `sendOffsets` needs.
 func onlooker(_ group: String, _ properties: ClientProperties) throws -> Consumer {
     try Consumer(.init(clientID: "onlooker", groupID: group, properties: properties))
 }
@@ -155,8 +155,8 @@ func onlooker(_ group: String, _ properties: ClientProperties) throws -> Consume
 @Suite(.serialized, .enabled(if: BrokerSource.current.isAvailable, Comment(rawValue: BrokerSource.skipLine)))
 enum RealBroker {}
 
-/// A cluster whose only broker dies. When it has skipped the markers of a transaction, what is wrong says nothing of those who wrote,
-/// and another run takes its place, at most twice: what is wrong with them shows in that one.
+/// A cluster whose only broker dies. If the broker has skipped the markers of a transaction, a wrong result is not the fault of
+/// the processes that wrote. Then the run is repeated, at most twice: a fault of the processes shows there.
 func withMortalBrokers(_ options: KafkaOptions = KafkaOptions(), _ body: (MortalCluster) async throws -> Void)
     async throws
 {
@@ -178,7 +178,7 @@ struct MortalCluster {
     let kafka: KafkaCluster
     fileprivate let isLast: Bool
 
-    /// Before it is said that something is wrong with what was written.
+    /// Call this before reporting that the output is wrong.
     func requireMarkers() throws(MarkersSkipped) {
         if !isLast && kafka.hasSkippedMarkers { throw MarkersSkipped() }
     }

@@ -3,13 +3,13 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// What the other side sends until it closes.
+/// Reads what the other side sends until it closes.
 private func readToEnd(_ connection: borrowing Descriptor) throws -> [UInt8] {
     var all: [UInt8] = []
     var bytes = [UInt8](repeating: 0, count: 4096)
     while true {
         let count = recv(connection.number, &bytes, bytes.count, 0)
-        // A reset is an end, too: our bytes were not read.
+        // A reset is an end, too: the other side has not read our bytes.
         if count < 0 && errno != ECONNRESET { throw SystemFailure.last("wait for the end") }
         if count <= 0 { return all }
         all += bytes.prefix(count)
@@ -17,7 +17,7 @@ private func readToEnd(_ connection: borrowing Descriptor) throws -> [UInt8] {
 }
 
 extension `The test kit` {
-    /// A broker and a proxy before it; both are gone afterwards.
+    /// A broker and a proxy in front of it; both are stopped afterwards.
     @Suite struct `with a frame proxy` {
         private func withProxy(_ body: (FrameProxy, FakeBroker) async throws -> Void) async throws {
             try await FakeBroker.serving { broker in
@@ -27,7 +27,7 @@ extension `The test kit` {
             }
         }
 
-        /// One request on a connection of its own; the answer is its place in the order of arrival at the broker.
+        /// Sends one request on a connection of its own; the answer is its number in the order of arrival at the broker.
         @discardableResult
         private func ask(_ proxy: FrameProxy, _ api: KafkaAPI, _ text: String = "") async throws -> Int16 {
             let port = proxy.ports[0]
@@ -61,7 +61,7 @@ extension `The test kit` {
             try await withProxy { proxy, broker in
                 let hold = proxy.hold(.endTxn)
                 let port = proxy.ports[0]
-                // The client gives up: it closes its connection without an answer.
+                // The client gives up and closes its connection without an answer.
                 try await onOwnThread("client") {
                     var connection = try WireConnection(port: port)
                     try connection.send(.endTxn, version: 0, body: Array("first".utf8))
@@ -79,7 +79,7 @@ extension `The test kit` {
         @Test func `cuts the client of a held request at once when asked to`() async throws {
             try await withProxy { proxy, broker in
                 let hold = proxy.hold(.txnOffsetCommit, client: .cut)
-                // A client that was only left waiting would see its own time-out, a SystemFailure.
+                // A client that only waits would get its own time-out, a SystemFailure.
                 await #expect(throws: WireFault.self) { try await ask(proxy, .txnOffsetCommit) }
                 #expect(broker.keys == [])
                 let response = try await hold.release()

@@ -3,10 +3,10 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// One after the other: several of them start brokers, and the machine may have two cores.
+/// These tests run one after the other: several of them start brokers, and the machine may have two cores.
 @Suite(.serialized) struct `The test kit` {}
 
-/// The state letter of a process, such as `T` for stopped; nil when it is gone or only waits to be reaped.
+/// The state letter of a process, such as `T` for stopped; nil if it is gone or is a zombie.
 private func state(of processID: Int32) -> Character? {
     guard let bytes = try? readFile("/proc/\(processID)/stat") else { return nil }
     let afterName = String(decoding: bytes, as: UTF8.self).split(separator: ")").last ?? ""
@@ -49,7 +49,7 @@ extension `The test kit` {
         }
 
         @Test func `gives it default signals, though ours are blocked`() async throws {
-            // Only this thread's mask and one disposition: the test process's streams and other threads stay as they are.
+            // Changes only this thread's mask and one disposition: the test process's streams and other threads stay unchanged.
             let before = signal(SIGPIPE, SIG_IGN)
             defer { signal(SIGPIPE, before) }
             let child = try await onOwnThread("blocked") {
@@ -62,12 +62,12 @@ extension `The test kit` {
             let sets = child.standardOutput.split(separator: "\n").compactMap { line in
                 line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }
             }
-            // Signals 32 and 33 belong to the C library, which lets nobody touch them.
+            // Signals 32 and 33 belong to the C library, which lets nobody change them.
             #expect(sets.map { $0 & ~(0b11 << 31) } == [0, 0])
         }
 
         @Test func `gives it no descriptor of ours`() async throws {
-            // Of the kind that survives an exec.
+            // Of the kind that is inherited across an exec.
             let leak = dup(2)
             defer { close(leak) }
             let result = try await run("sh", ["-c", "ls /proc/$$/fd"])
@@ -75,7 +75,7 @@ extension `The test kit` {
         }
 
         @Test func `shows output while it runs, stops it, lets it go on, kills it`() async throws {
-            // One process: a shell that is stopped while it starts another one waits for that in state D.
+            // A single process: a shell that is stopped while it starts another process waits for it in state D.
             let child = try ChildProcess("sh", ["-c", "echo ready; exec sleep 67"])
             try await child.waitUntilPrinted("ready")
             child.suspend()
@@ -121,7 +121,7 @@ extension `The test kit` {
 
         @Test func `lets it outlive the thread that started it`() async throws {
             let child = try await onOwnThread("short-lived") { try ChildProcess("sleep", ["64"]) }
-            // The kernel sends its signal when the thread has really gone, which is after its work.
+            // The kernel sends the signal when the thread has really ended, which is after its work.
             try await waitUntil("the thread is gone") {
                 try await run("sh", ["-c", "cat /proc/\(getpid())/task/*/comm"]).standardOutput
                     .split(separator: "\n").contains("short-lived") == false
@@ -159,11 +159,11 @@ extension `The test kit` {
     }
 }
 
-// MARK: A distribution that is not one
+// MARK: A broken distribution
 
 extension `The test kit` {
     @Suite struct `without a Kafka` {
-        /// Scripts in the place of Kafka's.
+        /// Scripts in place of Kafka's.
         private func distribution(in scratch: ScratchDirectory, start: String) async throws -> KafkaDistribution {
             let home = scratch.path
             #expect(try await run("mkdir", ["\(home)/bin"]).code == 0)

@@ -39,7 +39,7 @@ extension RealBroker {
             return Dictionary(uniqueKeysWithValues: settings.filter(\.isOwn).map { ($0.name, $0.value) })
         }
 
-        /// Brokers take a change over a moment after the controller has agreed to it.
+        /// Brokers apply a change shortly after the controller has accepted it.
         private func settle(_ condition: () throws -> Bool) throws {
             let deadline = Deadline(after: patience)
             while try !condition() && !deadline.hasPassed { pause(for: .milliseconds(20)) }
@@ -149,7 +149,7 @@ extension RealBroker {
         {
             let broker = try await Broker.shared()
             let topic = try await broker.makeTopic("group", partitions: 2)
-            // A position beyond the end would be a fault for the member below.
+            // A committed offset beyond the end would be a fault for the member below.
             try await fill(broker, topic, partitions: 2, count: 10)
             try await withAdmin { admin, broker in
                 let group = "\(topic).worker"

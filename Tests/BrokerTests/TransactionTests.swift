@@ -33,7 +33,7 @@ extension RealBroker {
                 let producer = try TransactionalProducer.ready("\(group).0-0", broker.properties)
                 let consumer = try onlooker(group, broker.properties)
                 let output = try producer.topic(topic)
-                // The position is the next record's: what was dealt with last stands at 9.
+                // The committed offset is that of the next record: the last processed record is at 9.
                 try producer.begin()
                 try producer.sendAndWait("first", to: output)
                 try producer.sendOffsets([input: NextOffset(after: 9)], of: consumer.groupMetadata())
@@ -67,7 +67,7 @@ extension RealBroker {
                 #expect(fault?.code == .fenced)
                 #expect(old.state == .failed)
                 try new.commit()
-                // Rebuilt, the old one takes the identity back and fences in its turn.
+                // Rebuilt, the old producer takes the transactional id back and fences the other.
                 try old.rebuild(by: Deadline(after: patience))
                 try old.begin()
                 try old.sendAndWait("of the rebuilt", to: old.topic(topic))
@@ -103,7 +103,7 @@ extension RealBroker {
             let partition = TopicPartition(topic, 0)
             let (stable, all) = try await blocking { try ends(of: partition, broker) }
             #expect(stable == NextOffset(0) && all == NextOffset(10), "its records hold readers back")
-            // The worker's transaction would time out after a minute: what ends it sooner is the successor.
+            // The worker's transaction would time out only after a minute: the successor ends it sooner.
             let start = ContinuousClock.now
             try await blocking {
                 let successor = try TransactionalProducer.ready("\(topic).0-0", broker.properties)
@@ -194,7 +194,7 @@ extension RealBroker {
     }
 }
 
-/// The end for readers of committed records, and the end of all.
+/// The last stable offset and the end offset.
 private func ends(of partition: TopicPartition, _ broker: Broker) throws -> (stable: NextOffset, all: NextOffset) {
     func end(uncommitted: Bool) throws -> NextOffset {
         var options = Consumer.Configuration(clientID: "ends", groupID: "ends", properties: broker.properties)

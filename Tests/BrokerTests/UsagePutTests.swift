@@ -42,7 +42,7 @@ extension RealBroker {
                     #expect(record.header("schema") == "usage/1" && record.header("app") == "perennial/0.2.0")
                 }
                 #expect(Set(values.keys) == Set(rows.enumerated().filter { isWanted($0.offset) }.map(\.element)))
-                // Of those that ingest was posted as well there are two.
+                // Rows that were also posted to ingest are there twice.
                 for (row, copies) in values where copies.count == 2 {
                     #expect(copies[0].key == copies[1].key && copies[0].partition == copies[1].partition, "\(row)")
                     #expect(copies[0].headers == copies[1].headers)

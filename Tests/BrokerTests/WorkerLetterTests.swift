@@ -25,7 +25,7 @@ extension RealBroker {
             key: Array("2000000987654321".utf8), value: [0, 0xff, 0x0a],
             headers: [RecordHeader("id", "u-1"), RecordHeader("detail", "of the app")], time: 1_700_000_000_456)
 
-        /// The headers that the runtime puts behind a record's own; RolesTests holds the two together.
+        /// The headers that the runtime appends to a record's own; RolesTests checks that both lists agree.
         private static func marks(_ reason: String, _ source: String, _ time: Int64) -> [RecordHeader] {
             [
                 RecordHeader("reason", reason), RecordHeader("source", source),
@@ -36,7 +36,7 @@ extension RealBroker {
         private static func write(to installation: Installation) async throws {
             let (notifications, usage) = (installation.topic("notifications"), installation.topic("usage"))
             try await blocking {
-                // In a transaction, as a worker writes: there are markers between the letters.
+                // Written in a transaction, as a worker does: there are markers between the dead letters.
                 let producer = try TransactionalProducer.ready(
                     "\(installation.prefix).0-0", installation.broker.properties)
                 let letters = try producer.topic(installation.topic("consumption.dead-letters"))
@@ -51,7 +51,7 @@ extension RealBroker {
                 try send(row, row.headers + marks("no_consent", "\(usage):1:0", row.time))
                 let timer = Original(key: event.key, value: [], headers: [RecordHeader("timer", "3")], time: event.time)
                 try send(timer, timer.headers + marks("bad_body", "\(notifications):2:9", timer.time))
-                // Of another installation's topic, and of one that the worker does not read.
+                // One letter of another installation's topic, and one of a topic that the worker does not read.
                 for topic in ["another.production.notifications", installation.topic("entitlements")] {
                     try send(event, event.headers + marks("bad_body", "\(topic):0:0", event.time))
                 }
@@ -92,13 +92,13 @@ extension RealBroker {
             #expect(shown.standardOutput.contains("timer     3\n"))
 
             let tally = """
-                bad_body  can go back: 1  timers: 1  settled keys: 0  gaps: 0  of no topic that the worker reads: 2
-                no_consent  can go back: 1  timers: 0  settled keys: 0  gaps: 0  of no topic that the worker reads: 0
+                bad_body  can be redriven: 1  timers: 1  settled keys: 0  gaps: 0  from a topic that the worker does not read: 2
+                no_consent  can be redriven: 1  timers: 0  settled keys: 0  gaps: 0  from a topic that the worker does not read: 0
 
                 """
             let dry = try await deadLetters(["redrive", "consumption"])
             #expect(dry.code == 0 && dry.standardOutput == tally, "\(dry.words)")
-            #expect(dry.standardError.contains("nothing was written; --apply publishes the 2 that can go back"))
+            #expect(dry.standardError.contains("nothing was written; --apply publishes the 2 that can be redriven"))
             #expect(try await installation.broker.readWhole(notifications).isEmpty)
             #expect(try await installation.broker.readWhole(usage).isEmpty)
 
@@ -115,7 +115,7 @@ extension RealBroker {
             }
             #expect(try await installation.broker.readWhole(installation.topic("entitlements")).isEmpty)
 
-            // A filter takes its part, and what is there is only added to.
+            // A filter selects a part, and records are only appended.
             let part = try await deadLetters(["redrive", "consumption", "--apply", "--reason", "no_consent"])
             #expect(part.standardError.contains("1 records are published"), "\(part.words)")
             #expect(try await installation.broker.readWhole(notifications).count == 1)

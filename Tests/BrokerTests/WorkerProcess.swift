@@ -1,4 +1,4 @@
-// Worker processes that copy two co-partitioned inputs into one output, and the oracle that judges what they did.
+// Worker processes that copy two co-partitioned inputs into one output, and the oracle that judges the output.
 
 import Kafka
 import KafkaTestKit
@@ -38,7 +38,7 @@ struct WorkerGroup: Sendable {
             ])
     }
 
-    /// The partitions a worker was last given; empty when it has none.
+    /// The partitions a worker was last assigned; empty if it has none.
     static func assignment(of worker: ChildProcess) -> [String] {
         let last = worker.standardOutput.split(separator: "\n").last {
             $0.hasPrefix("assigned") || $0 == "revoked" || $0 == "lost"
@@ -55,7 +55,7 @@ struct WorkerGroup: Sendable {
         }
     }
 
-    /// Every set of partitions that a worker was ever given has equal numbers of both inputs.
+    /// In every assignment that a worker ever got, both inputs have equal partition numbers.
     func expectCoPartitioned(_ workers: [ChildProcess]) {
         for worker in workers {
             for line in worker.standardOutput.split(separator: "\n") where line.hasPrefix("assigned") {
@@ -73,7 +73,7 @@ struct WorkerGroup: Sendable {
     func expectExactCopy(count: Int) async throws {
         let wanted = count * Int(partitions) * inputs.count
         var copies = try await broker.read(output)
-        // What a killed worker had begun hides from readers what was committed after it, until its transaction times out.
+        // The open transaction of a killed worker hides later committed records from readers until it times out.
         let deadline = Deadline(after: .seconds(40))
         while copies.count < wanted, !deadline.hasPassed {
             try await Task.sleep(for: .seconds(1))
@@ -90,7 +90,7 @@ struct WorkerGroup: Sendable {
         }
     }
 
-    /// - Parameter workers: whose last words tell why, when it does not come to that.
+    /// - Parameter workers: workers whose last log lines show why, if the condition is not reached.
     func waitUntilCopied(count: Int, by workers: [ChildProcess]) async throws {
         let wanted = Int64(count)
         let seen = Mutex("")
@@ -99,7 +99,7 @@ struct WorkerGroup: Sendable {
                 try await blocking {
                     let admin = try Admin(clientID: "watch", properties: broker.properties)
                     defer { admin.close(by: Deadline(after: patience)) }
-                    // A broker that is down for the moment is asked again.
+                    // A broker may be down for a moment, so it is asked again.
                     guard let offsets = try? admin.offsets(ofGroup: group, by: Deadline(after: .seconds(5))) else {
                         return false
                     }
@@ -115,11 +115,11 @@ struct WorkerGroup: Sendable {
         }
     }
 
-    /// Writes numbers into all partitions of both inputs, a bit at a time, until `count` are there.
+    /// Writes numbers into all partitions of both inputs, a few at a time, until each has `count`.
     func feed(count: Int, chunk: Int = 50, every interval: Duration = .milliseconds(50)) async throws {
         try await blocking {
             var failure: KafkaCode?
-            // A minute for a record: brokers die and come back meanwhile.
+            // A record may take a minute, because brokers die and come back meanwhile.
             var options = Producer.Configuration(clientID: "feeder", properties: broker.properties)
             options.deliveryTimeout = .seconds(60)
             let producer = try Producer(options) { failure = $0.failure ?? failure }

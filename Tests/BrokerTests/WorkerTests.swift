@@ -17,7 +17,7 @@ extension RealBroker {
             workers.append(try group.startWorker(slot: 1))
             workers.append(try group.startWorker(slot: 2))
             try await group.waitUntilShared(by: workers)
-            // The one that goes is killed in the middle of whatever it is doing: the others wait for its session to end.
+            // The worker to remove is killed in the middle of its work: the others wait for its session to end.
             workers[1].killNow()
             _ = try await workers[1].wait()
             try await group.waitUntilShared(by: [workers[0], workers[2]])
@@ -34,7 +34,7 @@ extension RealBroker {
             let group = try await WorkerGroup.make("kill", try await Broker.shared(), partitions: 4)
             let count = 4_000
             let rounds = killRounds
-            // Static members: a worker that is back within the session has its partitions at once.
+            // Static members: a worker that is back within the session timeout has its partitions at once.
             var workers = try (0..<2).map { try group.startWorker(slot: $0, isStatic: true) }
             async let fed: Void = group.feed(count: count, chunk: count / rounds / 8, every: .milliseconds(60))
             try await group.waitUntilShared(by: workers)
@@ -65,7 +65,7 @@ extension RealBroker {
             async let fed: Void = group.feed(count: count, chunk: 20)
             try await group.waitUntilShared(by: workers)
             workers[0].suspend()
-            // Longer than the session of six seconds: the other one takes everything over.
+            // Longer than the session of six seconds: the other worker takes over all partitions.
             try await waitUntil("the other worker owns everything", within: patience) {
                 WorkerGroup.assignment(of: workers[1]).count == 8
             }
@@ -121,7 +121,7 @@ extension RealBroker {
             try await Task.sleep(for: .milliseconds(Int.random(in: 200...900, using: &dice)))
             let lost = cluster.brokers[Int.random(in: 0..<3, using: &dice)]
             try await lost.kill9()
-            // The rest of the load is carried by two.
+            // Two brokers carry the remaining load.
             try await fed
             try await group.waitUntilCopied(count: count, by: [worker])
             #expect(!lost.isRunning)
