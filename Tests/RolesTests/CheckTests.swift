@@ -84,7 +84,7 @@ import Testing
             ["--apple.issuer.id", "issuer", "--apple.key.id", "KEY", "--apple.key", key] + more
         }
         for (path, words) in [
-            (other, "\(other): the key is not on P-256"), (broken, "\(broken): no private key in PEM"),
+            (other, "\(other): the key is not on the curve P-256"), (broken, "\(broken): no private key in PEM"),
         ] {
             for given in [path, "file:\(path)"] {
                 let result = try await check(apple(given))

@@ -153,7 +153,7 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         #expect(
             lines[2...] == [
                 "  App Store      0 posts, 0.0 a second, repetitions and forgeries among them",
-                "  ingest         0 taken, 0 forgeries refused; https://127.0.0.1:40001/in",
+                "  ingest         0 accepted, 0 forgeries refused; https://127.0.0.1:40001/in",
                 "  entitlements   nothing written yet",
                 "  churn          2 behind; 1,234 cells",
                 "412 subscriptions and purchases, 377 with access",
@@ -169,7 +169,7 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
                 "  2026-02-13 16:26  renewed                 active         27",
                 "  2026-02-13 16:26  renewed                 active         28",
                 "  2026-02-13 16:26  renewed                 active         29",
-                "Ask it, in another terminal:",
+                "Ask the API, in another terminal:",
                 "curl -s one",
                 "curl -s two",
                 "curl -s three",

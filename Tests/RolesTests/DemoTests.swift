@@ -227,7 +227,7 @@ private final class DemoProcess: Sendable {
     @Test func `ends cleanly when its terminal is closed`() async throws {
         let demo = try DemoProcess(
             ["--for", "3m"], terminal: "cols 80 rows 24", shell: #"trap : HUP; DEMO; echo "ended with $?" > ended"#)
-        try await demo.process.waitUntilPrinted("Ask it, in another terminal:")
+        try await demo.process.waitUntilPrinted("Ask the API, in another terminal:")
         demo.process.killNow()
         try await waitUntil("the demo ends") { demo.written("ended")?.hasSuffix("\n") == true }
         #expect(demo.written("ended") == "ended with 0\n")
@@ -237,7 +237,7 @@ private final class DemoProcess: Sendable {
         (["--for", "soon"], "--for must be a time from 1s to 24h"), (["--for", "0s"], "--for must be"),
         (["--for", "25h"], "--for must be"), (["--for", "-3s"], "--for must be"), (["--for", ""], "--for must be"),
         (["--kafka", ""], "--kafka needs the address of a broker"), (["--fast"], "no option is called"),
-        (["now"], "one word too many"),
+        (["now"], "one argument too many"),
     ])
     func `says what is wrong with its options`(_ arguments: [String], _ words: String) async throws {
         let result = try await perennial(["demo"] + arguments)

@@ -38,9 +38,9 @@ private var busy: DemoScene {
     @Test func `shows what came in, what became of it, how long it took and whom to ask`() {
         let screen = text(busy).joined(separator: "\n")
         for words in [
-            "2026-02-13 16:26 in the make-believe store, 2.9 days a second", "running for 00:31",
+            "2026-02-13 16:26 in the simulated store, 2.9 days a second", "running for 00:31",
             "the log is in memory", "1,234 posts, 57 a second",
-            "1,200 taken, 23 forgeries refused; https://127.0.0.1:40001/notifications",
+            "1,200 accepted, 23 forgeries refused; https://127.0.0.1:40001/notifications",
             "3 behind; 12 ms from POST to this view (median), 99 of 100 within 46 ms",
             "412 subscriptions and purchases, 377 with access", "renewed", "20000000000000029",
             "curl -s http://127.0.0.1:40002/v1/subscriptions/2000000000000001",
@@ -62,7 +62,7 @@ private var busy: DemoScene {
     @Test func `says when its time goes with the one on the wall, and when it stands still`() {
         var scene = busy
         scene.pace = .present
-        #expect(text(scene, width: 80)[0].hasSuffix(", now at the present"))
+        #expect(text(scene, width: 80)[0].hasSuffix(", now in real time"))
         scene.pace = .ended
         #expect(text(scene, width: 80)[0].hasSuffix(", no stories are left"))
         var report = DemoReport()
@@ -112,7 +112,7 @@ private var busy: DemoScene {
         scene.unreadable = 1
         scene.troubles = (0..<5).map { "trouble \($0)" }
         let screen = text(scene, width: 200).joined(separator: "\n")
-        #expect(screen.contains("2 NOT AS THEY SHOULD BE") && screen.contains("7 to come again"))
+        #expect(screen.contains("2 ANSWERED WRONGLY") && screen.contains("7 to be retried"))
         #expect(screen.contains("1 records of the worker cannot be read"))
         #expect(screen.contains("trouble 4") && !screen.contains("trouble 1"), "the newest count")
     }
@@ -227,7 +227,7 @@ private var busy: DemoScene {
 
     @Test func `says at the end how it stood`() {
         let summary = DemoReport.summary(busy)
-        #expect(summary[0] == "ended after 00:31: 1,234 posts, 1,200 taken, 23 forgeries refused")
+        #expect(summary[0] == "ended after 00:31: 1,234 posts, 1,200 accepted, 23 forgeries refused")
         #expect(
             summary[1] == "412 subscriptions and purchases, 377 with access: 350 active, 12 grace, 35 expired, 2 novel")
     }

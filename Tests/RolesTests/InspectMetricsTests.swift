@@ -223,7 +223,7 @@ import Zone
         }
         let missing = try empty.inspect(MetricsDesk.month) { $0.partitionCounts = [:] }
         #expect(missing.code == .wrongUsage)
-        #expect(missing.messages.first?.contains("whether perennial topics apply was run") == true)
+        #expect(missing.messages.first?.contains("create it with perennial topics apply") == true)
     }
 
     @Test func `are drawn as bars from zero, with stars below days that are open`() throws {

@@ -386,6 +386,6 @@ import WorkerTestKit
                 "Put it back if it was changed, or set topic.prefix to that of topics with 12") == true)
         let missing = try desk.inspect(["subscription", Story.id], without: .notifications)
         #expect(missing.code == .wrongUsage)
-        #expect(missing.messages.first?.contains("is not there: check topic.prefix") == true)
+        #expect(missing.messages.first?.contains("does not exist: check topic.prefix") == true)
     }
 }

@@ -26,7 +26,8 @@ import Testing
 
     @Test(
         arguments: [
-            (["put"], "which record?"), (["get", "x"], "put, not \"get\""), (["put", "a", "b"], "one word too many"),
+            (["put"], "which record?"), (["get", "x"], "put, not \"get\""),
+            (["put", "a", "b"], "one argument too many"),
             (["put", "a", "--consented", "true"], "--consented and \"a\" are two sources of records"),
             (["put", "--consented", "yes"], "--consented must be true or false, not \"yes\""),
             (["put", "--consumptionPercentage", "0.5"], "--consumptionPercentage must be a whole number, not \"0.5\""),
@@ -125,7 +126,7 @@ import Testing
         let missing = try await put([Self.right, "--topic.prefix", "another"], servers: servers)
         #expect(
             missing.code == 2
-                && missing.standardError.contains("the topic another.production.usage is not there: check topic.prefix")
+                && missing.standardError.contains("another.production.usage does not exist: check topic.prefix")
         )
         let nobody = try await put([Self.right])
         #expect(nobody.code == 3 && nobody.standardError.contains("no connection"), "\(nobody.words)")

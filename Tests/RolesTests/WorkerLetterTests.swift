@@ -163,8 +163,8 @@ import WorkerTestKit
     }
 
     @Test(arguments: [
-        (#"{"v":1,"a":"b\u0007"}"#, #"{"v":1,"a":"b\u0007"}"#), ("no json", "is no JSON; --raw shows the bytes"),
-        ("", "is no JSON; --raw shows the bytes"), ("{\"a\":\n1}", #"{"a":\u{a}1}"#),
+        (#"{"v":1,"a":"b\u0007"}"#, #"{"v":1,"a":"b\u0007"}"#), ("no json", "not JSON; --raw shows the bytes"),
+        ("", "not JSON; --raw shows the bytes"), ("{\"a\":\n1}", #"{"a":\u{a}1}"#),
     ])
     func `shows its value when that is JSON`(value: String, words: String) {
         let marks = LetterMarks([RecordHeader("id", "1"), RecordHeader("reason", "x")], hasValue: true)

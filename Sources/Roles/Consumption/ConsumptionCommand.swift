@@ -36,8 +36,8 @@ extension Command {
             case whatIfWord?: return whatIf(invocation, configuration)
             case let other?:
                 invocation.output.message(
-                    "perennial consumption: \(quoted(other)) is nothing that it does: the worker takes no words, and "
-                        + "\(whatIfWord) asks another policy")
+                    "perennial consumption: there is no operand \(quoted(other)): the worker runs without operands, and "
+                        + "\(whatIfWord) tries another policy")
                 return .wrongUsage
             case nil: break
             }
@@ -60,7 +60,7 @@ struct ConsumptionRun {
 
     func run() -> ExitCode {
         guard !configuration.apps.isEmpty else {
-            return refuse("apps is not set: it has to be known whose requests are to be answered; name the JSON file")
+            return refuse("apps is not set: the worker answers only for these apps; name the JSON file")
         }
         let files: ConsumptionFiles
         do throws(ConfigurationFaults) {
@@ -93,7 +93,7 @@ struct ConsumptionRun {
         return code
     }
 
-    /// So many apps may be answered slowly before one holds up another; each may have as many connections as it has attempts.
+    /// With up to this many apps, slow answers for one app do not delay another. Each app may have as many connections as attempts.
     private static let limitAppsAtOnce = 8
 
     private struct Refusal: Error { let words: String }
@@ -115,7 +115,7 @@ struct ConsumptionRun {
         settings.sandbox = apple.sandbox.description
         settings.authorities = files.appleAuthority
         settings.maxInFlight = SenderOptions.usualMaxInFlight * min(configuration.apps.count, Self.limitAppsAtOnce)
-        // Which replica it was, for whoever has to find out.
+        // Names the replica, so that a request can be traced to it.
         settings.userAgent =
             "perennial/\(PerennialVersion.text) (\(configuration.names.group(.consumption)).\(replica))"
         let signer: APIKey

@@ -1,4 +1,4 @@
-// The files that settings of refund answers name, judged before anything starts.
+// The files that the settings of refund answers name, checked before anything starts.
 
 import Configuration
 import Consumption
@@ -6,15 +6,15 @@ import Crypto
 import Platform
 import Settings
 
-/// What the settings name, read and found to be usable. A part is nil when its setting is not given.
+/// The contents of the files, which are valid. A part is nil if its setting is not given.
 struct ConsumptionFiles {
     let policy: RefundPolicy?
     /// Signs calls to Apple.
     let appleKey: SigningKey?
-    /// PEM of a private authority.
+    /// PEM of a private certificate authority.
     let appleAuthority: [UInt8]?
 
-    /// Throws everything that is wrong with any of them. No message holds a byte of the key.
+    /// Throws all faults of all files. No message contains a byte of the key.
     init(_ configuration: Configuration) throws(ConfigurationFaults) {
         var faults: [SettingFault] = []
         var policy: RefundPolicy?
@@ -42,7 +42,7 @@ struct ConsumptionFiles {
     }
 }
 
-/// Throws all that is wrong with the file, each with line and column.
+/// Throws all faults of the file, each with line and column.
 func readRefundPolicy(_ path: String) throws(ConfigurationFaults) -> RefundPolicy {
     let bytes: [UInt8]
     do throws(FileFault) {
@@ -71,11 +71,11 @@ private func readAppleKey(_ setting: String) throws(SettingFault) -> SigningKey 
     do throws(CertificateFault) {
         key = try SigningKey(pem: pem)
     } catch {
-        throw SettingFault(place: place, "\(error); App Store Connect gives it as a file that ends in .p8")
+        throw SettingFault(place: place, "\(error); the key from App Store Connect is a file that ends in .p8")
     }
     guard key.curve == .p256 else {
         throw SettingFault(
-            place: place, "the key is not on P-256, as those of App Store Connect are: is this the .p8 file of the key?"
+            place: place, "the key is not on the curve P-256: is this the .p8 file of a key from App Store Connect?"
         )
     }
     return key
@@ -84,7 +84,7 @@ private func readAppleKey(_ setting: String) throws(SettingFault) -> SigningKey 
 private func readAppleAuthority(_ path: String) throws(SettingFault) -> [UInt8] {
     do {
         let file = try readFile(path)
-        // All that libcurl takes.
+        // libcurl accepts only PEM.
         guard file.first != 0x30 else {
             throw CertificateFault("it is DER; write it as PEM (openssl x509 -inform der -in FILE -out FILE.pem)")
         }

@@ -1,4 +1,4 @@
-// Reads the records of the topic `consumption`, one partition after the other.
+// Reads the records of the topic `consumption`, one partition after another.
 
 import Consumption
 import Contract
@@ -11,13 +11,13 @@ import Settings
 final class ConsumptionScan {
     struct Place: Equatable {
         let partition: Int32
-        /// Behind the last record that was read.
+        /// The offset after the last record that was read.
         let next: Int64
-        /// The greatest timestamp; nil when nothing was read.
+        /// The greatest timestamp; nil: nothing was read.
         let clock: Int64?
     }
 
-    /// Ingest's clock may be behind Apple's: what was asked since a moment may stand in records of a little before it.
+    /// The clock of ingest may be behind Apple's, so a request may be in a record with an earlier timestamp.
     private static let skew: Int64 = 3_600_000
 
     private let reader: any LogReader
@@ -32,13 +32,13 @@ final class ConsumptionScan {
         self.topic = topic
     }
 
-    /// Reads to the end that each partition has when its turn comes.
+    /// Reads each partition to the end that it has when its reading begins.
     ///
     /// - Parameters:
-    ///   - since: only records of requests that Apple signed at or after this; older ones may come too.
-    ///   - progress: the fraction of all that has been passed, 0 to 1, and what is being read.
-    ///   - isEnough: asked after each partition.
-    ///   - body: is given the greatest timestamp so far, too.
+    ///   - since: only requests that Apple signed at or after this time are needed; `body` may also get older ones.
+    ///   - progress: the fraction of all offsets that was read, 0 to 1, and the partition that is being read.
+    ///   - isEnough: called after each partition; true ends the reading.
+    ///   - body: also gets the greatest timestamp so far.
     func run(
         _ partitions: [Int32], since: Int64?, progress: (Double, TopicPartition) -> Void,
         isEnough: () -> Bool = { false },
@@ -100,7 +100,7 @@ struct RequestPeriod: Sendable, Equatable {
     init(_ invocation: Invocation, now: Int64) throws(ToolFault) {
         from = try Self.time("from", invocation, now)
         to = try Self.time("to", invocation, now)
-        if let from, let to, from >= to { throw ToolFault(.wrongUsage, "--to must be after --from, and is not in it") }
+        if let from, let to, from >= to { throw ToolFault(.wrongUsage, "--to must be after --from") }
     }
 
     private static func time(_ name: String, _ invocation: Invocation, _ now: Int64) throws(ToolFault) -> Int64? {
@@ -115,7 +115,7 @@ struct RequestPeriod: Sendable, Equatable {
 
     func contains(_ instant: Int64) -> Bool { (from ?? .min) <= instant && instant < (to ?? .max) }
 
-    /// `from 2026-11-01 00:00 until 2026-12-01 00:00`; nothing when it has no ends.
+    /// `from 2026-11-01 00:00 until 2026-12-01 00:00`; empty if the period has no ends.
     var words: String {
         [from.map { "from \(shownTime($0))" }, to.map { "until \(shownTime($0))" }].compactMap { $0 }
             .joined(separator: " ")

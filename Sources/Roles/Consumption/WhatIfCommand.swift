@@ -1,4 +1,4 @@
-// `perennial consumption what-if`: which answers another policy would have changed.
+// `perennial consumption what-if`: which answers another policy would have given.
 
 import Configuration
 import Consumption
@@ -10,7 +10,7 @@ import Platform
 import Settings
 
 extension Command {
-    /// The options that `what-if` takes, for the command that it is part of.
+    /// The options of `what-if`, for the command `consumption`.
     static let whatIfOptions = [
         CommandOption(
             "policy", value: "FILE", effect: "what-if: the policy to try; it is used for nothing else."),
@@ -55,7 +55,7 @@ extension Command {
     }
 }
 
-/// What is asked.
+/// The arguments of `what-if`.
 struct WhatIfQuery: Sendable {
     let policy: RefundPolicy
     let path: String
@@ -64,7 +64,7 @@ struct WhatIfQuery: Sendable {
 
     init(_ invocation: Invocation, now: Int64) throws(ToolFault) {
         guard let path = invocation.option("policy") else {
-            throw ToolFault(.wrongUsage, "what-if needs --policy FILE: the policy that is to be asked")
+            throw ToolFault(.wrongUsage, "what-if needs --policy FILE: the policy to try")
         }
         let format = invocation.option("format") ?? "text"
         guard format == "text" || format == "json" else {
@@ -91,11 +91,11 @@ struct WhatIfQuery: Sendable {
     }
 }
 
-/// One call, over any log.
+/// One call, on any log.
 struct WhatIfRun {
     let query: WhatIfQuery
     let names: Names
-    /// Of the topic `consumption`; nil: there is none.
+    /// Partitions of the topic `consumption`; nil: the topic does not exist.
     let partitions: [Int32]?
     let log: any RecordLog
     let output: Output
@@ -105,7 +105,7 @@ struct WhatIfRun {
         guard let partitions else {
             throw ToolFault(
                 .wrongUsage,
-                "the topic \(topic) is not there: check topic.prefix, and whether perennial topics apply was run")
+                "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
         }
         var options = ReaderOptions(
             name: "perennial-inspect", group: "\(names.prefix).\(names.environment.rawValue).inspect", topics: [topic])
@@ -147,9 +147,9 @@ struct WhatIfRun {
     }
 }
 
-/// A decision that was taken back for want of consent is repeated when that returns: the first one counts.
+/// A decision that was withdrawn without consent is repeated when consent returns: the first one counts.
 struct FirstDecisions {
-    /// Those of half a day, in one partition. After its deadline a request is decided no more.
+    /// Requests of half a day in one partition. After its deadline a request gets no further decision.
     private static let looksAgainAt = 10_000
 
     private var deadlines: [[UInt8]: Int64] = [:]

@@ -1,13 +1,13 @@
-// What another policy would have changed, for people.
+// What another policy would have changed, as text for people.
 
 import Consumption
 import Contract
 import Notices
 
 struct WhatIfReport {
-    /// A screen or two; json has all.
+    /// One or two screens; json has all.
     static let limitShown = 50
-    /// Apple sells in some fifty.
+    /// Apple sells in about fifty currencies.
     static let limitCurrencies = 200
 
     struct Change: Hashable {
@@ -17,7 +17,7 @@ struct WhatIfReport {
 
     struct Count {
         var requests = 0
-        /// By currency, in milliunits; each transaction once, however often it was asked about.
+        /// By currency, in milliunits. Each transaction counts once, also with several requests.
         var amounts: [Text: Int64] = [:]
         private var transactions: Set<Text> = []
 
@@ -41,7 +41,7 @@ struct WhatIfReport {
     private(set) var changed = Count()
     private var counts: [Change: Count] = [:]
     private var newest: [WhatIf.Finding] = []
-    /// Records of another build.
+    /// Records of another version.
     var unreadable = 0
 
     init(_ query: WhatIfQuery) { self.query = query }
@@ -52,7 +52,7 @@ struct WhatIfReport {
         counts[Change(before: finding.before, after: finding.after), default: Count()].add(finding)
         guard !query.isJSON else { return }
         newest.append(finding)
-        // Sorted once for as many as are kept.
+        // Sorted only when four times as many are held as are shown.
         if newest.count >= 4 * Self.limitShown { newest = shown }
     }
 

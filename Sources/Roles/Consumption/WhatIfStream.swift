@@ -1,11 +1,11 @@
-// What another policy would have changed, as one JSON document that is written while it is read.
+// What another policy would have changed, as one JSON document that is written while the topic is read.
 
 import Consumption
 import Contract
 import JSON
 import Notices
 
-/// Changes go out one a line as they are found, so that memory does not grow with them.
+/// Changes are written as they are found, one per line, so that memory does not grow with their number.
 struct WhatIfStream {
     private let output: Output
     private var isFirst = true

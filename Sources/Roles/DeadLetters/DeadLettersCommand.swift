@@ -1,4 +1,4 @@
-// `perennial dead-letters list|show|redrive`: what was refused, and a second chance for it.
+// `perennial dead-letters list|show|redrive`: refused notifications and dead letters.
 
 import AppStore
 import Configuration
@@ -65,7 +65,7 @@ struct DeadLettersRun {
     let output: Output
 
     func run() throws(ToolFault) -> ExitCode {
-        // What is wrong with the settings is told before anything connects.
+        // Faults of the settings are reported before anything connects.
         let policy = query.verb == .redrive && query.topic == .rejected ? try redrivePolicy() : nil
         let scans = try scans()
         switch query.verb {
@@ -76,12 +76,12 @@ struct DeadLettersRun {
                 return try WorkerRedrive(query: query, worker: worker, configuration: configuration, output: output)
                     .run(scans)
             }
-            guard let policy else { preconditionFailure("a redrive of what was refused has a policy") }
+            guard let policy else { preconditionFailure("a redrive of refused notifications has a policy") }
             return try Redrive(query: query, configuration: configuration, policy: policy, output: output).run(scans)
         }
     }
 
-    /// One of each environment.
+    /// One scan for each environment.
     private func scans() throws(ToolFault) -> [LetterScan] {
         let cluster: Admin.Cluster
         do throws(ClusterAccess.Unreachable) {
@@ -98,7 +98,7 @@ struct DeadLettersRun {
             guard let topic = cluster.topics.first(where: { $0.name == name }) else {
                 throw ToolFault(
                     .wrongUsage,
-                    "the topic \(name) is not there: check topic.prefix, and whether perennial topics apply was run")
+                    "the topic \(name) does not exist: check topic.prefix, or create it with perennial topics apply")
             }
             scans.append(
                 LetterScan(
@@ -112,7 +112,7 @@ struct DeadLettersRun {
     private func redrivePolicy() throws(ToolFault) -> VerificationPolicy {
         guard !configuration.apps.isEmpty else {
             throw ToolFault(
-                .wrongUsage, "apps is not set: redrive has to know which apps are yours; name the JSON file")
+                .wrongUsage, "apps is not set: redrive needs to know which apps are yours; name the JSON file")
         }
         return try Redrive.policy(configuration)
     }

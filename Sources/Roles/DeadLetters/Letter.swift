@@ -1,4 +1,4 @@
-// One letter, and what its headers say.
+// One dead letter, and what its headers say.
 
 import Contract
 import Kafka
@@ -9,10 +9,10 @@ struct Letter: Sendable {
     let environment: Contract.Environment
     let partition: Int32
     let offset: Int64
-    /// When it first came: milliseconds since 1970. Of a worker's letter: the timestamp that its record had.
+    /// When it first arrived, in milliseconds since 1970. For a worker's letter: the timestamp of its record.
     let firstTime: Int64
     let marks: LetterMarks
-    /// Of `rejected`: the SHA-256 of the body, as hexadecimal text.
+    /// In `rejected`: the SHA-256 of the body, as hexadecimal text.
     let key: String
     let headers: [RecordHeader]
     let bytes: Int
@@ -26,7 +26,7 @@ struct Letter: Sendable {
         marks = LetterMarks(headers, hasValue: record.value != nil)
         key = record.copyOfKey().map { String(decoding: $0, as: UTF8.self) } ?? ""
         let written = record.timestamp ?? 0
-        // It came before it was written. A later time is no time of arrival, and would move the clock of a partition.
+        // A notification arrives before its letter is written. A later time is wrong, and would move the clock of a partition.
         firstTime = marks.firstTimestamp.map { (0...written).contains($0) ? $0 : written } ?? written
     }
 
@@ -34,24 +34,24 @@ struct Letter: Sendable {
     var position: String { "\(partition):\(offset)" }
 }
 
-/// Why a record is a letter, told apart from the headers that it had before.
+/// Why a record is a letter, separated from the headers that the record had before.
 ///
-/// Whoever writes a letter puts `reason` behind the record's own headers, and everything else behind `reason`. So a record that
-/// has headers of the same names, because it was derived from another or was a letter before, gets its own back.
+/// The writer of a letter appends `reason` to the record's own headers, and everything else after `reason`. So a record that
+/// already had headers of these names, because it was derived from another or was a letter before, keeps its own.
 struct LetterMarks: Sendable, Equatable {
-    /// Of the record, before it became a letter.
+    /// Headers of the record before it became a letter.
     let own: [RecordHeader]
     let reason: String
     let detail: String?
-    /// The place of the record that could not be processed; of a timer's letter, of the record that made it fire; of a
-    /// settled key's, of the last one before the commit.
+    /// Topic, partition and offset of the record that could not be processed. For a timer's letter: of the record that made the
+    /// timer fire. For the letter of a settled key: of the last record before the commit.
     let source: String?
     let firstTimestamp: Int64?
     /// The kind of the timer that could not fire; nil for other letters.
     let timer: String?
-    /// It is about a key that could not be settled.
+    /// The letter is about a key that could not be settled.
     let isOfSettling: Bool
-    /// The offsets that an accepted gap goes from and to; nil for other letters.
+    /// The first and last offset of an accepted gap; nil for other letters.
     let gap: String?
 
     private static let ours: Set = [
@@ -64,7 +64,7 @@ struct LetterMarks: Sendable, Equatable {
         func text(_ name: String) -> String? {
             added.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
         }
-        // What others have appended since, such as a program that mirrors topics, is not ours to drop.
+        // Headers that other programs have appended since, such as a mirror of topics, are kept.
         own = headers[..<start] + added.filter { !Self.ours.contains($0.name) }
         reason = text(HeaderName.reason) ?? "unknown"
         detail = text(HeaderName.detail)

@@ -10,7 +10,7 @@ import Platform
 import Telemetry
 
 struct LetterCard {
-    /// The same body may have come many times.
+    /// The same body may have arrived many times.
     private static let limit = 10
 
     let query: LetterQuery
@@ -25,7 +25,7 @@ struct LetterCard {
                 let letter = Letter(record, in: scan.environment)
                 guard query.matches(letter) else { return true }
                 if found == Self.limit {
-                    output.message("perennial dead-letters: there are more; PARTITION:OFFSET names one")
+                    output.message("perennial dead-letters: more letters match; name one as PARTITION:OFFSET")
                     return false
                 }
                 found += 1
@@ -40,7 +40,7 @@ struct LetterCard {
         return found == 0 ? .no : .done
     }
 
-    /// Bytes that are no text are shown in Base64.
+    /// Bytes that are not text are shown in Base64.
     private static func text(_ bytes: [UInt8]) -> String {
         String(validating: bytes, as: UTF8.self)
             ?? String(decoding: Base64.encodeStandard(bytes.span), as: UTF8.self)
@@ -65,23 +65,23 @@ struct LetterCard {
     }
 
     private static func words(signed body: [UInt8]) -> String {
-        payload(of: body).map { printable(text($0)) } ?? "is no signed text; --raw shows the bytes"
+        payload(of: body).map { printable(text($0)) } ?? "not a signed text; --raw shows the bytes"
     }
 
     static func words(of value: [UInt8], _ marks: LetterMarks) -> String {
         if marks.timer != nil { return "none: a timer of the key could not fire" }
         if marks.isOfSettling { return "none: the key could not be settled" }
-        if marks.gap != nil { return "none: records were lost, and the worker went on behind them" }
+        if marks.gap != nil { return "none: records were lost, and the worker continued after them" }
         var document = JSONDocument()
         do throws(JSONFault) {
             try document.read(value.span)
         } catch {
-            return "is no JSON; --raw shows the bytes"
+            return "not JSON; --raw shows the bytes"
         }
         return printable(text(value))
     }
 
-    /// What the signed text of a notification says, whoever signed it.
+    /// The payload of a signed notification. The signature is not verified.
     static func payload(of body: [UInt8]) -> [UInt8]? {
         let jws: [UInt8]
         do throws(Rejection) {

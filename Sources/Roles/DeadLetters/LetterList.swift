@@ -1,4 +1,4 @@
-// `dead-letters list`: the newest letters, newest last.
+// `dead-letters list`: the newest letters; the newest is last.
 
 import Contract
 import JSON
@@ -16,7 +16,7 @@ struct LetterList {
         var progress = ProgressBar.standardError()
         var hasOlder = false
         for scan in scans {
-            // What a filter leaves out may be anything, so then everything is looked at.
+            // With a filter, any letter may be left out, so everything is read.
             let start: LetterScan.Start =
                 query.since.map { .time($0) } ?? (query.reasons.isEmpty ? .newest(limit) : .beginning)
             let begins = try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {
@@ -34,16 +34,16 @@ struct LetterList {
         for letter in letters {
             output.data(query.isJSON ? letter.jsonLine(isWorkers) : letter.textLine(isWorkers))
         }
-        if letters.isEmpty { output.message("perennial dead-letters: there are none") }
+        if letters.isEmpty { output.message("perennial dead-letters: no letters found") }
         if hasOlder || newest.hasLeftOut {
-            // How many is not known: of older ones only the places are, and not every place holds a letter.
+            // How many older letters there are is not known: not every offset is a letter.
             output.message("perennial dead-letters: only the newest are shown; --limit shows more")
         }
         return .done
     }
 }
 
-/// Keeps the newest of what it is given.
+/// Keeps the newest of the letters that it gets.
 struct NewestLetters {
     private let limit: Int
     private var letters: [Letter] = []
@@ -56,7 +56,7 @@ struct NewestLetters {
     mutating func add(_ letter: Letter) {
         count += 1
         letters.append(letter)
-        // Sorted once for as many as are kept: the cost of a letter does not grow with their number.
+        // Sorted only when twice as many are held as are kept: the cost of a letter does not grow with their number.
         if letters.count >= 2 * limit { letters = Array(sorted) }
     }
 
@@ -72,13 +72,13 @@ struct NewestLetters {
 }
 
 extension Letter {
-    /// What the columns are. For people: who reads letters by program finds nothing else among them.
+    /// The line with the names of the columns. It goes to standard error, so that programs read only letters.
     static func head(_ isWorkers: Bool) -> String {
         "environment  partition:offset  time  reason  bytes  key" + (isWorkers ? "  source  detail" : "")
     }
 
-    /// Columns that a shell can cut: what others wrote is cleaned of what would move a terminal's cursor. A worker's letter has two
-    /// more, where it came from and what more there is to say.
+    /// Columns that a shell can cut. Foreign text is cleaned of everything that would move a terminal's cursor. A worker's letter
+    /// has two more columns: its source and its detail.
     func textLine(_ isWorkers: Bool) -> String {
         var columns = [
             environment.rawValue, position, rfc3339(milliseconds: firstTime), printable(reason), "\(bytes)",
@@ -112,7 +112,7 @@ extension Letter {
     }
 }
 
-/// Text that anybody may have sent, for a terminal: nothing in it starts a line or an escape sequence, or hides.
+/// Makes text that anybody may have sent safe for a terminal: no line breaks, escape sequences or invisible characters.
 func printable(_ text: String) -> String {
     var shown = ""
     for scalar in text.unicodeScalars {

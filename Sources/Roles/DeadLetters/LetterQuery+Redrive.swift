@@ -1,14 +1,13 @@
-// What all redriving has in common: letters are read, judged, and published where they belong.
+// The common part of all redrives: read letters, judge them, and publish them to their topics.
 
 import Configuration
 import Kafka
 
 extension LetterQuery {
-    /// Judges each letter that is asked for and publishes what comes of it, if it is to be applied; returns when all of it is
-    /// written.
+    /// Judges each letter of the query and, with `--apply`, publishes the result. Returns when all records are written.
     /// - Parameters:
-    ///   - topics: all that is ever published to.
-    ///   - judge: what is to be published of a letter.
+    ///   - topics: all topics that records may be published to.
+    ///   - judge: the record to publish for a letter, if any.
     func redrive(
         _ scans: [LetterScan], to topics: [String], _ configuration: Configuration,
         judge: (Letter, borrowing ConsumedRecord) -> [ToolRecord]
@@ -17,7 +16,7 @@ extension LetterQuery {
         defer { publisher?.close() }
         var count = 0
         var progress = ProgressBar.standardError()
-        // Also when it ends early: what is said then begins on an empty line.
+        // Also after an error, so that its message begins on an empty line.
         defer { progress.end() }
         for scan in scans {
             try scan.run(from: start, progress: { progress.update($0) { scan.topic } }) {

@@ -1,4 +1,4 @@
-// Which letters are meant.
+// Which letters a call selects.
 
 import AppStore
 import Contract
@@ -8,18 +8,18 @@ import Telemetry
 struct LetterQuery: Sendable {
     enum Verb: String, CaseIterable { case list, show, redrive }
 
-    /// One letter, or few.
+    /// Names one letter, or a few.
     enum LetterName: Equatable {
         case position(partition: Int32, offset: Int64)
-        /// Of `rejected` in lower case, as the hashes are.
+        /// In `rejected` in lower case, like the hashes.
         case key(prefix: String)
     }
 
-    /// A screen or two.
+    /// One or two screens.
     static let defaultListLimit = 100
-    /// They are sorted in memory.
+    /// Letters are sorted in memory.
     static let greatestListLimit = 100_000
-    /// Shorter beginnings are met by chance.
+    /// Shorter prefixes match by chance.
     private static let shortestKeyPrefix = 6
 
     let verb: Verb
@@ -37,7 +37,7 @@ struct LetterQuery: Sendable {
         var operands = invocation.operands[...]
         let word = operands.popFirst() ?? ""
         guard let verb = Verb(rawValue: word) else {
-            throw SettingFault("list, show or redrive, not \(quoted(word))")
+            throw SettingFault("the first operand must be list, show or redrive, not \(quoted(word))")
         }
         self.verb = verb
         isRaw = invocation.has("raw")
@@ -53,10 +53,10 @@ struct LetterQuery: Sendable {
         }
         if let name = operands.popFirst() { letter = try letter(name) }
         guard operands.isEmpty else {
-            throw SettingFault("one letter at most, not \(quoted(operands[operands.startIndex])) too")
+            throw SettingFault("name only one letter; \(quoted(operands[operands.startIndex])) is one too many")
         }
         if verb == .show, letter == nil {
-            throw SettingFault("show what? Name PARTITION:OFFSET or the beginning of a key")
+            throw SettingFault("show needs a letter: PARTITION:OFFSET or the beginning of a key")
         }
         if verb == .list, letter != nil { throw SettingFault("list shows all letters; show shows one") }
         if isRaw, verb != .show { throw SettingFault("--raw belongs to show") }
@@ -67,10 +67,10 @@ struct LetterQuery: Sendable {
     private mutating func readFilters(_ invocation: Invocation, now: Int64) throws(SettingFault) {
         if let text = invocation.option("reason") {
             reasons = Set(text.split(separator: ",").map { String($0.drop { $0 == " " }) })
-            // Workers have reasons of their own.
+            // The reasons of workers are not a fixed list.
             let known = RejectionReason.allCases.map(\.rawValue)
             if topic == .rejected, let strange = reasons.sorted().first(where: { !known.contains($0) }) {
-                throw SettingFault("no reason is called \(quoted(strange)); there are \(known.joined(separator: ", "))")
+                throw SettingFault("there is no reason \(quoted(strange)), only \(known.joined(separator: ", "))")
             }
         }
         if let text = invocation.option("since") {
@@ -114,7 +114,7 @@ struct LetterQuery: Sendable {
         return .key(prefix: prefix)
     }
 
-    /// Where the reading begins for those that look at every letter that is meant.
+    /// Where reading begins for a call that reads every selected letter.
     var start: LetterScan.Start {
         if case .position(let partition, let offset)? = letter {
             return .position(partition: partition, offset: offset)

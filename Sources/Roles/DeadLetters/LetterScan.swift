@@ -1,42 +1,42 @@
-// Reads letters from Kafka, as many as asked for and none twice.
+// Reads letters from Kafka, each once.
 
 import Contract
 import Kafka
 import Log
 import Platform
 
-/// Reads a topic from where it is asked to up to the end that it has when the reading begins.
+/// Reads a topic from a given start to the end that it has when reading begins.
 struct LetterScan: Sendable {
     enum Start {
         case beginning
         /// Records written at or after this time.
         case time(Int64)
-        /// The last ones of each partition.
+        /// The last letters of each partition.
         case newest(Int)
         case position(partition: Int32, offset: Int64)
     }
 
     enum Begin {
-        /// With the oldest record that there is, in every partition.
+        /// From the oldest record of every partition.
         case oldest
         case later
     }
 
     let environment: Contract.Environment
     let topic: String
-    /// A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+    /// A name that access lists can grant: it is neither joined nor committed to, but librdkafka looks up its coordinator.
     let group: String
     let partitions: [Int32]
     let kafka: ClientProperties
 
-    /// Nothing comes although there is something: the brokers are in trouble.
+    /// If no record arrives for this long although there are some, the brokers are in trouble.
     private static let silenceLimit: Duration = .seconds(30)
     private static let answerLimit: Duration = .seconds(10)
 
     /// - Parameters:
-    ///   - progress: called after each record with the fraction that has been passed, 0 to 1.
+    ///   - progress: called after each record with the fraction that was read, 0 to 1.
     ///   - body: false ends the reading.
-    /// - Returns: where the reading began.
+    /// - Returns: the offsets where reading began.
     @discardableResult
     func run(
         from start: Start, progress: (_ fraction: Double) -> Void = { _ in },
@@ -60,7 +60,7 @@ struct LetterScan: Sendable {
         while !ends.isEmpty {
             guard let record = try ToolFault.asking({ () throws(KafkaFault) in try consumer.poll(.milliseconds(200)) })
             else {
-                // The end may be no record but the marker of a transaction.
+                // The last offset may be the marker of a transaction instead of a record.
                 for (partition, next) in consumer.positions where next >= ends[partition] ?? next {
                     ends[partition] = nil
                 }

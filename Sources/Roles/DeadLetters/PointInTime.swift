@@ -1,10 +1,10 @@
-// Times as people give them.
+// Times as people write them.
 
-/// `90m`, `2h`, `7d` back from `now`, or a day or moment in UTC: `2026-11-20`, `2026-11-20T10:00:00Z` (the seconds and the Z may
-/// be left out). Milliseconds since 1970; nil for anything else.
+/// `90m`, `2h`, `7d` before `now`, or a day or time in UTC: `2026-11-20`, `2026-11-20T10:00:00Z` (the seconds and the Z may
+/// be left out). Returns milliseconds since 1970; nil for anything else.
 func pointInTime(_ text: String, now: Int64) -> Int64? {
     if let unit = text.last, let length = ["s": 1, "m": 60, "h": 3600, "d": 86_400][unit] {
-        // A century of days; beyond it the number is a slip.
+        // A century of days; a greater number is a typing error.
         guard let count = Int64(text.dropLast()), (0...36_525).contains(count) else { return nil }
         return now - count * Int64(length) * 1000
     }

@@ -1,4 +1,4 @@
-// `dead-letters redrive`: verifies again what was refused, and publishes what holds now.
+// `dead-letters redrive`: verifies refused notifications again, and publishes those that verify now.
 
 import AppStore
 import Configuration
@@ -10,14 +10,14 @@ import Log
 import Platform
 
 struct Redrive {
-    /// What became of the letters of one reason.
+    /// The results for the letters of one reason.
     private struct Tally {
         var hold = 0
-        /// By the reason they have now, or `noVerdict`.
+        /// Counts by the reason of the new refusal, or `noVerdict`.
         var refused: [String: Int] = [:]
     }
 
-    /// Beside the reason codes, in what is printed.
+    /// Printed in the place of a reason code.
     private static let noVerdict = "no_verdict"
 
     let query: LetterQuery
@@ -25,7 +25,7 @@ struct Redrive {
     let policy: VerificationPolicy
     let output: Output
 
-    /// The policy of ingest, which decides about the same bodies.
+    /// The same policy as in ingest.
     static func policy(_ configuration: Configuration) throws(ToolFault) -> VerificationPolicy {
         do throws(ConfigurationFaults) {
             return try VerificationPolicy(configuration)
@@ -59,8 +59,8 @@ struct Redrive {
         report(tallies)
         guard tallies.values.contains(where: { $0.refused[Self.noVerdict] != nil }) else { return .done }
         output.message(
-            "perennial dead-letters: no verdict on some: verify.ocsp is hard, and whether the certificates are revoked is "
-                + "not known")
+            "perennial dead-letters: no verdict for some letters: verify.ocsp is hard, and it is not known whether the "
+                + "certificates are revoked")
         return .gaveUp
     }
 
@@ -97,18 +97,18 @@ struct Redrive {
         }
         let hold = tallies.values.reduce(0) { $0 + $1.hold }
         if tallies.isEmpty {
-            output.message("perennial dead-letters: there are none")
+            output.message("perennial dead-letters: no letters found")
         } else if query.applies {
             output.message("perennial dead-letters: \(hold) notifications are published")
         } else {
-            output.message("perennial dead-letters: nothing was written; --apply publishes the \(hold) that hold")
+            output.message("perennial dead-letters: nothing was written; --apply publishes the \(hold) that verify")
         }
     }
 
     private static func text(_ reason: String, _ tally: Tally) -> String {
         let refused = tally.refused.sorted { $0.key < $1.key }
         let again = refused.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
-        return "\(printable(reason))  hold now: \(tally.hold)  refused again: \(refused.reduce(0) { $0 + $1.value })"
+        return "\(printable(reason))  verify now: \(tally.hold)  refused again: \(refused.reduce(0) { $0 + $1.value })"
             + (again.isEmpty ? "" : " (\(again))")
     }
 

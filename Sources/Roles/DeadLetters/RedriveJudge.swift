@@ -1,4 +1,4 @@
-// Whether a letter holds now.
+// Whether a letter verifies now.
 
 import AppStore
 import Configuration
@@ -7,10 +7,10 @@ import Platform
 import Revocation
 import Telemetry
 
-/// Verifies as ingest does, and asks about revocation as `verify.ocsp` has it. One thread.
+/// Verifies as ingest does, and asks about revocation as `verify.ocsp` says. One thread.
 final class RedriveJudge {
-    /// For one chain, and only once: a topic of letters has few chains, and where Apple is not reachable not every letter is
-    /// to wait for it.
+    /// Limit for one certificate chain, applied only once: there are few chains, and if Apple is not reachable, not every letter
+    /// should wait.
     private static let limitAsking: Duration = .seconds(10)
 
     private let verifier: Verifier
@@ -18,7 +18,7 @@ final class RedriveJudge {
     private let watch: RevocationWatch?
     private var askedChains: Set<[UInt8]> = []
 
-    /// - Parameter message: takes what there is to say of the asking.
+    /// - Parameter message: prints what the requests to OCSP report.
     init(_ policy: VerificationPolicy, ocsp: OCSPMode, message: @escaping @Sendable (String) -> Void) throws {
         verifier = Verifier(policy)
         self.ocsp = ocsp
@@ -38,12 +38,12 @@ final class RedriveJudge {
 
     func close() { watch?.close() }
 
-    /// nil: there is no verdict, because `verify.ocsp` is hard and whether a certificate is revoked is not known.
+    /// nil: no verdict, because `verify.ocsp` is hard and it is not known whether a certificate is revoked.
     /// - Parameter reason: why the letter was refused.
     func notification(
         in body: [UInt8], refusedAs reason: String, now: Int64
     ) throws(Rejection) -> (VerifiedNotification, jws: [UInt8])? {
-        // What Apple has revoked stays so, whether or not it is asked, or answers, this time.
+        // A revoked certificate stays revoked, even if Apple is not asked or does not answer this time.
         guard reason != RejectionReason.revoked.rawValue else {
             throw Rejection(.revoked, "it was refused because a certificate was revoked")
         }
@@ -52,7 +52,7 @@ final class RedriveJudge {
             let notification = try verifier.notification(jws, now: now)
             return isUndecided ? nil : (notification, jws)
         } catch {
-            // Whatever was found: a revoked certificate may have signed it.
+            // Whatever the verdict: the certificate may be revoked.
             if isUndecided { return nil }
             throw error
         }

@@ -1,4 +1,4 @@
-// `dead-letters redrive WORKER`: what a worker could not process goes back to where it came from.
+// `dead-letters redrive WORKER`: publishes records that a worker could not process to their topics again.
 
 import Configuration
 import Contract
@@ -7,22 +7,22 @@ import Kafka
 import Log
 import Platform
 
-/// A second chance after the code or the settings were mended. The worker reads the record as if it had just come; that it may
-/// have dealt with it already is nothing new to it, because repetitions are.
+/// For use after the code or the settings were corrected. The worker reads the record like a new one. It may have processed the
+/// record already, but it recognises repetitions anyway.
 struct WorkerRedrive {
     enum Verdict: Equatable {
         case back(ToolRecord)
-        /// A timer that could not fire is no record: there is nowhere to put it.
+        /// A timer that could not fire is not a record and cannot be published.
         case timer
-        /// Nor is a key that could not be settled.
+        /// The same for a key that could not be settled.
         case settling
-        /// Records that are lost cannot come back.
+        /// Lost records cannot be restored.
         case gap
-        /// It names no topic that the worker reads: a header is no reason to write anywhere else.
+        /// The header names a topic that the worker does not read. Nothing is written there.
         case foreign
     }
 
-    /// What can become of the letters of one reason.
+    /// The results for the letters of one reason.
     private struct Tally {
         var back = 0
         var timers = 0
@@ -71,10 +71,10 @@ struct WorkerRedrive {
         if marks.isOfSettling { return .settling }
         if marks.gap != nil { return .gap }
         guard let source = marks.source.flatMap(place), inputs.contains(source.topic) else { return .foreign }
-        // Without a key the place is where it was.
+        // A record without a key goes back to its partition.
         let partition = key.map { Partitioner.partition(of: $0, count: partitions) } ?? source.partition
         guard partition < partitions else { return .foreign }
-        // Not one of ours: the record may have been redriven before.
+        // The record may have been redriven before.
         let attempts = marks.own.last { $0.name == HeaderName.attempt }?.value
             .flatMap { Int(String(decoding: $0, as: UTF8.self)) }
         let headers =
@@ -87,7 +87,7 @@ struct WorkerRedrive {
                 timestamp: marks.firstTimestamp ?? written))
     }
 
-    /// `topic:partition:offset`; no name of a topic has a colon in it.
+    /// `topic:partition:offset`; names of topics have no colon.
     private static func place(_ source: String) -> TopicPartition? {
         let parts = source.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, let partition = Int32(parts[1]), partition >= 0, Int64(parts[2]) != nil else {
@@ -102,18 +102,18 @@ struct WorkerRedrive {
         }
         let back = tallies.values.reduce(0) { $0 + $1.back }
         if tallies.isEmpty {
-            output.message("perennial dead-letters: there are none")
+            output.message("perennial dead-letters: no letters found")
         } else if query.applies {
-            output.message("perennial dead-letters: \(back) records are published where they came from")
+            output.message("perennial dead-letters: \(back) records are published to the topics that they came from")
         } else {
             output.message(
-                "perennial dead-letters: nothing was written; --apply publishes the \(back) that can go back")
+                "perennial dead-letters: nothing was written; --apply publishes the \(back) that can be redriven")
         }
     }
 
     private static func text(_ reason: String, _ tally: Tally) -> String {
-        "\(printable(reason))  can go back: \(tally.back)  timers: \(tally.timers)  settled keys: \(tally.settled)  "
-            + "gaps: \(tally.gaps)  of no topic that the worker reads: \(tally.foreign)"
+        "\(printable(reason))  can be redriven: \(tally.back)  timers: \(tally.timers)  settled keys: \(tally.settled)  "
+            + "gaps: \(tally.gaps)  from a topic that the worker does not read: \(tally.foreign)"
     }
 
     private static func json(_ reason: String, _ tally: Tally) -> String {

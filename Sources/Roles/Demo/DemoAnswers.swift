@@ -1,4 +1,4 @@
-// The demo's refund answers: the policy, the make-believe App Store Server API, and the way to it.
+// The demo's refund answers: the policy, the simulated App Store Server API, and a client for it.
 
 import AppStoreAPI
 import Consumption
@@ -12,22 +12,22 @@ import Service
 import Simulation
 import Telemetry
 
-/// The store's API, which listens as long as the demo runs, and a client of it.
+/// The API of the store, which listens while the demo runs, and a client for it.
 final class DemoAnswers: ServicePart {
     let name = "store-api"
     let policy: RefundPolicy
     private let server: StoreAPIServer
     private let api: AppStoreServerAPI
 
-    /// How long a request waits for usage, of the store's time: the default in production.
+    /// How long a request waits for usage, in the store's time: the default in production.
     private static let wait: Int64 = 60 * 60_000
-    /// After a request the store's time runs fast for so long: the worker has stopped waiting, and Apple, which takes two hours at
-    /// least, has not decided.
+    /// For this long after a request the store's time runs fast: then the worker has stopped waiting, and Apple, which takes at
+    /// least two hours, has not decided.
     static let calm: Int64 = 90 * 60_000
-    /// Apple's own limit.
+    /// Apple's limit of requests per second.
     private static let rate = 50
 
-    /// Three rules, so that there is something to see.
+    /// Three rules, so that the demo shows different answers.
     private static let policyText = """
         {
           "version": "demo",
@@ -57,7 +57,7 @@ final class DemoAnswers: ServicePart {
         settings.sandbox = server.sandbox
         settings.usesProxyOfEnvironment = false
         settings.userAgent = userAgent
-        // A token is good for minutes, which the store's time runs through in no time: both sides hold it to the wall's.
+        // A token is valid for minutes, which pass too fast in the store's time. So both sides use the real time for tokens.
         api = try AppStoreServerAPI(key: signer, configuration: settings, now: WallClock.milliseconds)
     }
 
@@ -70,7 +70,7 @@ final class DemoAnswers: ServicePart {
 
     func rules(_ apps: [App]) -> ConsumptionRules { ConsumptionRules(apps: apps, policy: policy, wait: Self.wait) }
 
-    /// Deadlines and rows are of the store's time.
+    /// Deadlines and records use the store's time.
     func sender(
         _ topics: DemoTopics, beside worker: WorkerService, clock: StoreClock, app: String, health: Health,
         metrics: Metrics, logger: Logger

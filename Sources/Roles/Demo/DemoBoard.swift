@@ -1,18 +1,18 @@
-// What the posts of the demo's store came to.
+// The results of the posts of the demo's store.
 
 import Platform
 import Synchronization
 
-/// Counts, and the time that a notification takes to its output. Any thread.
+/// Counts posts, and measures the time from a notification to its output. Any thread.
 final class DemoBoard: Sendable {
     struct Posts: Equatable {
         var sent = 0
         var accepted = 0
-        /// Forgeries, each for the reason it deserves.
+        /// Forgeries that were refused for the right reason.
         var refused = 0
-        /// Forgeries that were taken, or refused for another reason.
+        /// Forgeries that were accepted, or refused for another reason.
         var wrong = 0
-        /// Answers after which Apple comes again.
+        /// Answers after which Apple retries.
         var comeAgain = 0
     }
 
@@ -26,7 +26,7 @@ final class DemoBoard: Sendable {
         var nextLatency = 0
     }
 
-    /// Of those whose output has not been seen: some have none, as repeated ones.
+    /// Notifications without output so far. Some never have output, such as repetitions.
     private static let limitWaiting = 4096
     private static let limitLatencies = 500
 
@@ -37,7 +37,7 @@ final class DemoBoard: Sendable {
     func sending(_ notificationUUID: String, at instant: ContinuousClock.Instant = .now, waitsForOutput: Bool) {
         state.withLock { state in
             state.posts.sent += 1
-            // Of a repeated one the first counts.
+            // Of repeated posts the first one counts.
             guard waitsForOutput, state.sentAt[notificationUUID] == nil else { return }
             state.sentAt[notificationUUID] = instant
             state.order.append(notificationUUID)
@@ -58,7 +58,7 @@ final class DemoBoard: Sendable {
         }
     }
 
-    /// Its output can be read.
+    /// Called when the output of a notification was read.
     func committed(_ notificationUUID: String, at instant: ContinuousClock.Instant = .now) {
         state.withLock { state in
             guard let sent = state.sentAt.removeValue(forKey: notificationUUID) else { return }
@@ -72,7 +72,7 @@ final class DemoBoard: Sendable {
         }
     }
 
-    /// Milliseconds that half and 99 of 100 of the last ones took at most. nil: there are none yet.
+    /// The median and the 99th percentile of the last latencies, in milliseconds. nil: there are none yet.
     var latency: (half: Double, nearlyAll: Double)? {
         let sorted = state.withLock { $0.latencies }.sorted()
         guard let last = sorted.indices.last else { return nil }

@@ -1,4 +1,4 @@
-// `perennial demo`: everything in one process, to look at.
+// `perennial demo`: everything in one process, to watch.
 
 import Configuration
 import Kafka
@@ -44,19 +44,19 @@ extension Command {
             if let text = invocation.option("for") {
                 duration = DemoRun.duration(text)
                 if duration == nil {
-                    faults.append("--for must be a time from 1s to 24h, as 30s, 10m or 2h, not \(quoted(text))")
+                    faults.append("--for must be a time from 1s to 24h, such as 30s, 10m or 2h, not \(quoted(text))")
                 }
             }
             var place = DemoTopics.Place.memory
             if let servers = invocation.option("kafka") {
                 let properties = ClientProperties(bootstrapServers: servers)
                 place = .kafka(properties)
-                if servers.isEmpty { faults.append("--kafka needs the address of a broker, as localhost:9092") }
+                if servers.isEmpty { faults.append("--kafka needs the address of a broker, such as localhost:9092") }
                 faults += properties.faults().map { "--kafka: \($0)" }
             }
             guard faults.isEmpty else {
                 for fault in faults { invocation.output.message("perennial demo: \(fault)") }
-                invocation.output.message("perennial help demo shows what it takes")
+                invocation.output.message("perennial help demo shows its options")
                 return .wrongUsage
             }
             return DemoRun(place: place, duration: duration, output: invocation.output).run()

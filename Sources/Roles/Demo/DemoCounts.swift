@@ -1,20 +1,20 @@
-// What the churn worker has counted, as a reader of its cells sees it.
+// What the churn worker has counted, read from its cells.
 
 import Churn
 import Contract
 import JSON
 import Notices
 
-/// Adds up the last record of every cell, over all partitions. Fed with the records of one topic; of a key in their order.
+/// Adds up the last record of every cell, over all partitions. Takes the records of one topic; records of one key in order.
 struct DemoCounts: ~Copyable {
     private struct Cell {
         var day: Int64
         var currency: Text
-        /// Of the shown counters.
+        /// Sums of the counters that are shown.
         var sums: Sums
     }
 
-    /// More do not fit beside what else is shown.
+    /// More currencies do not fit on the screen.
     private static let limitCurrencies = 2
     private static let recoveries: [Counter] = [.earlyRecovered, .graceRecovered, .retryRecovered]
     private static let losses: [Counter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
@@ -22,13 +22,13 @@ struct DemoCounts: ~Copyable {
     private var cells: [[UInt8]: Cell] = [:]
     private var all = Sums()
     private var byCurrency: [Text: Sums] = [:]
-    /// Monthly revenue alone: nothing else is shown of a single day.
+    /// Only monthly revenue: nothing else is shown for a single day.
     private var byDay: [Int64: [Text: Sums]] = [:]
     private var json = JSONDocument()
-    /// Records that could not be read: none, if the worker does what it says.
+    /// Records that could not be read. There should be none.
     private(set) var unreadable = 0
 
-    /// A record of `churn-cells`.
+    /// Takes a record of `churn-cells`.
     mutating func take(cell value: [UInt8]?, key: [UInt8]) {
         var cell: Cell?
         if let value {
@@ -49,7 +49,7 @@ struct DemoCounts: ~Copyable {
         return CellRecord(json)
     }
 
-    /// A long demo has many cells: of each only that is kept which is taken out again when it changes.
+    /// A long demo has many cells, so only the part of a cell that is subtracted when it changes is kept.
     private func shown(of sums: Sums) -> Sums {
         var shown = Sums()
         for sum in sums.all where sum.counter.isShown { shown.add(sum.value, to: sum.counter) }
@@ -75,7 +75,7 @@ struct DemoCounts: ~Copyable {
             undecided: Int(all[.failedOpen]), bridges: largest.map { bridge($0, today: today) })
     }
 
-    /// By those who pay: amounts of different currencies do not compare.
+    /// Sorted by paying customers, because amounts of different currencies cannot be compared.
     private var largest: [Text] {
         let paying = byCurrency.map { (currency: $0.key, count: $0.value[.activeDelta] + $0.value[.graceDelta]) }
         return paying.filter { $0.count > 0 }.sorted { ($1.count, $0.currency) < ($0.count, $1.currency) }

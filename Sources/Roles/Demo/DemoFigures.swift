@@ -1,4 +1,4 @@
-// What the churn worker has counted, as it is shown.
+// What the churn worker has counted, as the demo shows it.
 
 import Churn
 import Contract
@@ -9,11 +9,11 @@ struct DemoFigures: Equatable, Sendable {
     var trials = 0
     var inGrace = 0
     var inRetry = 0
-    /// Of failed payments.
+    /// Failed payments that were recovered.
     var recovered = 0
     var failed = 0
     var undecided = 0
-    /// Of the day under way, the currency of most customers first.
+    /// For the current day; the currency with most customers first.
     var bridges: [RevenueBridge] = []
 }
 
@@ -23,7 +23,7 @@ extension DemoFigures {
             + "\(grouped(inRetry)) in billing retry"
     }
 
-    /// With its formula. nil: no failure is decided, so there is no rate.
+    /// The rate with its formula. nil: no failed payment is decided, so there is no rate.
     var recovery: String? {
         let decided = failed - undecided
         guard decided > 0 else { return nil }
@@ -33,7 +33,7 @@ extension DemoFigures {
     }
 }
 
-/// From the monthly revenue at the start of a day to that of now, in thousandths of a currency's unit.
+/// From the monthly revenue at the start of a day to the revenue now, in thousandths of a currency's unit.
 struct RevenueBridge: Equatable, Sendable {
     var currency: String
     var start: Int64 = 0
@@ -42,9 +42,9 @@ struct RevenueBridge: Equatable, Sendable {
     var wonBack: Int64 = 0
     var expansion: Int64 = 0
     var contraction: Int64 = 0
-    /// All that was lost, for whatever reason.
+    /// All lost revenue, for any reason.
     var churn: Int64 = 0
-    /// What no other step has: adopted, or moved in from another currency.
+    /// All other changes: adopted, or moved from another currency.
     var other: Int64 = 0
 
     static let otherName = "other"
@@ -60,8 +60,8 @@ struct RevenueBridge: Equatable, Sendable {
 }
 
 extension RevenueBridge {
-    /// As they are written. Whoever adds up what is written gets the end as it is written: a step is what it makes of the
-    /// amount before it, both rounded, and so may be one unit of the last place off.
+    /// The amounts as text. The printed amounts add up to the printed end: a step is the difference of two rounded amounts, so
+    /// it may differ by one unit of the last place.
     struct Written: Equatable {
         let start: String
         let steps: [(name: String, amount: String)]
@@ -87,7 +87,7 @@ extension RevenueBridge {
             end: decimalText(units(reached), places: places))
     }
 
-    /// `EUR 12.00 = 10.00 at midnight +2.00 new`, steps of nothing left out.
+    /// `EUR 12.00 = 10.00 at midnight +2.00 new`, without steps of zero.
     var words: String {
         let written = written
         let steps = written.steps.filter { !$0.amount.allSatisfy { "0.".contains($0) } }
@@ -96,10 +96,10 @@ extension RevenueBridge {
     }
 }
 
-/// Of those that the make-believe store takes.
+/// For the currencies of the simulated store.
 private func decimalPlaces(of currency: String) -> Int { ["JPY", "KRW"].contains(currency) ? 0 : 2 }
 
-/// Thousandths, half to even.
+/// Rounds thousandths, half to even.
 private func wholeUnits(_ amount: Int64, places: Int) -> Int64 {
     rounded(amount, times: 1, over: places == 0 ? 1000 : 10)
 }

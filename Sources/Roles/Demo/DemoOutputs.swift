@@ -1,8 +1,8 @@
-// What the worker has written, as a reader of its topics sees it.
+// What the entitlements worker has written, read from its topics.
 
 import JSON
 
-/// The current state of every subscription, and the last events. Fed with the records of two topics in any order.
+/// The current state of every subscription, and the last events. Takes the records of two topics in any order.
 struct DemoOutputs {
     struct Event: Equatable {
         /// When it took effect.
@@ -17,7 +17,7 @@ struct DemoOutputs {
         var hasAccess: Bool
     }
 
-    /// More than fit on any screen.
+    /// More than any screen shows.
     private static let limitEvents = 64
 
     private var subscriptions: [[UInt8]: Subscription] = [:]
@@ -25,16 +25,16 @@ struct DemoOutputs {
     private(set) var withAccess = 0
     /// Newest last.
     private(set) var events: [Event] = []
-    /// How many of each kind, since the start.
+    /// The number of events of each kind since the start.
     private(set) var byKind: [String: Int] = [:]
-    /// Records that could not be read: none, if the worker does what it says.
+    /// Records that could not be read. There should be none.
     private(set) var unreadable = 0
-    /// A subscription to ask about: it has access, and belongs to an account.
+    /// A subscription for the example questions: it has access, and belongs to an account.
     private(set) var example: (originalTransactionId: String, appAccountToken: String)?
 
     var subscriptionCount: Int { subscriptions.count }
 
-    /// A record of `entitlements`. Returns the notification that made it.
+    /// Takes a record of `entitlements`. Returns the notification that caused it.
     mutating func take(entitlement value: [UInt8]?, key: [UInt8]) -> String? {
         guard let value else {
             replace(key, nil)
@@ -53,7 +53,7 @@ struct DemoOutputs {
         return record["cause"]?["notificationUUID"]?.string
     }
 
-    /// A record of `entitlement-events`.
+    /// Takes a record of `entitlement-events`.
     mutating func take(event value: [UInt8]) {
         guard let record = read(value), let kind = record["kind"]?.string, let at = record["at"]?.integer,
             let id = record["originalTransactionId"]?.string

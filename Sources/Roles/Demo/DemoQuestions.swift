@@ -1,20 +1,20 @@
-// What a user may ask the demo.
+// Example questions to the API of the demo.
 
 import Contract
 import HTTPClient
 import Platform
 import Synchronization
 
-/// Asks the API what a user is then told to ask: only what has been answered is shown.
+/// Sends the example questions to the API first: only questions that were answered are shown.
 final class DemoQuestions: Sendable {
     private struct State {
         var isAsking = false
         var answered: [String] = []
-        /// Of the answers.
+        /// The day of the answers.
         var day: CivilDay?
     }
 
-    /// So many before today are asked about, and after so many the question is another: seldom enough to be copied from a screen.
+    /// The question covers this many days before today. It changes only after this many days, so that people can copy it.
     private static let daysOfMetrics: Int64 = 30
 
     private let client: HTTPClient
@@ -46,7 +46,7 @@ final class DemoQuestions: Sendable {
         let account = "\(api)/v1/accounts/\(example.appAccountToken)"
         let month = (from: CivilDay(number: today.number - Self.daysOfMetrics), to: CivilDay(number: today.number + 1))
         let metrics = "\(api)/v1/metrics?from=\(month.from)&to=\(month.to)"
-        // A shell would take the & for the end of the command.
+        // Quoted, because a shell would end the command at the &.
         let shown = [subscription, account, "'\(metrics)'"].map { "curl -s \($0)" }
         ask([subscription, account, metrics][...]) { [self] isAnswered in
             state.withLock { state in
@@ -58,7 +58,7 @@ final class DemoQuestions: Sendable {
         }
     }
 
-    /// One after the other.
+    /// Asks one question after another.
     private func ask(_ urls: ArraySlice<String>, _ ended: @escaping @Sendable (Bool) -> Void) {
         guard let url = urls.first else { return ended(true) }
         client.send(HTTPClient.Request("GET", url)) { [self] answer in

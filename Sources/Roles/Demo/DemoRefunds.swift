@@ -1,16 +1,16 @@
-// What became of refund requests, as a reader of the consumption worker's topic sees it.
+// The results of refund requests, read from the topic of the consumption worker.
 
 import Consumption
 import Contract
 import JSON
 import Notices
 
-/// Fed with the records of `consumption`; those of a request in their order.
+/// Takes the records of `consumption`; records of one request in order.
 struct DemoRefunds: ~Copyable {
     private enum Stage: Equatable {
         case open
         case withheld(String)
-        /// Apple has taken the answer that this rule gave.
+        /// Apple has accepted the answer that this rule gave.
         case answered(rule: String)
         case failed
         case expired
@@ -20,7 +20,7 @@ struct DemoRefunds: ~Copyable {
         var stage = Stage.open
         var rule = RefundFigures.noRule
         var transactionId: Text?
-        /// Of what the customer wants back.
+        /// The price of the purchase.
         var price: Money?
         var outcome: String?
     }
@@ -31,15 +31,15 @@ struct DemoRefunds: ~Copyable {
     }
 
     private var requests: [Text: Request] = [:]
-    /// By transaction: one that was asked about twice is declined once.
+    /// By transaction, because a transaction with two requests is declined once.
     private var saved: [Text: Money] = [:]
     private var shortestMargin: Int64?
     private var json = JSONDocument()
-    /// Records that could not be read: none, if the worker does what it says.
+    /// Records that could not be read. There should be none.
     private(set) var unreadable = 0
 
-    /// A record of `consumption`.
-    /// - Parameter clock: told when there is something to be done for a request, and when there is not.
+    /// Takes a record of `consumption`.
+    /// - Parameter clock: slows down while a request needs time.
     mutating func take(_ value: [UInt8], _ clock: StoreClock) {
         guard let record = read(value) else {
             unreadable += 1
@@ -47,7 +47,7 @@ struct DemoRefunds: ~Copyable {
         }
         let id = record.id.description
         switch record.kind {
-        // Perhaps late, because the customer consented late.
+        // The decision may be late, because the customer consented late.
         case .decided: clock.wait(forRequest: id, deadline: record.deadline)
         case .withheld, .sent, .failed, .expired: clock.settle(request: id)
         case .requested, .retrying, .shadow, .outcome: break
@@ -77,7 +77,7 @@ struct DemoRefunds: ~Copyable {
         }
     }
 
-    /// Only what was declined when Apple had the answer: before, Apple decided without it.
+    /// Counts only requests that Apple declined after it had the answer.
     private mutating func count(_ request: Request) {
         guard let transaction = request.transactionId else { return }
         guard request.outcome == RefundFigures.declined else {

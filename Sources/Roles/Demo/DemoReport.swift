@@ -1,15 +1,15 @@
-// The demo without a terminal: lines now and then.
+// The demo without a terminal: a few lines every five seconds.
 
 import Platform
 
-/// A pure function of scenes.
+/// Makes lines from scenes. Pure.
 struct DemoReport {
     private var toldFirst = false
     private var toldQuestions = false
     private var toldKinds: [String: Int] = [:]
     private var toldTroubles = 0
 
-    /// What has happened for the first time since the last call.
+    /// Lines about what happened for the first time since the last call.
     mutating func news(_ scene: DemoScene) -> [String] {
         var lines: [String] = []
         if !toldFirst, let first = scene.firstOutput {
@@ -18,21 +18,21 @@ struct DemoReport {
         }
         if !toldQuestions, !scene.questions.isEmpty {
             toldQuestions = true
-            lines += ["ask it, in another terminal:"] + scene.questions
+            lines += ["ask the API, in another terminal:"] + scene.questions
         }
         return lines
     }
 
-    /// How it stands, and what happened since the last call.
+    /// The current state, and what happened since the last call.
     mutating func status(_ scene: DemoScene) -> [String] {
         let posts = scene.posts
         var parts = [
             "\(clockText(scene.running))  \(day(scene.storeTime)) in the store, \(scene.pace.words)",
-            "\(grouped(posts.sent)) posts (\(rounded(scene.postsPerSecond))/s), \(grouped(posts.accepted)) taken, "
+            "\(grouped(posts.sent)) posts (\(rounded(scene.postsPerSecond))/s), \(grouped(posts.accepted)) accepted, "
                 + "\(grouped(posts.refused)) forgeries refused",
         ]
-        if posts.comeAgain > 0 { parts.append("\(grouped(posts.comeAgain)) to come again") }
-        if posts.wrong > 0 { parts.append("\(grouped(posts.wrong)) not as they should be") }
+        if posts.comeAgain > 0 { parts.append("\(grouped(posts.comeAgain)) to be retried") }
+        if posts.wrong > 0 { parts.append("\(grouped(posts.wrong)) answered wrongly") }
         if let lag = scene.lag { parts.append("\(grouped(lag)) behind") }
         if let latency = scene.latency {
             parts.append(
@@ -51,19 +51,19 @@ struct DemoReport {
         return lines
     }
 
-    /// The last words, also on a terminal.
+    /// The last lines, also on a terminal.
     static func summary(_ scene: DemoScene) -> [String] {
         let posts = scene.posts
         var lines = [
             "ended after \(clockText(scene.running)): \(grouped(posts.sent)) posts, "
-                + "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused",
+                + "\(grouped(posts.accepted)) accepted, \(grouped(posts.refused)) forgeries refused",
             standing(scene),
         ]
         lines += counted(scene) + refunds(scene)
         if !scene.kinds.isEmpty {
             lines.append("events: " + scene.kinds.map { "\(grouped($0.count)) \($0.name)" }.joined(separator: ", "))
         }
-        if posts.wrong > 0 { lines.append("\(grouped(posts.wrong)) forgeries were not refused as they should be") }
+        if posts.wrong > 0 { lines.append("\(grouped(posts.wrong)) forgeries accepted, or refused for a wrong reason") }
         if scene.unreadable > 0 { lines.append("\(grouped(scene.unreadable)) records of the worker cannot be read") }
         return lines
     }

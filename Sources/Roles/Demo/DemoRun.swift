@@ -1,4 +1,4 @@
-// One run of `perennial demo`: its parts, put together.
+// One run of `perennial demo`: wires its parts.
 
 import AppStore
 import ChurnWorker
@@ -22,22 +22,22 @@ import Zone
 
 struct DemoRun {
     let place: DemoTopics.Place
-    /// nil: until a signal comes.
+    /// nil: until a signal arrives.
     let duration: Duration?
     let output: Output
 
-    /// Of the days that are counted: the same on every machine.
+    /// The zone of the counted days: the same on every machine.
     static let zone = Zone.utc
     private static let dayMilliseconds: Int64 = 86_400_000
-    /// Of the store's time: short beside the time that an open refund request leaves.
+    /// In the store's time. Short compared with the time that an open refund request leaves.
     private static let tickInterval: Duration = .seconds(5 * 60)
     /// The default in production.
     private static let leeway: Int64 = 3_600_000
-    /// The least that brokers allow: the group is deleted when its member is forgotten.
+    /// The shortest that brokers allow, because the group can only be deleted after its session.
     private static let sessionTimeout: Duration = .seconds(6)
     private static let app = "perennial/\(PerennialVersion.text)"
 
-    /// `30s`, `10m`, `2h`; nil for anything else, for nothing and for more than a day.
+    /// `30s`, `10m`, `2h`; nil for anything else, for zero and for more than a day.
     static func duration(_ text: String) -> Duration? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
         guard let last = text.last, let unit = units[last],
@@ -64,7 +64,7 @@ struct DemoRun {
                     size: { isOnTerminal ? TerminalCanvas.size(of: environment) : nil },
                     isColoured: TerminalCanvas.isColoured(in: environment), print: output.data,
                     draw: { writeAll(Array($0.utf8), to: 1) }, isAbandoned: { isAbandoned(1) }))
-            // There is nothing to read anew, and nobody looks on any more.
+            // There are no settings to read again, and the terminal is closed.
             let hangUp: @Sendable () -> Void = { isOver.open() }
             service = Service(
                 parts, health: health, logger: Logger(level: .warning, format: .text, sink: sink),
@@ -84,7 +84,7 @@ struct DemoRun {
 
     // MARK: Parts
 
-    /// In the order in which they start. The view stops after all that it shows.
+    /// In the order in which they start. The view stops after the parts that it shows.
     private func parts(
         start: ContinuousClock.Instant, isOver: Latch, health: Health, sink: @escaping @Sendable ([UInt8]) -> Void,
         troubles: DemoTroubles, style: DemoView.Style
@@ -103,7 +103,7 @@ struct DemoRun {
             policy: VerificationPolicy(anchors: TrustAnchors([store.root]), apps: Self.apps),
             identity: identity,
             clock: clock, health: health, metrics: metrics,
-            // It warns of requests that are refused; forgeries are what the demo sends it.
+            // Only errors: ingest warns about refused requests, and the demo sends forgeries.
             logger: Logger(level: .error, format: .text, sink: sink))
         var ticking = LogTicker.Configuration(
             prefix: topics.prefix, partitions: DemoTopics.partitions, interval: Self.tickInterval, app: Self.app)
@@ -112,7 +112,7 @@ struct DemoRun {
         let workers = workers(topics, answers, clock: clock, health: health, metrics: metrics, logger: logger)
         let api = ReadAPIService(
             ReadAPIService.Configuration(
-                // Its time flies: whatever is a moment behind is so for hours.
+                // No limit: a moment of lag is hours in the store's time.
                 [.init(topics.names(.production), MemoryStores())], partitions: Int(DemoTopics.partitions),
                 listen: Self.anyPort, tokens: []),
             log: topics.log, time: world.readAPITime, health: health, metrics: metrics, logger: logger)
@@ -128,7 +128,7 @@ struct DemoRun {
         let appStore = DemoStore.part(
             store, clock: clock, board: board, authority: identity.certificate,
             isIngestReady: {
-                // Of Kafka; what lives in this process is there when it has started.
+                // Only conditions of Kafka; the other parts are ready when they have started.
                 !health.readiness.reasons.contains { $0.condition == "kafka" || $0.condition == "topics" }
             }, url: url,
             usage: { door("usage").map { Courier.Options.Usage(url: $0, token: usageToken) } })
@@ -201,15 +201,15 @@ struct DemoRun {
         ]
     }
 
-    /// Loopback, whatever port is free.
+    /// Loopback, on any free port.
     private static let anyPort = ListenAddress("127.0.0.1:0")!
 
-    /// Of this run alone: nobody else may say what was used.
+    /// A token for this run only, so that nobody else can report usage.
     private static func secret() -> String {
         hexadecimal((0..<16).map { _ in UInt8.random(in: 0...255) })
     }
 
-    /// A certificate for this run, signed by itself.
+    /// A self-signed certificate for this run.
     private static func identity() throws(CertificateFault) -> HTTPServer.Identity {
         let key = SigningKey(.p256)
         let now = WallClock.milliseconds()

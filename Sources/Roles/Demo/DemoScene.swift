@@ -1,25 +1,25 @@
-// One moment of the demo, as it is shown.
+// One moment of the demo, as the view shows it.
 
-/// Everything that the view shows, and nothing else: what is drawn is a function of it.
+/// Everything that the view shows: the screen is a function of it.
 struct DemoScene: Sendable {
-    /// Since the start, by the clock on the wall.
+    /// Time since the start, by the real clock.
     var running: Duration = .zero
-    /// Of the store, in milliseconds since 1970.
+    /// Time of the store, in milliseconds since 1970.
     var storeTime: Int64 = 0
     var pace = DemoWorld.Pace.running(daysPerSecond: 0)
     /// Where the log is: "in memory", or the broker and the prefix.
     var log = "in memory"
     var posts = DemoBoard.Posts()
     var postsPerSecond = 0.0
-    /// Where ingest listens; nil: not yet.
+    /// Where ingest listens; nil: it does not listen yet.
     var ingest: String?
-    /// Records that the entitlements worker has not dealt with; nil: not known yet.
+    /// Records that the entitlements worker has not processed; nil: not known yet.
     var lag: Int?
     var churnLag: Int?
     var consumptionLag: Int?
-    /// Milliseconds from the first post of a notification until the view has read what the worker has committed for it.
+    /// Milliseconds from the first post of a notification until the view has read the committed output for it.
     var latency: (half: Double, nearlyAll: Double)?
-    /// When the first entitlement could be read, from the start.
+    /// Time from the start until the first entitlement could be read.
     var firstOutput: Duration?
     var subscriptions = 0
     var withAccess = 0
@@ -32,17 +32,17 @@ struct DemoScene: Sendable {
     /// nil: nobody has asked for a refund yet.
     var refunds: RefundFigures?
     var unreadable = 0
-    /// Requests that have been answered with 200, as a user would write them; empty: the API is not ready yet.
+    /// Requests that the API has answered with 200, as shell commands; empty: the API is not ready yet.
     var questions: [String] = []
-    /// Why something does not work, the newest last.
+    /// Errors and warnings; the newest is last.
     var troubles: [String] = []
 }
 
 extension DemoScene {
-    /// The states of the contract in the order in which a subscription may live through them.
+    /// The states of the contract, in the order in which a subscription may pass through them.
     private static let order = ["active", "grace", "billing_retry", "expired", "superseded", "revoked", "owned"]
 
-    /// Those that occur, and how often; what is not known here comes last.
+    /// States that occur, and their counts. Unknown states come last.
     var states: [(name: String, count: Int)] {
         let known = Self.order + byState.keys.filter { !Self.order.contains($0) }.sorted()
         return known.compactMap { name in byState[name].flatMap { $0 > 0 ? (name, $0) : nil } }
@@ -65,7 +65,7 @@ func grouped(_ number: Int) -> String {
     return (number < 0 ? "-" : "") + String(digits)
 }
 
-/// One digit behind the point below ten, none from there on.
+/// One decimal below ten, otherwise none.
 func rounded(_ number: Double) -> String {
     guard number.isFinite else { return "?" }
     let clamped = min(max(number, 0), 1e12)

@@ -14,17 +14,17 @@ struct ScreenLine: Equatable {
     }
 }
 
-/// A pure function of scene and size. No line is wider than the screen, and there are never more of them than it has rows.
+/// A pure function of scene and size. No line is wider than the screen, and there are never more lines than rows.
 struct DemoScreen {
     let width: Int
     let height: Int
 
     private static let labelWidth = 15
     private static let currencyWidth = 3
-    /// Columns that stay where they are while numbers come and go: together less than the usual 80.
+    /// Fixed widths of columns, so that they do not move when numbers change. Together they are less than the usual 80.
     private static let amountWidth = 10
     private static let stepWidth = 8
-    /// What is left of the screen for events; on a tall one more would only scroll by.
+    /// Events that are shown at most: on a tall screen, more events would only scroll by.
     private static let limitEvents = 12
     private static let limitTroubles = 3
 
@@ -33,12 +33,12 @@ struct DemoScreen {
         case roomy
         /// Words in place of bars.
         case close
-        /// And no empty lines.
+        /// Words in place of bars, and no empty lines.
         case dense
     }
 
     func lines(_ scene: DemoScene) -> [ScreenLine] {
-        // What a newcomer needs most comes first and last; events take the room in between.
+        // The most important lines are first and last; events fill the rest.
         let bottom = troubles(scene) + questions(scene)
         var lines: [ScreenLine] = []
         for layout in Layout.allCases {
@@ -70,7 +70,7 @@ struct DemoScreen {
     private func head(_ scene: DemoScene) -> [ScreenLine] {
         return [
             ScreenLine(
-                "Perennial demo   \(day(scene.storeTime)) \(timeOfDay(scene.storeTime)) in the make-believe store, \(scene.pace.words)",
+                "Perennial demo   \(day(scene.storeTime)) \(timeOfDay(scene.storeTime)) in the simulated store, \(scene.pace.words)",
                 .title),
             ScreenLine("running for \(clockText(scene.running)), the log is \(scene.log); Ctrl-C ends it", .faint),
         ]
@@ -78,9 +78,9 @@ struct DemoScreen {
 
     private func flow(_ scene: DemoScene, _ layout: Layout) -> [ScreenLine] {
         let posts = scene.posts
-        var answers = "\(grouped(posts.accepted)) taken, \(grouped(posts.refused)) forgeries refused"
-        if posts.comeAgain > 0 { answers += ", \(grouped(posts.comeAgain)) to come again" }
-        if posts.wrong > 0 { answers += ", \(grouped(posts.wrong)) NOT AS THEY SHOULD BE" }
+        var answers = "\(grouped(posts.accepted)) accepted, \(grouped(posts.refused)) forgeries refused"
+        if posts.comeAgain > 0 { answers += ", \(grouped(posts.comeAgain)) to be retried" }
+        if posts.wrong > 0 { answers += ", \(grouped(posts.wrong)) ANSWERED WRONGLY" }
         let latency =
             scene.latency.map {
                 "\(rounded($0.half)) ms from POST to this view (median), 99 of 100 within \(rounded($0.nearlyAll)) ms"
@@ -97,10 +97,10 @@ struct DemoScreen {
                 (scene.churnLag.map { "\(grouped($0)) behind; " } ?? "")
                     + (scene.figures.map { "\(grouped($0.cells)) cells" } ?? "nothing counted yet")),
         ]
-            // When there is no room, its figures have to do.
+            // Without room, only its figures are shown.
             + (layout == .dense
                 ? [] : [row("consumption", scene.consumptionLag.map { "\(grouped($0)) behind" } ?? "starting")])
-            // When it answers, what to ask it is below.
+            // When the API answers, the questions below show it.
             + (scene.questions.isEmpty ? [row("api", "starting")] : [])
     }
 
@@ -121,7 +121,7 @@ struct DemoScreen {
         }
     }
 
-    /// As many to a line as fit.
+    /// As many states in a line as fit.
     private func words(_ scene: DemoScene) -> [ScreenLine] {
         var lines: [String] = []
         for (name, count) in scene.states {
@@ -157,7 +157,7 @@ struct DemoScreen {
         ]
     }
 
-    /// Each line adds up: what it is now is what it was at midnight and the steps behind it.
+    /// In each line, the amount now is the amount at midnight plus the steps.
     private func table(_ bridges: [RevenueBridge]) -> [ScreenLine] {
         guard let first = bridges.first else { return [] }
         let hasOther = bridges.contains { $0.other != 0 }
@@ -194,10 +194,10 @@ struct DemoScreen {
 
     private func questions(_ scene: DemoScene) -> [ScreenLine] {
         guard !scene.questions.isEmpty else { return [] }
-        return [ScreenLine("Ask it, in another terminal:", .title)] + scene.questions.flatMap(command)
+        return [ScreenLine("Ask the API, in another terminal:", .title)] + scene.questions.flatMap(command)
     }
 
-    /// A command is never cut: on a narrow screen it goes on in the next line, as a shell reads it.
+    /// A command is never cut: on a narrow screen it continues in the next line, after a backslash.
     private func command(_ text: String) -> [ScreenLine] {
         var rest = Substring(text)
         var lines: [ScreenLine] = []

@@ -1,4 +1,4 @@
-// The make-believe App Store as a part of the demo: tells its stories by the demo's clock.
+// The simulated App Store as a part of the demo: it posts by the demo's clock.
 
 import Crypto
 import HTTPClient
@@ -7,17 +7,17 @@ import Service
 import Simulation
 
 enum DemoStore {
-    /// Enough for one machine, few enough that each keeps its connection.
+    /// Enough for one machine, and few enough to keep all connections open.
     private static let connections = 16
-    /// An hour of Apple's waiting is a second of ours.
+    /// An hour between Apple's retries takes one second.
     private static let retryScale = 3600.0
     private static let readyInterval: Duration = .milliseconds(50)
 
     /// - Parameters:
-    ///   - isIngestReady: nothing is posted before. Apple would not wait for that, but come again in an hour.
-    ///   - url: where it posts to; asked once, at the start.
-    ///   - usage: where the app's backend posts to, asked like `url`; nil: there is none.
-    ///   - authority: PEM, what the certificate of ingest leads to.
+    ///   - isIngestReady: nothing is posted before it is true. Apple would post at once, and retry in an hour.
+    ///   - url: where the store posts to; called once, at the start.
+    ///   - usage: where the app's backend posts to, called like `url`; nil: there is no backend.
+    ///   - authority: PEM of the authority of ingest's certificate.
     static func part(
         _ store: MakeBelieveStore, clock: StoreClock, board: DemoBoard, authority: [UInt8],
         isIngestReady: @escaping @Sendable () -> Bool, url: @escaping @Sendable () -> String?,
@@ -46,13 +46,13 @@ enum DemoStore {
                 {
                     guard let parcel = parcels.next() else { return nil }
                     clock.expect(parcel.at)
-                    // Time does not run past a decision before it is made.
+                    // Time must not pass a decision before it is made.
                     let before = waited
                     waited = parcel.kind == .wait ? parcel.at : nil
                     if let before { clock.settle(before) }
                     return parcel
                 }, watch: { _, _ in })
-            // Every story is told; what was told goes on to have its consequences.
+            // All stories have ended. Their consequences are still shown.
             stop.wait()
         }
     }
@@ -79,7 +79,7 @@ enum DemoStore {
         func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict) {
             if parcel.kind == .notification { board.answered(verdict) }
             if parcel.isRefundRequest, verdict != .accepted { clock.settle(request: parcel.notificationUUID) }
-            // As with Apple, time does not stand still for what has to come again.
+            // As with Apple, time does not stop for a retry.
             if sends == 1 { clock.settle(parcel.at) }
         }
     }

@@ -1,4 +1,4 @@
-// The log of a demo, and its topics, which are there as long as it runs.
+// The log of a demo, and its topics, which exist while it runs.
 
 import Contract
 import Kafka
@@ -8,22 +8,22 @@ import Platform
 import Service
 import Synchronization
 
-/// Why there is no demo, in words.
+/// Why the demo cannot run.
 struct DemoFault: Error, CustomStringConvertible { let description: String }
 
 final class DemoTopics: ServicePart {
     enum Place: Sendable {
         case memory
-        /// Brokers, as `kafka.bootstrap.servers` has them.
+        /// Brokers, in the form of `kafka.bootstrap.servers`.
         case kafka(ClientProperties)
     }
 
     let name = "topics"
     let log: any RecordLog
     let prefix: TopicPrefix
-    /// Enough to show that there are several, few enough for any laptop.
+    /// Enough to show several partitions, few enough for any laptop.
     static let partitions: Int32 = 4
-    /// What ingest writes.
+    /// Topics that ingest writes.
     static let taken: [TopicID] = [.notifications, .rejected, .usage]
 
     private static let workers: [Worker] = [.entitlements, .churn, .consumption]
@@ -31,21 +31,21 @@ final class DemoTopics: ServicePart {
     private let place: Place
     private let say: @Sendable (String) -> Void
 
-    /// In memory, of each partition: so much a reader may be behind, and so much memory a long demo takes.
+    /// Records of each partition in memory: how far a reader may be behind, and a limit for the memory of a long demo.
     private static let retainedRecords = 2000
     private static let answerLimit: Duration = .seconds(15)
     private static let contactLimit: Duration = .seconds(5)
-    /// A little more than the sessions of the workers' members, which end together.
+    /// A little more than the sessions of the workers, which end together.
     private static let groupLimit: Duration = .seconds(10)
     private static let closeLimit: Duration = .seconds(2)
-    /// Of the time to stop: topics go last, and have to be gone, or told of, before the process is ended.
+    /// The share of the time to stop. Topics are removed last; before the process ends they must be removed or reported.
     static let stopShare: Duration = .seconds(14)
 
-    /// - Parameter say: told what is made and removed outside of the process.
+    /// - Parameter say: prints what was created and removed in Kafka.
     init(_ place: Place, say: @escaping @Sendable (String) -> Void) {
         self.place = place
         self.say = say
-        // Nobody else's, so that it can be taken away again.
+        // A prefix of this run only, so that its topics can be removed.
         prefix = TopicPrefix("perennial-demo-\(String(UInt32.random(in: 0 ... .max), radix: 16))")!
         switch place {
         case .memory: log = MemoryLog()
@@ -53,7 +53,7 @@ final class DemoTopics: ServicePart {
         }
     }
 
-    /// Where it is, in words.
+    /// Where the log is.
     var description: String {
         switch place {
         case .memory: "in memory"
@@ -71,7 +71,7 @@ final class DemoTopics: ServicePart {
                 .entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents, .consumption,
                 .consumptionAttempts,
             ] + Self.workers.flatMap { [.changelog($0), .deadLetters($0)] }
-        // Ingest serves both worlds, the workers of the demo one.
+        // Ingest serves both environments, the workers of the demo only one.
         return plan.topics(in: .production).filter { (Self.taken + ofWorkers).contains($0.id) }
             + plan.topics(in: .sandbox).filter { Self.taken.contains($0.id) }
     }
@@ -108,7 +108,7 @@ final class DemoTopics: ServicePart {
             } catch {
                 let cause = admin.recentFaults.last { $0.code != .allBrokersDown }?.detail ?? error.words
                 throw DemoFault(
-                    description: "no Kafka answers at \(properties.bootstrapServers ?? "?"): name a broker that takes "
+                    description: "no Kafka answers at \(properties.bootstrapServers ?? "?"): name a broker that allows "
                         + "connections without TLS and password (\(cause))")
             }
         }
@@ -122,19 +122,19 @@ final class DemoTopics: ServicePart {
         do {
             try withAdmin(properties) { admin in
                 for (topic, fault) in try admin.create(requests, by: deadline) {
-                    if let fault { throw DemoFault(description: "\(topic) cannot be made: \(fault.words)") }
+                    if let fault { throw DemoFault(description: "cannot create the topic \(topic): \(fault.words)") }
                 }
-                // A topic is there when every partition has a leader, which may be later than the answer.
+                // A topic is usable when every partition has a leader, which may be later than the answer.
                 let names = Set(topics.map(\.name))
                 while true {
                     let known = try admin.cluster(by: deadline).topics.filter { names.contains($0.name) }
                     let led = known.filter { $0.partitions.allSatisfy { $0.leader != nil } }
                     if led.count == names.count { break }
-                    if deadline.hasPassed { throw DemoFault(description: "Kafka has not made the topics in time") }
+                    if deadline.hasPassed { throw DemoFault(description: "Kafka did not create the topics in time") }
                     pause(for: .milliseconds(50))
                 }
             }
-            say("the topics \(prefix).* are made, and will be removed at the end")
+            say("created the topics \(prefix).*, which are removed at the end")
         } catch {
             removeWhatWasMade(with: properties)
             throw error
@@ -153,18 +153,18 @@ final class DemoTopics: ServicePart {
                     guard let fault, fault.code != .unknownTopicOrPartition else { continue }
                     throw DemoFault(description: "\(topic): \(fault.words)")
                 }
-                say("the topics \(prefix).* are removed")
+                say("removed the topics \(prefix).*")
                 let groups = Deadline(after: min(limit.remaining, Self.groupLimit))
                 for worker in Self.workers { forget(names(.production).group(worker), with: admin, by: groups) }
             }
         } catch {
             throw DemoFault(
-                description: "the topics \(prefix).* may be left behind (\(error)): delete them yourself")
+                description: "could not remove all topics \(prefix).* (\(error)): delete them yourself")
         }
     }
 
-    /// A worker's member is one that may come back, so the group stays until its session is over. One that Kafka does not
-    /// delete now it forgets by itself soon, because nothing is left that it could have a position in.
+    /// A worker is a static member, so its group stays until its session ends. If Kafka does not delete the group now, it expires
+    /// soon, because its topics are gone.
     private func forget(_ group: String, with admin: Admin, by deadline: Deadline) {
         while !deadline.hasPassed {
             do throws(KafkaFault) {

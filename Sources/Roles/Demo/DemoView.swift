@@ -8,9 +8,9 @@ import Synchronization
 import Telemetry
 import Zone
 
-/// Reads what the workers write, as any reader of its topics may, and draws. One thread.
+/// Reads the topics that the workers write, like any consumer, and draws. One thread.
 struct DemoView: ~Copyable {
-    /// What it looks at.
+    /// What the view reads.
     struct Subject: Sendable {
         let topics: DemoTopics
         let world: DemoWorld
@@ -19,23 +19,23 @@ struct DemoView: ~Copyable {
         let troubles: DemoTroubles
         let health: Health
         let start: ContinuousClock.Instant
-        /// Opened when nobody reads any more what is shown.
+        /// Opened when nobody reads the output any more.
         let isOver: Latch
         let ingest: @Sendable () -> String?
-        /// Of the read API.
+        /// The address of the read API.
         let api: @Sendable () -> String?
     }
 
-    /// How it is shown.
+    /// How the view draws.
     struct Style: Sendable {
-        /// nil: not on a terminal. Asked before each drawing, because people change the size of their windows.
+        /// nil: not a terminal. Called before each drawing, because people resize windows.
         let size: @Sendable () -> TerminalCanvas.Size?
         let isColoured: Bool
-        /// Whole lines.
+        /// Prints a whole line.
         let print: @Sendable (String) -> Void
-        /// What a terminal is sent, as it is.
+        /// Sends raw bytes to a terminal.
         let draw: @Sendable (String) -> Void
-        /// Nobody will ever read it.
+        /// Whether nobody can read the output any more.
         let isAbandoned: @Sendable () -> Bool
     }
 
@@ -46,11 +46,11 @@ struct DemoView: ~Copyable {
     }
 
     private static let pollWait: Duration = .milliseconds(50)
-    /// Faster nobody reads.
+    /// Nobody can read faster.
     private static let frameInterval: Duration = .milliseconds(200)
-    /// In a log.
+    /// For a log.
     private static let lineInterval: Duration = .seconds(5)
-    /// Rates are those of so long.
+    /// Rates are averages over this time.
     private static let rateSpan: Duration = .seconds(5)
     private static let questionInterval: Duration = .milliseconds(300)
 
@@ -72,7 +72,7 @@ struct DemoView: ~Copyable {
         canvas = TerminalCanvas(isColoured: style.isColoured)
     }
 
-    /// Shows until `stop` opens, and then the last of it.
+    /// Shows the demo until `stop` opens, and then its last state.
     mutating func run(until stop: Latch) throws(LogFault) {
         defer { questions.close() }
         let names = subject.topics.names(.production)
@@ -109,7 +109,7 @@ struct DemoView: ~Copyable {
                 for line in report.status(scene) { style.print(line) }
             }
         }
-        // What was committed last.
+        // The last committed records.
         try take(from: reader, batch)
         let last = scene(at: .now)
         if isOnTerminal, let size = style.size() {
@@ -127,7 +127,7 @@ struct DemoView: ~Copyable {
     }
 
     private mutating func take(from reader: any LogReader, _ batch: RecordBatch) throws(LogFault) {
-        // In vain it waits a moment; while records come, several batches are one frame's.
+        // Waits a moment for records; while records arrive, one frame takes several batches.
         let enough = Deadline(after: Self.frameInterval / 2)
         repeat {
             try reader.poll(into: batch, limit: 500, wait: Self.pollWait)
@@ -184,10 +184,10 @@ struct DemoView: ~Copyable {
     }
 }
 
-/// Log lines for a screen that they would spoil.
+/// Keeps log lines that would otherwise disturb the screen.
 final class DemoTroubles: Sendable {
     private static let limit = 20
-    /// What is told once and heals is not to stand there for the whole run.
+    /// A line disappears after this time, because its cause may be over.
     static let shownFor: Duration = .seconds(10)
     private struct State {
         var told: [(line: String, at: ContinuousClock.Instant)] = []
@@ -195,10 +195,10 @@ final class DemoTroubles: Sendable {
     }
     private let state = Mutex(State())
 
-    /// All that were told.
+    /// All lines that are kept.
     var lines: [String] { state.withLock { $0.told.map(\.line) } }
 
-    /// Those that were told lately, and what stands. What does not hold is no trouble while everything starts or stops.
+    /// Recent lines, and conditions that fail now. While everything starts or stops, failed conditions are not shown.
     func lines(at now: ContinuousClock.Instant, standing: [Health.Reason], running: Duration) -> [String] {
         state.withLock { state in
             if standing.isEmpty || running > Self.shownFor { state.hasStarted = true }

@@ -1,46 +1,46 @@
-// What the demo is a demo of.
+// What the demo simulates.
 
 import Platform
 import ReadAPI
 import Simulation
 
-/// The make-believe App Store, its time, and where that ends.
+/// The simulated App Store, its time, and its end.
 struct DemoWorld: Sendable {
     let store: MakeBelieveStore
     let clock: StoreClock
-    /// Where the stories end. Time ends there as well: nobody would be told to renew any more, and all would expire.
+    /// Where the stories end. Time stops there as well: without further renewals, all subscriptions would expire.
     let end: Int64
-    /// Beyond it the store's time does not run; nil: nothing holds it before the end.
+    /// The store's time does not pass this time; nil: it runs to the end.
     let present: (@Sendable () -> Int64)?
 
     private let elapsed: @Sendable () -> Duration
 
     private static let dayMilliseconds: Int64 = 86_400_000
-    /// A year and what it takes to see one renewed; less than Kafka's topics keep.
+    /// A year and enough to see a yearly renewal; less than the retention of the topics.
     static let pastDays: Int64 = 390
-    /// In memory. Longer than anybody looks on, and within the life of the store's certificates.
+    /// In memory. Longer than anybody watches, and within the validity of the store's certificates.
     static let futureDays: Int64 = 3650 - pastDays
-    /// With Kafka, where they pass as slowly as in life: as long as the certificate of ingest holds.
+    /// With Kafka, where these days pass in real time: as long as the certificate of ingest is valid.
     static let daysWithKafka: Int64 = 30
     private static let daysPerSecond = 3.0
-    /// Some hundred subscriptions within the first half minute, and not more than a small machine signs and verifies.
+    /// Some hundred subscriptions within the first half minute, and not more than a small machine can sign and verify.
     private static let subscribersPerDay: Int64 = 10
-    /// Real customers mostly pay and stay; so many troubles as here are rare.
+    /// More troubles than usual, so that the demo shows them: most real customers pay and stay.
     private static let livelier: [Story: Int] = [
         .steady: 100, .graceRecovered: 60, .graceLost: 30, .retryRecovered: 60, .retryLost: 60, .refunded: 40,
     ]
 
-    /// Of a thousand subscribers: whose story is about asking for the money back.
+    /// Of a thousand subscribers, those whose story contains a refund request.
     private static let refundsPerMille = 60
-    /// Their endings are written: where Apple decides by what is answered, they would be answered in vain.
+    /// Stories with a fixed decision. They are left out where Apple decides by the answers.
     private static let decidedBefore: [Story] = [
         .refunded, .refundedProrated, .refundReversed, .refundDeclined, .refundOfEarlierPeriod, .refundedThenRenewed,
         .familyPurchaserRefunded, .commitmentRefundOfEarlierPeriod, .commitmentRefunded, .consumableRefunded,
     ]
 
     /// - Parameters:
-    ///   - asksForRefunds: an API takes answers to refund requests, and Apple decides by them.
-    ///   - elapsed: on a clock that never jumps.
+    ///   - asksForRefunds: an API accepts answers to refund requests, and Apple decides by them.
+    ///   - elapsed: from a monotonic clock.
     init(
         _ place: DemoTopics.Place, asksForRefunds: Bool = false, elapsed: @escaping @Sendable () -> Duration
     ) throws(DemoFault) {
@@ -80,29 +80,29 @@ struct DemoWorld: Sendable {
             elapsed: elapsed)
     }
 
-    /// For the read API: who may use what is asked in the store's time, which the records are of. Copies age as their host does:
-    /// what Kafka deletes it deletes by the clock on the wall.
+    /// For the read API: access is judged by the store's time, because records use it. Copies age by the real time, because Kafka
+    /// deletes by the real time.
     var readAPITime: ReadAPITime {
         ReadAPITime(now: { [clock] in clock.now }, wall: WallClock.milliseconds, elapsed: elapsed)
     }
 
-    /// How its time passes.
+    /// How fast its time passes.
     enum Pace: Equatable {
         case running(daysPerSecond: Double)
-        /// It has reached the time on the wall, and goes on with it.
+        /// It has reached the real time, and follows it.
         case present
         case ended
 
         var words: String {
             switch self {
             case .running(let days): "\(rounded(days)) days a second"
-            case .present: "now at the present"
+            case .present: "now in real time"
             case .ended: "no stories are left"
             }
         }
     }
 
-    /// Within it time counts as that of the wall.
+    /// A time within this distance counts as the real time.
     private static let presentMilliseconds: Int64 = 60_000
 
     /// - Parameter daysPerSecond: as measured.

@@ -1,9 +1,9 @@
-// Time to stop, shared among parts.
+// Divides the time to stop among parts.
 
 import Platform
 import Service
 
-/// A part that has to stop earlier than it is told, because what stops after it needs time, too.
+/// A part with an earlier deadline to stop, because parts that stop after it need time, too.
 struct EarlierStop: ServicePart {
     let part: any ServicePart
     let by: Duration

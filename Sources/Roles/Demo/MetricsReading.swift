@@ -1,4 +1,4 @@
-// Figures from a page of metrics, as anybody who scrapes it has them.
+// Reads figures from the text of a metrics page.
 
 import Contract
 
@@ -9,12 +9,12 @@ struct MetricsReading {
         lines = String(decoding: exposition, as: UTF8.self).split(separator: "\n")
     }
 
-    /// Records that a worker has not dealt with; nil: it has not looked yet.
+    /// Records that a worker has not processed; nil: not known yet.
     func lag(of worker: Worker) -> Int? {
         sum(of: "perennial_lag_records", where: "worker=\"\(worker.rawValue)\"").map { Int($0) }
     }
 
-    /// Over all series with the label, as the page writes it; nil: there is none yet.
+    /// The sum of all series with the label, as the page writes it; nil: there is no series yet.
     func sum(of name: String, where label: String = "") -> Double? {
         let values = lines.compactMap { line -> Double? in
             guard line.hasPrefix(name), let next = line.dropFirst(name.count).first, next == "{" || next == " ",

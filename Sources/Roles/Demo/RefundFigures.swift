@@ -1,9 +1,9 @@
-// What became of refund requests, as it is shown.
+// The results of refund requests, as the demo shows them.
 
 import Contract
 
 struct RefundFigures: Equatable, Sendable {
-    /// Of one currency.
+    /// The amounts of one currency.
     struct Saved: Equatable, Sendable {
         /// In thousandths of the currency's unit.
         var amount: Int64 = 0
@@ -19,25 +19,25 @@ struct RefundFigures: Equatable, Sendable {
     static let declined = "declined"
 
     var requests = 0
-    /// For usage, for consent, or for Apple to take the answer.
+    /// Requests that wait for usage, for consent, or for Apple to accept the answer.
     var waiting = 0
-    /// Answers that Apple has taken, by the rule that gave them.
+    /// Answers that Apple has accepted, by the rule that gave them.
     var answered: [String: Int] = [:]
     var withheld: [String: Int] = [:]
     var failed = 0
     var expired = 0
-    /// Milliseconds that were left when Apple took an answer, of the one that had the fewest.
+    /// The shortest time to a deadline when Apple accepted an answer, in milliseconds.
     var shortestMargin: Int64?
-    /// The newest of each request.
+    /// Counts of the newest outcome of each request.
     var outcomes: [String: Int] = [:]
-    /// Prices of purchases whose refund Apple declined when it had an answer, by currency.
+    /// Prices of purchases whose refund Apple declined after it had an answer, by currency.
     var saved: [String: Saved] = [:]
 }
 
 extension RefundFigures {
-    /// More do not fit into a line.
+    /// More currencies do not fit into a line.
     private static let limitCurrencies = 4
-    /// The outcomes of the contract, in the order in which they may follow each other.
+    /// The outcomes of the contract, in the order in which they may happen.
     private static let order = ["refunded", declined, "reversed"]
 
     var standing: String {
@@ -68,7 +68,7 @@ extension RefundFigures {
         }
     }
 
-    /// Currencies of most purchases first, because amounts of different ones do not compare. nil: nothing yet.
+    /// Currencies with most purchases first, because amounts of different currencies cannot be compared. nil: nothing yet.
     var amounts: String? {
         let sorted = saved.sorted { ($1.value.purchases, $0.key) < ($0.value.purchases, $1.key) }
         guard !sorted.isEmpty else { return nil }

@@ -1,18 +1,18 @@
-// The time of the demo's world.
+// The time of the simulated store.
 
 import Platform
 import Synchronization
 
-/// Runs many times faster than life, and waits for those who live in it.
+/// Runs many times faster than real time, and waits for the programs that use it.
 ///
-/// Apple's word takes milliseconds to arrive, which at this speed would be hours: renewals would come after the leeway, and
-/// customers would lose access for being in a demo. So time never runs further than `limitAhead` beyond the oldest post that
-/// has not been answered yet. A machine that is too slow for the speed sees a slower world, not a wrong one.
+/// A notification takes milliseconds to arrive, which at this speed would be hours: renewals would arrive after the leeway, and
+/// customers would lose access. So time never runs further than `limitAhead` past the oldest post that has no answer yet. On a
+/// slow machine the demo is slower, but not wrong.
 ///
-/// An answer to a refund request takes a tenth of a second to reach Apple, and its twelve hours pass in two. So some time after a
-/// request an hour takes as long as `slowHour`, until the request is settled or its deadline is over.
+/// An answer to a refund request takes a tenth of a second to reach Apple, and its twelve hours would pass in two. So some time
+/// after a request, an hour takes as long as `slowHour`, until the request is settled or its deadline has passed.
 final class StoreClock: Sendable {
-    /// Less than the leeway of `entitlements.leeway.ms` by default, an hour: a renewal is told before its period ends.
+    /// Less than the default of `entitlements.leeway.ms`, one hour, so that a renewal arrives before the leeway ends.
     static let limitAhead: Int64 = 45 * 60_000
 
     static let slowHour: Duration = .seconds(1)
@@ -28,11 +28,11 @@ final class StoreClock: Sendable {
     private struct State {
         /// Milliseconds since 1970.
         var time: Double
-        /// When it was that late, on the clock that never jumps; nil: it does not run yet.
+        /// The monotonic time at which `time` was reached; nil: the clock does not run yet.
         var read: Duration?
-        /// Due times of posts that have no answer yet, the next one to come included.
+        /// Due times of posts that have no answer yet, including the next post.
         var open: [Int64] = []
-        /// By what they are known by.
+        /// By their id.
         var requests: [String: Open] = [:]
 
         var slowFrom: Double { requests.values.map(\.slowFrom).min().map { Double($0) } ?? .infinity }
@@ -45,8 +45,8 @@ final class StoreClock: Sendable {
 
     /// Stands still until the first `expect`.
     /// - Parameters:
-    ///   - speed: how many times faster than life.
-    ///   - latest: what it never runs beyond: a broker refuses records from the future.
+    ///   - speed: how many times faster than real time.
+    ///   - latest: a limit for the time, because a broker refuses records from the future.
     init(
         start: Int64, speed: Double, latest: @escaping @Sendable () -> Int64 = { .max },
         elapsed: @escaping @Sendable () -> Duration
@@ -66,7 +66,7 @@ final class StoreClock: Sendable {
         }
     }
 
-    /// There will be a post at that time.
+    /// Announces a post at that time.
     func expect(_ time: Int64) {
         let (moment, limit) = (elapsed(), latest())
         state.withLock { state in
@@ -76,18 +76,18 @@ final class StoreClock: Sendable {
         }
     }
 
-    /// A post that was expected at that time has its first answer.
+    /// Reports the first answer to a post of that time.
     func settle(_ time: Int64) {
         let (moment, limit) = (elapsed(), latest())
         state.withLock { state in
-            // Before what held it back is gone: the time that it stood still is not made up for.
+            // Called before the limit is removed, so that the clock does not catch up the time that it stood still.
             advance(&state, to: moment, limit)
             if let index = state.open.firstIndex(of: time) { state.open.remove(at: index) }
         }
     }
 
-    /// Something is to be done for a refund request before its deadline.
-    /// - Parameter slowFrom: until then time runs as fast as ever; nil: from now on it does not.
+    /// Slows the clock down, because a refund request needs time before its deadline.
+    /// - Parameter slowFrom: the clock runs fast until then; nil: it is slow from now on.
     func wait(forRequest request: String, slowFrom: Int64? = nil, deadline: Int64) {
         let (moment, limit) = (elapsed(), latest())
         state.withLock { state in
@@ -96,7 +96,7 @@ final class StoreClock: Sendable {
         }
     }
 
-    /// Nothing is to be done for it any more, if there was.
+    /// The request needs no more time.
     func settle(request: String) {
         let (moment, limit) = (elapsed(), latest())
         state.withLock { state in
@@ -105,10 +105,10 @@ final class StoreClock: Sendable {
         }
     }
 
-    /// Whether hours pass slowly, now or soon.
+    /// Whether the clock is slow, now or soon.
     var waitsForRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
-    /// How long that takes at full speed.
+    /// How long it takes to reach `time` at full speed.
     func wait(until time: Int64) -> Duration { .milliseconds(max(0, Double(time - now) / speed)) }
 
     private func advance(_ state: inout State, to moment: Duration, _ limit: Int64) {

@@ -1,15 +1,15 @@
-// Lines that are drawn again in their place.
+// Draws lines again in the same place.
 
 import Glibc
 import Platform
 
-/// What a terminal is sent for each drawing. One write a drawing and no clearing before it, so that nothing flickers.
+/// Makes the bytes for each drawing. There is one write per drawing and no clearing before it, so that nothing flickers.
 struct TerminalCanvas {
     struct Size: Equatable {
         var width: Int
         var height: Int
 
-        /// What every terminal has had for fifty years, for one that does not tell.
+        /// The usual size, for a terminal that does not report its size.
         static let usual = Size(width: 80, height: 24)
     }
 
@@ -22,13 +22,13 @@ struct TerminalCanvas {
     mutating func draw(_ lines: [ScreenLine], width: Int) -> String {
         var text = ""
         if let drawnWidth, drawnWidth != width {
-            // Old lines are broken into others now: nobody knows where they begin.
+            // After a resize the old lines are wrapped differently, so everything is cleared.
             text += "\u{1B}[H\u{1B}[2J"
         } else if drawnLines > 0 {
             text += "\u{1B}[\(drawnLines)F"
         }
         for line in lines { text += coloured(line) + "\u{1B}[K\n" }
-        // What is left of a taller drawing.
+        // Clears the rest of a taller drawing.
         text += "\u{1B}[J"
         drawnLines = lines.count
         drawnWidth = width
@@ -47,7 +47,7 @@ struct TerminalCanvas {
         return code.isEmpty ? line.text : "\u{1B}[\(code)m\(line.text)\u{1B}[0m"
     }
 
-    /// Of standard output. nil: it is no terminal, or one that cannot move its cursor.
+    /// The size of standard output. nil: it is not a terminal, or the terminal cannot move its cursor.
     static func size(of environment: [(name: String, value: String)]) -> Size? {
         guard isatty(1) == 1, environment.first(where: { $0.name == "TERM" })?.value != "dumb" else { return nil }
         var size = winsize()
