@@ -1,13 +1,13 @@
-// What the make-believe store sells, and where.
+// What the simulated store sells, and where.
 
 public import Contract
 
-/// One app of the make-believe store. All apps sell alike: what differs is under whose name.
+/// One app of the simulated store. All apps sell the same products under different names.
 public struct SimulatedApp: Sendable {
     public let bundleId: String
     public let appAppleId: Int64
     let group: String
-    /// Of billing grace, as the developer chose them in App Store Connect.
+    /// Days of billing grace, as the developer set them in App Store Connect.
     let graceDays: Int64
     let products: Products
 
@@ -21,7 +21,7 @@ public struct SimulatedApp: Sendable {
         products = Products(bundleId: bundleId)
     }
 
-    /// What the `apps` file of an installation would say of it: three entitlements, which are steps of one another.
+    /// Its entry in the `apps` file of an installation: three entitlements, each of which includes the one below.
     public var contractApp: Contract.App {
         Contract.App(
             bundleId: bundleId, appAppleId: appAppleId,
@@ -40,7 +40,7 @@ public struct SimulatedApp: Sendable {
         ]
     }
 
-    /// What a product is for.
+    /// The entitlements of a product.
     func names(of productId: String) -> [String] {
         entitlements.filter { $0.1.contains { $0.id == productId } }.map(\.0)
     }
@@ -57,11 +57,11 @@ struct Product: Sendable {
     let id: String
     let kind: ProductKind
     let length: PlanLength
-    /// Place in the group: greater is better; equal levels are crossgrades of one another.
+    /// The rank in the group: greater is better; products with equal levels are crossgrades of each other.
     let level: Int
-    /// Milliunits of a currency that is worth a euro.
+    /// Milliunits of a currency that is worth one euro.
     let price: Int64
-    /// Of a month under the plan with a commitment of twelve.
+    /// The monthly price under the plan with a commitment of twelve months.
     let monthlyCommitmentPrice: Int64?
 
     fileprivate init(
@@ -78,7 +78,7 @@ struct Product: Sendable {
 }
 
 struct Products: Sendable {
-    /// Of the non-renewing pass, whose length Apple does not know.
+    /// The length of the non-renewing pass, which Apple does not know.
     static let passDays: Int64 = 30
 
     let basicWeek, basicMonth, audioMonth, plusMonth, plusYear, premiumMonth, credits, lifetime, pass: Product
@@ -111,11 +111,11 @@ struct Storefront: Sendable {
     let country: String
     let id: String
     let currency: String
-    /// Units of the currency for a euro, and the milliunits that prices are multiples of.
+    /// Units of the currency per euro, and the multiple in milliunits that prices are rounded to.
     private let rate: Int64
     private let step: Int64
 
-    /// Germany first: the commitment plan is not sold in the United States.
+    /// Germany comes first, because the commitment plan is not sold in the United States.
     static let all = [
         Storefront(country: "DEU", id: "143443", currency: "EUR", rate: 1, step: 10),
         Storefront(country: "FRA", id: "143442", currency: "EUR", rate: 1, step: 10),

@@ -1,15 +1,15 @@
-// The three certificates of a make-believe authority, made to Apple's measure.
+// The three certificates of a simulated authority, in the form of Apple's.
 
 internal import Crypto
 
-/// Identifiers of the extensions by which Apple marks who may sign for the store.
+/// The OIDs of the extensions by which Apple marks certificates that may sign for the store.
 enum Marker {
     static let leaf = "1.2.840.113635.100.6.11.1"
     static let intermediate = "1.2.840.113635.100.6.2.1"
 }
 
 struct CertificateChain {
-    /// What a forger does not get right.
+    /// Defects that a forger's certificates have.
     struct Defects {
         var leafMarker: String? = Marker.leaf
         var intermediateMarker: String? = Marker.intermediate
@@ -17,7 +17,7 @@ struct CertificateChain {
         var leafValidity = SimulatedAuthority.validity
     }
 
-    /// Sizes of Apple's certificates, so that payloads have the size of real ones.
+    /// Sizes of Apple's certificates, so that payloads have realistic sizes.
     private static let leafBytes = 1077
     private static let intermediateBytes = 794
     private static let rootBytes = 583
@@ -29,13 +29,13 @@ struct CertificateChain {
     let intermediateKey: SigningKey
     let leafKey: SigningKey
 
-    /// - Parameter authority: whose root and key to use; nil: an own root.
+    /// - Parameter authority: the authority whose root and key are used; nil: a new root.
     init(
         seed: UInt64, defects: Defects = Defects(), root authority: (certificate: Certificate, key: SigningKey)? = nil
     ) throws(CertificateFault) {
         var random = Randomness(seed, 4)
         func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) } }
-        // The first bit is 0: serials are positive.
+        // The first bit is 0, because serial numbers are positive.
         func serial(_ count: Int) -> [UInt8] { [0x40 | bytes(1)[0] & 0x3f] + bytes(count - 1) }
 
         rootKey = authority?.key ?? SigningKey(.p384, seed: bytes(48))
@@ -70,17 +70,17 @@ struct CertificateChain {
             leafRequest, ofBytes: Self.leafBytes, key: leafKey, issuer: (intermediate, intermediateKey))
     }
 
-    /// A certificate of that size, give or take the few bytes by which signatures differ: a policy statement in plain words,
-    /// as Apple's leaf has one, fills the room.
+    /// A certificate of about this size; signatures differ by a few bytes. A policy statement fills the room, as in
+    /// Apple's leaf.
     private static func make(
         _ request: CertificateRequest, ofBytes size: Int, key: SigningKey,
         issuer: (certificate: Certificate, key: SigningKey)?
     ) throws(CertificateFault) -> Certificate {
         var made = try Certificate.make(request, key: key, issuer: issuer, isDeterministic: true)
-        // Less would not hold the statement's own frame.
+        // A smaller gap cannot hold the frame of the statement.
         guard size - made.der.count > 60 else { return made }
         var words = 0
-        // The first statement, with no words, shows what its frame takes; the second what lengths of two bytes add.
+        // The first pass, without text, shows the size of the frame; the second shows the size of two-byte lengths.
         for _ in 0..<3 {
             var filled = request
             filled.extensions.append(.policy(String(repeating: "Not Apple. ", count: words / 11 + 1), bytes: words))
@@ -92,12 +92,12 @@ struct CertificateChain {
 }
 
 extension CertificateRequest.Extension {
-    /// Present and empty, as Apple writes its markers: the value is NULL.
+    /// An empty extension, as Apple writes its markers: the value is NULL.
     fileprivate static func marker(_ identifier: String) -> Self {
         .other(identifier: identifier, isCritical: false, value: [0x05, 0x00])
     }
 
-    /// certificatePolicies with a user notice (RFC 5280, 4.2.1.4): a policy of the range for examples, and words.
+    /// certificatePolicies with a user notice (RFC 5280, 4.2.1.4): an example policy OID and a text.
     fileprivate static func policy(_ words: String, bytes: Int) -> Self {
         let text = DER.value(0x0c, Array(words.utf8.prefix(bytes)))
         let userNotice: [UInt8] = [0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x02, 0x02]

@@ -1,12 +1,12 @@
-// How notifications are sent: some twice, some late, some after others, some that nobody signed.
+// How notifications are sent: some twice, some late, some out of order, some forged.
 
 public import Contract
 
-/// When Apple tries again.
+/// When Apple retries.
 public enum RetrySchedule {
     private static let hours: [Int64] = [1, 12, 24, 48, 72]
 
-    /// Milliseconds to wait after each attempt that failed, until Apple gives up. In sandbox there is one attempt only.
+    /// Milliseconds to wait after each failed attempt, until Apple gives up. In sandbox there is only one attempt.
     public static func delays(in environment: Contract.Environment) -> [Int64] {
         switch environment {
         case .production: hours.map { $0 * hour }
@@ -17,37 +17,38 @@ public enum RetrySchedule {
 
 /// One request to the receiver.
 public struct Post: Sendable {
-    /// When it is sent, in the simulation's time.
+    /// When it is sent, in simulated time.
     public let at: Int64
     public let notification: SimulatedNotification
     /// nil: genuine.
     public let forgery: Forgery?
-    /// A second delivery of what was sent before, though nothing had failed.
+    /// A second delivery although the first did not fail.
     public let isDuplicate: Bool
     let place: Int
 
-    /// What goes into `signedPayload`.
+    /// The value of `signedPayload`.
     public func signedPayload(by authority: SimulatedAuthority, forger: Forger) -> [UInt8] {
         if let forgery { forger.forge(forgery, of: notification) } else { notification.signedPayload(by: authority) }
     }
 }
 
-/// Turns notifications into posts in order of time, disturbed at chosen rates; the same seed disturbs the same way.
+/// Turns notifications into posts sorted by time, with random disturbances at the given rates. The same seed gives the
+/// same disturbances.
 ///
-/// Memory grows with the posts that are delayed.
+/// Memory grows with the number of delayed posts.
 public struct Delivery: Sequence, IteratorProtocol {
     public struct Configuration: Sendable {
         public var seed: UInt64
-        /// Of a thousand notifications: sent again within `longestDelay` though the first was fine.
+        /// Per thousand notifications: sent again within `longestDelay` although the first delivery succeeded.
         public var duplicatesPerMille = 0
-        /// Sent up to `longestDelay` late, and so often after later ones of the same subscription.
+        /// Sent up to `longestDelay` late, and so often after later notifications of the same subscription.
         public var delaysPerMille = 0
-        /// Sent just after the next one of any subscriber.
+        /// Sent just after the next notification of any subscriber.
         public var swapsPerMille = 0
-        /// Accompanied by a forgery of it.
+        /// Sent together with a forgery of it.
         public var forgeriesPerMille = 0
         public var forgeries = Forgery.allCases
-        /// Milliseconds. Users of Apple's service have seen an hour.
+        /// In milliseconds. Users of Apple's service have seen delays of an hour.
         public var longestDelay: Int64 = 3_600_000
 
         public init(seed: UInt64) { self.seed = seed }
@@ -75,10 +76,10 @@ public struct Delivery: Sequence, IteratorProtocol {
         random = Randomness(configuration.seed, 5)
     }
 
-    /// What comes next.
+    /// The next post, or a wait.
     public enum Step: Sendable {
         case post(Post)
-        /// Apple decides on a refund then, by what was answered; ask again when that time has come.
+        /// Apple decides on a refund at that time, based on the answer; ask again when it has come.
         case undecided(until: Int64)
 
         public var at: Int64 {
@@ -89,15 +90,15 @@ public struct Delivery: Sequence, IteratorProtocol {
         }
     }
 
-    /// Ends at what is not decided yet, too.
+    /// Also ends at an undecided refund.
     public mutating func next() -> Post? {
         if case .post(let post)? = step() { post } else { nil }
     }
 
-    /// `next` for whoever can wait for a decision. nil: everything is sent.
+    /// `next` for callers that can wait for a decision. nil: everything is sent.
     public mutating func step() -> Step? {
         if case .undecided = upcoming { upcoming = source.step() }
-        // Nothing is sent before its `signedDate`: what comes later than the first that waits cannot precede it.
+        // Nothing is sent before its `signedDate`, so no later notification can precede the first waiting post.
         while let step = upcoming, waiting.first.map({ step.at <= $0.post.at }) ?? true {
             guard case .notification(let notification) = step else { return .undecided(until: step.at) }
             upcoming = source.step()
@@ -106,7 +107,8 @@ public struct Delivery: Sequence, IteratorProtocol {
         return (waiting.popFirst()?.post).map(Step.post)
     }
 
-    /// Every kind of disturbance draws, happen or not: a change of one rate leaves the others where they were.
+    /// Every kind of disturbance draws a random number whether it happens or not: changing one rate does not affect the
+    /// others.
     private mutating func plan(_ notification: SimulatedNotification) {
         let isDelayed = random.chance(perMille: configuration.delaysPerMille)
         let delay = random.number(in: 0...configuration.longestDelay)

@@ -1,20 +1,20 @@
-// Payloads that a verifier has to refuse, each with the reason it has to give.
+// Payloads that a verifier has to reject, each with the expected reason.
 
 internal import Contract
 public import Crypto
 internal import JSON
 
-/// One way in which a posted payload is not what Apple would send for this app.
+/// One way in which a posted payload differs from what Apple would send for this app.
 public enum Forgery: String, Sendable, CaseIterable {
-    // By anybody, who has no key that matters
+    // Made by anybody, without a key of the authority
     case changedSignature, changedPayload, foreignSignature, derSignature
     case algorithmNone, algorithmOfAnotherCurve
     case ownRoot, ownChainUnderGenuineRoot
     case swappedChain, chainOfTwo, chainOfFour, certificateWithTrailingByte
     case criticalHeader, truncated, cutOff, padded, repeatedMember, oversized
-    // By somebody whom the authority gave a certificate, but not for the store
+    // Made with a certificate of the authority that is not for the store
     case missingLeafMarker, missingIntermediateMarker, leafOnAnotherCurve, expiredLeaf
-    // Signed by Apple, and not for us, or not in order
+    // Signed by Apple, but for another app or with faulty content
     case wrongApp, wrongAppleId, wrongEnvironment
     case otherBundleInside, otherEnvironmentInside, renewalOfAnother, innerSignatureBroken
     case twoContents, transactionInPlaceOfNotification
@@ -27,7 +27,7 @@ public enum Forgery: String, Sendable, CaseIterable {
         case .algorithmNone, .algorithmOfAnotherCurve: "bad_algorithm"
         case .ownRoot, .ownChainUnderGenuineRoot: "untrusted_chain"
         case .chainOfTwo, .chainOfFour: "bad_chain_length"
-        // The key of Apple's intermediate is on P-384, which no leaf may be.
+        // The key of Apple's intermediate is on P-384, which is not allowed for a leaf.
         case .swappedChain, .certificateWithTrailingByte, .leafOnAnotherCurve: "bad_certificate"
         case .criticalHeader, .truncated, .cutOff, .padded, .repeatedMember: "malformed"
         case .oversized: "too_large"
@@ -42,11 +42,11 @@ public enum Forgery: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a notification has what this forgery spoils.
+    /// Whether a notification contains what this forgery changes.
     public func applies(to notification: SimulatedNotification) -> Bool {
         switch self {
         case .wrongAppleId: notification.environment == .production
-        // Its environment is read from the beginning of an id.
+        // Its environment is derived from the beginning of an id.
         case .wrongEnvironment: notification.notificationType != "EXTERNAL_PURCHASE_TOKEN"
         case .otherBundleInside, .otherEnvironmentInside, .innerSignatureBroken, .transactionInPlaceOfNotification:
             notification.transaction != nil
@@ -56,11 +56,11 @@ public enum Forgery: String, Sendable, CaseIterable {
     }
 }
 
-/// Makes forgeries of what an authority would sign. Holds the certificates that forgers use.
+/// Makes forgeries of what an authority would sign. Owns the certificates that forgers use.
 public final class Forger: Sendable {
-    /// Four characters for three bytes make this more than any verifier can be told to take: 512 KiB.
+    /// Base64 turns three bytes into four characters, so this exceeds the largest limit a verifier can have: 512 KiB.
     static let oversize = 400_000
-    /// The year 2049: nobody's clock is there.
+    /// The year 2049: no clock shows it.
     static let future = Int64(dayNumber(2049, 1, 1)) * day
 
     private let authority: SimulatedAuthority
@@ -74,20 +74,20 @@ public final class Forger: Sendable {
         self.authority = authority
         let root = (certificate: authority.root, key: authority.rootKey)
         stranger = try CertificateChain(seed: seed &+ 1)
-        // Look-alikes in the right place: an identifier that only begins alike must not do.
+        // A similar extension in the right place: an OID with the same beginning must not be accepted.
         withoutLeafMarker = try CertificateChain(
             seed: seed &+ 2, defects: CertificateChain.Defects(leafMarker: Marker.leaf + "1"), root: root)
         withoutIntermediateMarker = try CertificateChain(
             seed: seed &+ 3, defects: CertificateChain.Defects(intermediateMarker: Marker.leaf), root: root)
         onAnotherCurve = try CertificateChain(
             seed: seed &+ 4, defects: CertificateChain.Defects(leafCurve: .p384), root: root)
-        // A day before simulations can be: nothing was signed then.
+        // A day before the earliest simulation: nothing was signed then.
         let validity = SimulatedAuthority.validity.lowerBound...SimulatedAuthority.validity.lowerBound + day
         expired = try CertificateChain(
             seed: seed &+ 5, defects: CertificateChain.Defects(leafValidity: validity), root: root)
     }
 
-    /// What the forger posts as `signedPayload`.
+    /// The value that the forger posts as `signedPayload`.
     public func forge(_ forgery: Forgery, of notification: SimulatedNotification) -> [UInt8] {
         precondition(forgery.applies(to: notification), "\(forgery) has nothing to spoil here")
         switch forgery {
@@ -111,7 +111,7 @@ public final class Forger: Sendable {
         let parts = genuine.split(separator: dot).map(Array.init)
         switch forgery {
         case .changedPayload:
-            // Another version of the same length: everything else still reads well.
+            // Another version of the same length: everything else stays valid.
             let payload = decoded(parts[1])
             let changed = replacing(#""version":"2.0""#, with: #""version":"2.1""#, in: payload)
             return parts[0] + [dot] + encoded(changed) + [dot] + parts[2]
@@ -125,13 +125,13 @@ public final class Forger: Sendable {
         case .derSignature:
             return parts[0] + [dot] + parts[1] + [dot] + encoded(der(signature: decoded(parts[2])))
         case .truncated: return parts[0] + [dot] + parts[1]
-        // One character of base64 is no byte.
+        // A single base64 character is not a complete byte.
         case .cutOff: return Array(genuine.dropLast(1))
         default: return genuine + Array("==".utf8)
         }
     }
 
-    /// The signature as X.509 writes it: right numbers, wrong form.
+    /// The signature in X.509 form: right numbers, wrong encoding.
     private func der(signature: [UInt8]) -> [UInt8] {
         func integer(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
             var digits = Array(bytes.drop { $0 == 0 })
@@ -156,7 +156,7 @@ public final class Forger: Sendable {
         }
         switch forgery {
         case .algorithmNone:
-            // With some signature: an empty one would be refused for its form.
+            // The signature is not empty: an empty one would be rejected for its form.
             return sign(genuine, key: stranger.leafKey, algorithm: "none")
         case .algorithmOfAnotherCurve: return sign(genuine, key: authority.leafKey, algorithm: "ES384")
         case .swappedChain: return sign([genuine[1], genuine[0], genuine[2]], key: authority.leafKey)

@@ -1,6 +1,6 @@
 // A queue whose first element is always the smallest.
 
-/// A binary heap. Which of two equal elements comes first is not said: give each a place in a total order.
+/// A binary heap. The order of equal elements is not defined, so elements need a total order.
 struct Heap<Element: Comparable> {
     private var elements: [Element] = []
 

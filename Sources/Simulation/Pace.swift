@@ -1,6 +1,6 @@
 // How long things take in the store: calendar time in production, minutes in sandbox.
 
-/// How long a plan or an offer lasts.
+/// The length of a plan or an offer.
 enum PlanLength: Sendable, Hashable {
     case week, month, quarter, year
 
@@ -13,7 +13,7 @@ enum PlanLength: Sendable, Hashable {
         }
     }
 
-    /// As ISO 8601 writes it.
+    /// In ISO 8601.
     var text: String {
         switch self {
         case .week: "P1W"
@@ -29,23 +29,23 @@ let minute = 60 * second
 let hour = 60 * minute
 let day = 24 * hour
 
-/// The clock of one of Apple's two worlds. All times are milliseconds.
+/// The clock of production or sandbox. All times are in milliseconds.
 enum Pace: Sendable {
     case production, sandbox
 
-    /// The end of the `count`th duration since `anchor`. Counted from the anchor and not from the previous end: a plan begun
-    /// on the 31st ends on the 28th of February and on the 31st of March.
+    /// The end of the `count`th period since `anchor`. It is counted from the anchor and not from the previous end: a
+    /// plan that begins on the 31st ends on the 28th of February and on the 31st of March.
     func end(of length: PlanLength, count: Int = 1, from anchor: Int64) -> Int64 {
         switch (self, length) {
         case (.production, .week): anchor + Int64(count) * 7 * day
         case (.production, _): adding(months: count * length.months, to: anchor)
-        // Apple's rates: a week takes 3 minutes, a month 5.
+        // Apple's rates: a week takes 3 minutes, a month 5 minutes.
         case (.sandbox, .week): anchor + Int64(count) * 3 * minute
         case (.sandbox, _): anchor + Int64(count * length.months) * 5 * minute
         }
     }
 
-    /// How long Apple tries to collect a failed payment. Of sandbox only third parties know: about ten minutes.
+    /// How long Apple retries a failed payment. For sandbox Apple says nothing; third parties report about ten minutes.
     func retryWindow(isCommitment: Bool) -> Int64 {
         switch self {
         case .production: (isCommitment ? 90 : 60) * day
@@ -53,7 +53,7 @@ enum Pace: Sendable {
         }
     }
 
-    /// - Parameter choice: days that the developer chose: 3, 16 or 28. A weekly plan gets 6 at most.
+    /// - Parameter choice: the days that the developer chose: 3, 16 or 28. A weekly plan gets at most 6.
     func grace(of length: PlanLength, choice: Int64) -> Int64 {
         switch (self, length) {
         case (.production, .week): min(choice, 6) * day
@@ -71,7 +71,7 @@ enum Pace: Sendable {
         }
     }
 
-    /// How long something takes to be told, or to happen when it is late.
+    /// The delay of a notification or of a late event.
     var delay: ClosedRange<Int64> {
         switch self {
         case .production: 2 * second...40 * second
@@ -79,7 +79,7 @@ enum Pace: Sendable {
         }
     }
 
-    /// A gap that begins a new `recentSubscriptionStartDate`.
+    /// The length of a gap after which a new `recentSubscriptionStartDate` begins.
     var longGap: Int64 {
         switch self {
         case .production: 60 * day
@@ -88,7 +88,7 @@ enum Pace: Sendable {
     }
 }
 
-/// The same time of day so many months later on the UTC calendar; the last day of the month if it has no such day.
+/// The same time of day this number of months later in UTC; the last day of the month if the month is too short.
 func adding(months: Int, to time: Int64) -> Int64 {
     let days = Int(time >= 0 ? time / day : (time - day + 1) / day)
     let date = civil(of: days)
@@ -104,7 +104,7 @@ private func lengthOfMonth(_ month: Int, _ year: Int) -> Int {
     return next - dayNumber(year, month, 1)
 }
 
-/// Days since 1970 of a date of the proleptic Gregorian calendar, in eras of 400 years that begin in March.
+/// Days since 1970 of a date in the proleptic Gregorian calendar, computed in eras of 400 years that begin in March.
 func dayNumber(_ year: Int, _ month: Int, _ dayOfMonth: Int) -> Int {
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400

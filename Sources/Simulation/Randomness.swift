@@ -1,11 +1,11 @@
-// Chance that is the same on every machine and in every release.
+// Random numbers that are the same on every machine and in every release.
 
-/// SplitMix64. Written here because neither the system's randomness nor the way the standard library turns bits into numbers
-/// of a range is promised to stay the same, and a seed has to repeat a run years later.
+/// SplitMix64. It is written here because a seed must repeat a run years later: neither the system's generator nor the
+/// standard library's conversion to a range is guaranteed to stay the same.
 struct Randomness {
     private var state: UInt64
 
-    /// Streams of different parts are independent: what one subscriber draws never moves another.
+    /// Different parts give independent streams: the numbers that one subscriber draws never affect another.
     init(_ parts: UInt64...) {
         state = 0
         for part in parts {
@@ -28,7 +28,7 @@ struct Randomness {
 
     mutating func choice<T>(of elements: [T]) -> T { elements[Int(next() % UInt64(elements.count))] }
 
-    /// The index of one of these weights, of which at least one is positive.
+    /// A random index with these weights, of which at least one is positive.
     mutating func index(weighted weights: [Int]) -> Int {
         var rest = Int(next() % UInt64(weights.reduce(0, +)))
         for (index, weight) in weights.enumerated() {
@@ -38,7 +38,7 @@ struct Randomness {
         preconditionFailure("the remainder is less than the sum")
     }
 
-    /// Version 4, lower case.
+    /// Version 4, in lower case.
     mutating func uuid() -> UUIDText {
         UUIDText(high: next() & ~0xf000 | 0x4000, low: next() & ~(0b11 << 62) | (0b10 << 62))
     }
@@ -51,7 +51,7 @@ struct Randomness {
     }
 }
 
-/// A UUID whose text is made when it is needed: a story is told many times, and its texts matter once.
+/// A UUID whose text is made on demand: a story is run many times, but its texts are needed once.
 struct UUIDText: Sendable, CustomStringConvertible {
     let high: UInt64
     let low: UInt64

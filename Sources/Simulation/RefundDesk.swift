@@ -1,14 +1,15 @@
-// Where the make-believe Apple learns what a developer has said of a refund.
+// Where the simulated Apple gets a developer's answer to a refund request.
 
-/// Asked when a decision is due, again and again, because stories are told anew: what it once said it says for ever.
+/// Asked when a decision is due, and repeatedly, because stories are run again: the same question must always get the
+/// same answer.
 public protocol RefundDesk: Sendable {
-    /// - Parameter decidedAt: the time of the decision, in the simulation's time.
-    /// - Returns: nil when that time has not come.
+    /// - Parameter decidedAt: the time of the decision, in simulated time.
+    /// - Returns: nil if that time has not come.
     func answer(to transactionId: String, decidedAt: Int64) -> RefundAnswer?
 }
 
 extension RefundAnswer {
-    /// How many of a thousand requests end in a refund. Apple decides as it likes, and mostly as it is asked to.
+    /// How many of a thousand requests end in a refund. Apple decides freely, but usually follows the preference.
     var refundsPerMille: Int {
         switch self {
         case .grantFull: 950

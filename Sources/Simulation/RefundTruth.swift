@@ -1,26 +1,27 @@
-// What is true of a refund request: whether it may be answered, and how it ended.
+// The truth about a refund request: whether it may be answered, and its outcome.
 
 internal import Contract
 internal import JSON
 
-/// One `CONSUMPTION_REQUEST`. A second one for the same purchase is another.
+/// One `CONSUMPTION_REQUEST`. A second one for the same purchase is separate.
 ///
 /// As a JSON line of kind `refund_request`: `at`, `deadline`, `subscriber`, `notificationUUID`, `transactionId`,
-/// `originalTransactionId`, `appTransactionId`, `environment`, `bundleId`, `productId`, `productType`, `reason`, `family`, `advancedCommerce`,
-/// `price`, `currency`, `quantity`, `periodNumber` (of a commitment, or null), `consent` (what the backend said of it by the
-/// deadline, each with `at` and `consented`), `consentAtRequest` and `consentAtDeadline` (null: nothing was said), `answer`
-/// (see `RefundTruth.Answer`), `outcome` (`refunded`, `declined`, `reversed`, or null) and `outcomeAt`.
+/// `originalTransactionId`, `appTransactionId`, `environment`, `bundleId`, `productId`, `productType`, `reason`,
+/// `family`, `advancedCommerce`, `price`, `currency`, `quantity`, `periodNumber` (of a commitment, or null), `consent`
+/// (what the backend reported by the deadline, each entry with `at` and `consented`), `consentAtRequest` and
+/// `consentAtDeadline` (null: nothing was reported), `answer` (see `RefundTruth.Answer`), `outcome` (`refunded`,
+/// `declined`, `reversed`, or null) and `outcomeAt`.
 public struct RefundTruth: Sendable {
     /// How long Apple waits for an answer, in milliseconds.
     public static let timeToAnswer = 12 * hour
 
-    /// Whether a worker that hears all that the backend says answers.
+    /// Whether a worker that receives everything from the backend answers.
     public enum Answer: String, Sendable {
-        /// Consent holds from the request to the deadline, and Apple does not decide before.
+        /// Consent lasts from the request to the deadline, and Apple does not decide earlier.
         case must
-        /// It depends on when the worker looks.
+        /// It depends on when the worker decides.
         case may
-        /// Nobody consented before the deadline, or the purchase is shared by a family.
+        /// There was no consent before the deadline, or the purchase is shared by a family.
         case never
     }
 
@@ -33,11 +34,11 @@ public struct RefundTruth: Sendable {
     public let subscriber: Int
     public let notificationUUID: String
     public let transaction: KnownTransaction
-    /// In order of time, up to the deadline.
+    /// In the order of time, up to the deadline.
     public let consent: [Consent]
     public let outcome: String?
     public let outcomeAt: Int64?
-    /// Apple's first word that ends the case.
+    /// Apple's first outcome that closes the case.
     let settledAt: Int64?
     let row: Transaction
     let reason: String
@@ -98,7 +99,7 @@ public struct RefundTruth: Sendable {
 }
 
 extension Simulation {
-    /// In order of time.
+    /// In the order of time.
     public func refundRequests(of subscriber: Int) -> [RefundTruth] {
         let told = life(of: subscriber).notifications
         let words = told.flatMap(usage(after:)).filter { $0.consented != nil }.sorted { $0.at < $1.at }

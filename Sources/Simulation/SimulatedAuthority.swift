@@ -1,9 +1,9 @@
-// An own certificate authority in Apple's shape, and signatures by it.
+// A certificate authority with the same structure as Apple's, and its signatures.
 
 public import Crypto
 
-/// Root, intermediate and leaf as Apple's are, by size, curve, extensions and marker, under an own root. What it signs
-/// verifies like Apple's for whoever pins this root.
+/// Root, intermediate and leaf with the sizes, curves, extensions and markers of Apple's, under another root. A
+/// verifier that pins this root accepts its signatures like Apple's.
 public final class SimulatedAuthority: Sendable {
     public let root: Certificate
     public let intermediate: Certificate
@@ -13,7 +13,7 @@ public final class SimulatedAuthority: Sendable {
     let leafKey: SigningKey
     private let header: [UInt8]
 
-    /// 2014 to 2049: simulations lie in between, and certificates count years of two digits until 2049.
+    /// 2014 to 2049: all simulations lie in between, and certificates use two-digit years until 2049.
     public static let validity: ClosedRange<Int64> =
         Int64(dayNumber(2014, 1, 1)) * day...Int64(dayNumber(2050, 1, 1)) * day - second
 
@@ -32,6 +32,6 @@ public final class SimulatedAuthority: Sendable {
     /// For `verify.roots`.
     public var rootPEM: [UInt8] { root.pem }
 
-    /// Compact serialisation. The same payload gives the same text. Any thread.
+    /// Compact serialization. The same payload always gives the same text. Callable from any thread.
     public func sign(_ payload: [UInt8]) -> [UInt8] { JWS.sign(payload, encodedHeader: header, key: leafKey) }
 }

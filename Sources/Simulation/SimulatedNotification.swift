@@ -1,9 +1,10 @@
-// One notification of the make-believe App Store, its texts made when they are asked for.
+// One notification of the simulated App Store; its texts are made on demand.
 
 public import Contract
 internal import JSON
 
-/// A notification: facts at once, JSON on demand and signatures (three, about 20 microseconds each) only when it is posted.
+/// A notification. The facts are made at once, the JSON on demand, and the signatures (three, about 20 microseconds
+/// each) only for posting.
 public struct SimulatedNotification: Sendable {
     enum Content: Sendable {
         case data(Transaction?, RenewalInfo?, status: Int?, requestReason: String?)
@@ -12,18 +13,18 @@ public struct SimulatedNotification: Sendable {
         case appConsent(originalPurchaseDate: Int64)
     }
 
-    /// `signedDate`, in milliseconds of the simulation's time. Two notifications of one subscription never share one.
+    /// `signedDate`, in milliseconds of simulated time. Two notifications of one subscription never have the same one.
     public let at: Int64
-    /// Counted from 0 in the order in which subscribers come.
+    /// Subscribers are numbered from 0 in the order of their arrival.
     public let subscriber: Int
-    /// The place among the notifications of its subscriber, from 0.
+    /// The index among the notifications of its subscriber, from 0.
     public let index: Int
     public let notificationType: String
     public let subtype: String?
     let customer: Customer
     let content: Content
     let uuid: UUIDText
-    /// How long before the outer one the inner parts were signed.
+    /// How long the inner parts were signed before the outer one.
     let innerAge: Int64
 
     public var notificationUUID: String { uuid.description }
@@ -37,7 +38,7 @@ public struct SimulatedNotification: Sendable {
 
     public var bundleId: String { customer.app.bundleId }
 
-    /// nil when it speaks of no purchase.
+    /// nil if it is not about a purchase.
     public var originalTransactionId: String? {
         if case .data(let transaction?, _, _, _) = content { String(transaction.original) } else { nil }
     }
@@ -92,25 +93,26 @@ public struct SimulatedNotification: Sendable {
         return json.bytes
     }
 
-    /// The outer payload as it is signed, its inner parts signed by `authority`.
+    /// The outer payload to sign; its inner parts are signed by `authority`.
     public func payload(signedBy authority: SimulatedAuthority) -> [UInt8] {
         payload(
             transaction: transaction.map(authority.sign), renewalInfo: renewalInfo.map(authority.sign),
             appTransaction: appTransaction.map(authority.sign))
     }
 
-    /// What Apple posts as `signedPayload`. The same bytes every time: a retry repeats the payload of the first attempt.
+    /// What Apple posts as `signedPayload`. The bytes are always the same: a retry repeats the payload of the first
+    /// attempt.
     public func signedPayload(by authority: SimulatedAuthority) -> [UInt8] {
         authority.sign(payload(signedBy: authority))
     }
 
-    /// What a payload is to say instead of the truth: for forgers.
+    /// For forgers: what a payload contains instead of the truth.
     struct Changes {
         var at: Int64?
         var bundleId: String?
         var appAppleId: Int64?
         var environment: String?
-        /// Written as further members at the end of the payload.
+        /// Writes additional members at the end of the payload.
         var extraMembers: ((inout JSONWriter) -> Void)?
     }
 
@@ -127,7 +129,7 @@ public struct SimulatedNotification: Sendable {
                 json.name("data")
                 json.object { json in
                     writeApp(to: &json, changes)
-                    // A notification that tests the way has no build to speak of.
+                    // A TEST notification contains no build number.
                     if transaction != nil { json.member("bundleVersion", bundleVersion) }
                     json.member("environment", changes.environment ?? customer.environment)
                     if let transaction {
@@ -181,7 +183,7 @@ public struct SimulatedNotification: Sendable {
         json.member("bundleId", changes.bundleId ?? bundleId)
     }
 
-    /// The build that is current in the store.
+    /// The current build in the store.
     private var bundleVersion: String { "412" }
 
     private func externalPurchaseId(_ id: UUIDText) -> String {

@@ -1,21 +1,21 @@
-// What the app's own backend knows of a purchase: the records that it would send to `POST /usage`.
+// What the app's own backend knows about a purchase: the records that it sends to `POST /usage`.
 
 public import Contract
 internal import JSON
 
 /// One record, and when the backend sends it.
 public struct SimulatedUsage: Sendable, Equatable {
-    /// Milliseconds of the simulation's time.
+    /// In milliseconds of simulated time.
     public let at: Int64
     public let subscriber: Int
     public let environment: Contract.Environment
     public let originalTransactionId: String
-    /// nil: of all transactions.
+    /// nil: all transactions.
     public let transactionId: String?
     public var consented: Bool?
     public var deliveryStatus: String?
     public var sampleContentProvided: Bool?
-    /// Of 100000.
+    /// 100000 is 100 percent.
     public var consumptionPercentage: Int?
     public var refundPreference: String?
     public var accountCreatedAt: Int64?
@@ -23,7 +23,7 @@ public struct SimulatedUsage: Sendable, Equatable {
     public var userStatus: Int?
     public var platform: Int?
 
-    /// As contract.md has it; what is not known is left out.
+    /// In the format of `POST /usage`; unknown values are left out.
     public var json: [UInt8] {
         var json = JSONWriter()
         json.object { json in
@@ -49,8 +49,8 @@ public struct SimulatedUsage: Sendable, Equatable {
 }
 
 extension Simulation {
-    /// What the backend sends within a day of that notification, and because of it, in order of time. Each purchase has
-    /// chance of its own, so that nothing depends on what was told before.
+    /// What the backend sends within a day because of this notification, in the order of time. Each purchase has its
+    /// own random numbers, so nothing depends on earlier notifications.
     public func usage(after notification: SimulatedNotification) -> [SimulatedUsage] {
         guard case .data(let transaction?, _, _, let reason) = notification.content else { return [] }
         let backend = Backend(self, notification, transaction)
@@ -64,7 +64,7 @@ extension Simulation {
         return records.filter { $0.at < configuration.end }.sorted { $0.at < $1.at }
     }
 
-    /// Of all that is told to one subscriber.
+    /// For all notifications of one subscriber.
     public func usage(of subscriber: Int) -> [SimulatedUsage] {
         life(of: subscriber).notifications.flatMap(usage(after:)).sorted { $0.at < $1.at }
     }
@@ -72,7 +72,7 @@ extension Simulation {
 
 /// The app's side of one notification.
 private struct Backend {
-    /// How the customer stands to sharing data on consumption.
+    /// The customer's attitude to sharing consumption data.
     enum Consent: Int, CaseIterable {
         case given, onRequest, withdrawn, refused, tooLate, silent
 
@@ -96,7 +96,7 @@ private struct Backend {
     let transaction: Transaction
     let consent: Consent
     let deliveryStatus: String
-    /// Units of a consumable, or thousandths of anything else, that are used by and by.
+    /// Units of a consumable, or thousandths of anything else, that are used over time.
     let share: Int64
     let accountCreatedAt: Int64
     private let seed: UInt64
@@ -117,7 +117,7 @@ private struct Backend {
         share = purchase.number(in: 0...(isConsumable ? Int64(transaction.quantity) : 1000))
     }
 
-    /// Of 100000; nil where Apple wants none.
+    /// 100000 is 100 percent; nil where Apple does not accept one.
     private var percentage: Int? {
         guard transaction.product.kind != .autoRenewable else { return nil }
         guard deliveryStatus == "DELIVERED" else { return 0 }
@@ -144,7 +144,7 @@ private struct Backend {
         return record
     }
 
-    /// The account and its consent, the delivery, and later what was used.
+    /// The account and its consent, the delivery, and later the usage.
     var afterPurchase: [SimulatedUsage] {
         var account = record(after: some(1) / 2, ofAll: true)
         account.accountCreatedAt = accountCreatedAt
@@ -160,7 +160,7 @@ private struct Backend {
         return [account, delivery] + (used.consumptionPercentage == nil ? [] : [used])
     }
 
-    /// What the backend looks up when the notification reaches it, and what the customer then says.
+    /// What the backend looks up when it receives the notification, and the customer's later consent.
     var afterRequest: [SimulatedUsage] {
         var random = Randomness(seed, 11, UInt64(notification.subscriber), UInt64(notification.index))
         var state = record(after: some(1) / 2)

@@ -1,27 +1,28 @@
-// A make-believe App Store: subscribers who come, pay, fail, cancel and return, and what Apple would say of it.
+// A simulated App Store: subscribers arrive, pay, fail, cancel and return, and Apple notifies about it.
 
-/// One run of the store: the same configuration, the same bytes, on every machine.
+/// One run of the store: the same configuration gives the same bytes on every machine.
 ///
-/// Memory grows with the subscribers whose story is under way (about 1 KB each), not with the notifications.
+/// Memory grows with the subscribers whose story is in progress (about 1 KB each), not with the notifications.
 public struct Simulation: Sendable {
     public struct Configuration: Sendable {
         public var seed: UInt64
         public var subscribers: Int
         public var apps: [SimulatedApp]
-        /// Subscribers come evenly from `start` until `lastArrival`; nothing happens from `end` on. Milliseconds since 1970.
+        /// Subscribers arrive evenly from `start` until `lastArrival`; nothing happens from `end` on. Milliseconds
+        /// since 1970.
         public var start: Int64
         public var lastArrival: Int64
         public var end: Int64
-        /// How many of a thousand subscribers live in sandbox, where a month takes five minutes.
+        /// How many of a thousand subscribers are in sandbox, where a month takes five minutes.
         public var sandboxPerMille = 0
-        /// How often each story is chosen, relative to the others; what is not here never.
+        /// How often each story is chosen, relative to the others; a story without a weight is never chosen.
         public var weights: [Story: Int]
-        /// How many of a thousand subscribers live one of the stories about refund requests, instead of the one that the
-        /// weights give them.
+        /// How many of a thousand subscribers get a story with refund requests instead of the story that the weights
+        /// give.
         public var refundsPerMille = 0
-        /// How long Apple takes at most to decide on a refund, in milliseconds; nil: 2 to 40 hours.
+        /// The longest time that Apple takes to decide on a refund, in milliseconds; nil: 2 to 40 hours.
         public var decidesWithin: Int64?
-        /// Knows what was answered to refund requests; nil: nobody does, and chance decides.
+        /// Knows the answers to refund requests; nil: there are none, and decisions are random.
         public var desk: (any RefundDesk)?
 
         public init(seed: UInt64, subscribers: Int, apps: [SimulatedApp], start: Int64, end: Int64) {
@@ -35,49 +36,49 @@ public struct Simulation: Sendable {
         }
     }
 
-    /// Why there is no such simulation; says what to change.
+    /// Why the configuration is invalid, and what to change.
     public struct Fault: Error, Equatable, CustomStringConvertible {
         public let description: String
     }
 
-    /// Every subscriber has 512 numbers of purchases, of which there are 10^9.
+    /// Every subscriber has 512 purchase numbers, of 10^9 in total.
     public static let limitSubscribers = 1_000_000
-    /// Thirty years: times a million subscribers still counted in 64 bits.
+    /// Thirty years: times a million subscribers still fit into 64 bits.
     static let limitSpan = 30 * 366 * day
 
     public let configuration: Configuration
-    /// In the order of `Story.allCases`: a dictionary has none that two processes agree on.
+    /// In the order of `Story.allCases`, because the order of a dictionary differs between processes.
     let weights: [Int]
 
     public init(_ configuration: Configuration) throws(Fault) {
         func demand(_ holds: Bool, _ words: String) throws(Fault) { if !holds { throw Fault(description: words) } }
-        try demand(!configuration.apps.isEmpty, "a simulation needs an app that sells something")
+        try demand(!configuration.apps.isEmpty, "a simulation needs at least one app")
         try demand(
             (0...Self.limitSubscribers).contains(configuration.subscribers),
-            "the number of subscribers is between 0 and \(Self.limitSubscribers)")
+            "the number of subscribers must be between 0 and \(Self.limitSubscribers)")
         try demand(
             configuration.start >= 0 && configuration.start < configuration.end
                 && configuration.end - configuration.start <= Self.limitSpan,
-            "a simulation ends after its start, and within 30 years of it")
+            "the end must be after the start, and at most 30 years later")
         try demand(
             (configuration.start...configuration.end).contains(configuration.lastArrival),
-            "the last subscriber comes between start and end")
+            "the last arrival must be between start and end")
         try demand(
-            (0...1000).contains(configuration.sandboxPerMille), "of a thousand subscribers 0 to 1000 live in sandbox")
+            (0...1000).contains(configuration.sandboxPerMille), "sandboxPerMille must be between 0 and 1000")
         try demand(
             (0...1000).contains(configuration.refundsPerMille),
-            "of a thousand subscribers 0 to 1000 live a story of refund requests")
+            "refundsPerMille must be between 0 and 1000")
         try demand(
-            configuration.decidesWithin.map { $0 >= minute } ?? true, "a decision on a refund takes a minute or more")
+            configuration.decidesWithin.map { $0 >= minute } ?? true, "decidesWithin must be at least a minute")
         weights = Story.allCases.map { configuration.weights[$0] ?? 0 }
         try demand(
             weights.allSatisfy { (0...1_000_000).contains($0) } && weights.contains { $0 > 0 },
-            "weights of stories are between 0 and 1000000, and one of them is not 0")
+            "weights of stories must be between 0 and 1000000, and at least one must not be 0")
         self.configuration = configuration
     }
 
-    /// Evenly, with some chance within each one's share, and in the order of their numbers: who has not come yet need not be
-    /// thought of.
+    /// Evenly, with some randomness within each one's share, and in the order of their numbers: subscribers that have
+    /// not arrived need no attention.
     func start(of subscriber: Int) -> Int64 {
         let span = configuration.lastArrival - configuration.start
         let from = span * Int64(subscriber) / Int64(configuration.subscribers)
@@ -86,7 +87,7 @@ public struct Simulation: Sendable {
         return configuration.start + random.number(in: from...max(from, until - 1))
     }
 
-    /// nil: the story has no more.
+    /// nil: the story has no more notifications.
     func notification(_ index: Int, of subscriber: Int) -> Step? {
         let telling = Telling(self, subscriber: subscriber, aim: .notification(index))
         telling.run()
@@ -94,10 +95,10 @@ public struct Simulation: Sendable {
         return telling.notifications.first.map(Step.notification)
     }
 
-    /// What comes next.
+    /// The next notification, or a wait.
     public enum Step: Sendable {
         case notification(SimulatedNotification)
-        /// Apple decides on a refund then, by what was answered; ask again when that time has come.
+        /// Apple decides on a refund at that time, based on the answer; ask again when it has come.
         case undecided(until: Int64)
 
         public var at: Int64 {
@@ -108,7 +109,7 @@ public struct Simulation: Sendable {
         }
     }
 
-    /// Every notification of one subscriber, and the truth.
+    /// All notifications of one subscriber, and the truth.
     public func life(of subscriber: Int) -> (notifications: [SimulatedNotification], truth: SubscriberTruth) {
         precondition((0..<configuration.subscribers).contains(subscriber), "there is no such subscriber")
         let telling = Telling(self, subscriber: subscriber, aim: .everything)
@@ -116,7 +117,7 @@ public struct Simulation: Sendable {
         return (telling.notifications, telling.truth)
     }
 
-    /// What the subscriber lives through, without telling it.
+    /// The subscriber's story, without running it.
     public func story(of subscriber: Int) -> Story {
         Telling(self, subscriber: subscriber, aim: .everything).story
     }
@@ -125,13 +126,14 @@ public struct Simulation: Sendable {
 }
 
 extension Simulation {
-    /// All notifications in order of `at`; of equal times the subscriber who came first. Each is made when it is asked for.
+    /// All notifications in the order of `at`; on a tie the subscriber who arrived first comes first. Each is made on
+    /// demand.
     public var notifications: Notifications { Notifications(self) }
 
     public struct Notifications: Sequence, IteratorProtocol {
         private struct Next: Comparable {
             let subscriber: Int
-            /// Among the notifications of the subscriber.
+            /// The index among the subscriber's notifications.
             let index: Int
             let step: Step
 
@@ -149,14 +151,14 @@ extension Simulation {
         /// Subscribers whose story has begun and is not over.
         public var subscribersUnderWay: Int { underWay.count }
 
-        /// Ends at what is not decided yet, too.
+        /// Also ends at an undecided refund.
         public mutating func next() -> SimulatedNotification? {
             if case .notification(let notification)? = step() { notification } else { nil }
         }
 
-        /// `next` for whoever can wait for a decision. nil: everything is told.
+        /// `next` for callers that can wait for a decision. nil: there are no more notifications.
         public mutating func step() -> Step? {
-            // Whoever comes no later than the next notification may have an earlier one.
+            // A subscriber who arrives no later than the next notification may have an earlier one.
             while comers < simulation.configuration.subscribers,
                 underWay.first.map({ simulation.start(of: comers) <= $0.step.at }) ?? true
             {
@@ -168,7 +170,8 @@ extension Simulation {
                 add(next.index + 1, of: next.subscriber)
                 return next.step
             }
-            // Asked again: it may be decided by now, and is told seconds later, after others perhaps.
+            // It is asked again, because the decision may be known by now. The notification follows seconds later,
+            // perhaps after others.
             add(next.index, of: next.subscriber)
             guard let first = underWay.first, case .undecided = first.step else { return step() }
             return first.step

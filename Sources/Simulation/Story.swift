@@ -1,4 +1,4 @@
-// The lives that subscribers of the make-believe store lead.
+// The lives of the subscribers of the simulated store.
 
 /// What happens to one subscriber, from the first notification to the last.
 public enum Story: String, Sendable, CaseIterable {
@@ -21,17 +21,17 @@ public enum Story: String, Sendable, CaseIterable {
     case commitmentRefundOfEarlierPeriod, commitmentRefunded, commitmentDowngraded, commitmentUpgraded
     // One-time purchases
     case consumable, consumableRefunded, nonConsumable, nonConsumableRefunded, nonConsumableShared, nonRenewing
-    // All the rest that Apple tells
+    // Other notifications of Apple
     case metadataUpdated, migrated, priceChanged
     case consentRescinded, externalPurchase, test, unknownType
-    // Refund requests that Apple decides by what the developer answers
+    // Refund requests that Apple decides based on the developer's answer
     case subscriptionAsked, subscriptionAskedTwice, familyAsked, commitmentAsked, advancedCommerceAsked
     case consumableAsked, consumableAskedTwice, passAsked, lifetimeAsked
 
     var isCommitment: Bool { rawValue.hasPrefix("commitment") }
 
-    /// Of one subscriber in a thousand or so: steady customers are many, oddities few. Commitments are more than in a real
-    /// store, because each of their stories is another rule.
+    /// The weight among about a thousand subscribers: steady customers are frequent, rare cases are few. Commitments
+    /// are more frequent than in a real store, because each of their stories follows another rule.
     public var defaultWeight: Int {
         switch self {
         case .steady: 240
@@ -41,13 +41,13 @@ public enum Story: String, Sendable, CaseIterable {
         case .test, .unknownType, .externalPurchase, .consentRescinded, .massExtension, .metadataUpdated, .migrated,
             .priceChanged:
             3
-        // Chosen apart: see `Simulation.Configuration.refundsPerMille`.
+        // Chosen separately: see `Simulation.Configuration.refundsPerMille`.
         case _ where refundWeight > 0: 0
         default: 10
         }
     }
 
-    /// How often the story is chosen among those about refund requests; 0: it is none of them.
+    /// The weight among the stories about refund requests; 0: it is not one of them.
     var refundWeight: Int {
         switch self {
         case .subscriptionAsked, .consumableAsked: 30

@@ -1,4 +1,4 @@
-// What the App Store keeps of one subscription, and the truth of it.
+// The App Store's data about one subscription, and the truth about it.
 
 internal import Contract
 
@@ -7,14 +7,14 @@ final class Subscription {
     let customer: Customer
     let accountToken: UUIDText?
     var current: Transaction
-    /// The period before, for refunds that come late.
+    /// The previous period, for refunds that come late.
     var previous: Transaction?
     var renewal: RenewalInfo
-    /// Sandbox allows only so many.
+    /// Sandbox allows only a limited number.
     var renewals = 0
-    /// Of the price, after an increase that holds.
+    /// The current price in thousandths of the original one, after increases.
     var pricePerMille: Int64 = 1000
-    /// Under the offer of the current period.
+    /// Remaining periods under the current offer.
     var offerPeriodsLeft = 0
     private var anchor: Int64
     private var periodsSinceAnchor = 0
@@ -23,7 +23,7 @@ final class Subscription {
     private(set) var intervals: [AccessInterval] = []
     var words: Words
 
-    /// What a reader of the public records expects to see.
+    /// The values that a reader of the public records expects.
     struct Words {
         var state: String?
         var reason: String?
@@ -33,7 +33,7 @@ final class Subscription {
         var commitmentPeriod: Int?
         var offer: Offer?
         var price: Int64 = 0
-        /// As last told, and the end of the period then.
+        /// The last reported renewal info, and the end of the period at that time.
         var renewal: RenewalInfo?
         var due: Int64 = 0
     }
@@ -58,7 +58,7 @@ final class Subscription {
         begin(product, plan: plan, offer: offer, at: now, from: now, startsCycle: true)
     }
 
-    /// A purchase that does not renew, at `now`.
+    /// A non-renewing purchase at `now`.
     init(
         oneTime product: Product, id: Int64, quantity: Int, offer: Offer?, customer: Customer, accountToken: UUIDText?,
         now: Int64
@@ -70,7 +70,7 @@ final class Subscription {
         current = Transaction(
             id: id, original: id, product: product, purchaseDate: now, originalPurchaseDate: now, quantity: quantity,
             accountToken: accountToken, price: 0, offer: offer)
-        // Never told: one-time purchases have none.
+        // Never reported: one-time purchases have no renewal info.
         renewal = RenewalInfo(
             original: id, product: product, nextProduct: product, renewalDate: now, renewalPrice: 0, recentStart: now)
         words = Words(productId: product.id)
@@ -85,10 +85,10 @@ final class Subscription {
 
     var isCommitment: Bool { current.plan == .monthly }
 
-    /// Puts a period in the place of the current one.
+    /// Replaces the current period.
     /// - Parameters:
     ///   - start: when the customer is charged: `purchaseDate`.
-    ///   - scheduled: when the period before ended, from which the cycle counts on.
+    ///   - scheduled: when the previous period ended; the billing cycle continues from there.
     func begin(
         _ product: Product, plan: Plan, offer: Offer?, at start: Int64, from scheduled: Int64, startsCycle: Bool = false
     ) {
@@ -113,14 +113,14 @@ final class Subscription {
         renew(after: offer)
     }
 
-    /// The next period in a row of purchases: another transaction.
+    /// The next period in a series of purchases: a new transaction.
     func next(id: Int64, isRenewal: Bool) {
         previous = current
         current.id = id
         current.isRenewal = isRenewal
     }
 
-    /// Makes the current period one of a commitment, whose end counts from this period.
+    /// Makes the current period part of a commitment; the end of the commitment is counted from this period.
     func commit(to period: Int) {
         let left = Commitment.periods - period + 1
         let monthly = price(of: current.product, plan: .monthly, offer: nil)
@@ -133,15 +133,15 @@ final class Subscription {
         let isOn = renewal.commitment?.isOn ?? true
         let product = renewal.commitment?.product ?? current.product
         let plan = renewal.commitment?.plan ?? .monthly
-        // Of one period under the plan that follows: Apple does not say whether it is that or the total.
+        // The price of one period under the next plan: Apple does not say whether it is this price or the total.
         renewal.commitment = RenewalInfo.CommitmentRenewal(
             isOn: isOn, product: product, plan: plan, date: commitment.ends,
             price: price(of: product, plan: plan, offer: nil))
-        // After the last period the next billing period is the next commitment's.
+        // After the last period, the next billing period belongs to the next commitment.
         renewal.isOn = isOn || commitment.period < Commitment.periods
     }
 
-    /// What the renewal info says at the beginning of a period.
+    /// The renewal info at the beginning of a period.
     private func renew(after offer: Offer?) {
         renewal.product = current.product
         renewal.nextProduct = current.product
@@ -151,7 +151,7 @@ final class Subscription {
         renewal.isRetrying = nil
         renewal.graceUntil = nil
         renewal.winBackOffers = []
-        // A higher price is paid from here on, and none is pending.
+        // The higher price is paid from now on, and no increase is pending.
         renewal.priceIncreaseStatus = nil
         renewal.renewalDate = due
         renewal.offer = offerPeriodsLeft > 0 ? offer : nil
@@ -163,7 +163,7 @@ final class Subscription {
         renewal.renewalPrice = price(of: renewal.nextProduct, plan: renewal.plan, offer: renewal.offer)
     }
 
-    /// Shared periods end with the purchaser's, whenever the sharing began.
+    /// Shared periods end when the purchaser's periods end, whenever sharing began.
     func align(with purchaser: Subscription) {
         anchor = purchaser.anchor
         periodsSinceAnchor = purchaser.periodsSinceAnchor
@@ -201,7 +201,7 @@ final class Subscription {
 
     // MARK: Truth
 
-    /// Access by the current period, and words that say so.
+    /// Gives access for the current period, and sets the expected values.
     func giveCurrent() {
         let rule: AccessInterval.Rule =
             if customer.isFamilyMember { .family } else if current.offer?.discount == .freeTrial { .trial } else {
@@ -230,7 +230,7 @@ final class Subscription {
         words.price = current.price
     }
 
-    /// What its renewal info says has been told.
+    /// Takes over what its last renewal info reported.
     func sayRenewal() {
         words.autoRenew = renewal.isOn
         words.renewal = renewal
@@ -242,7 +242,8 @@ final class Subscription {
         words.reason = reason
     }
 
-    /// What Apple's tardiness must not cost the customer. Who had no access any more, after a refund, waits for the renewal.
+    /// The customer must not lose access because Apple is late. A customer without access, after a refund, waits for
+    /// the renewal.
     func bridge(from end: Int64, until start: Int64) {
         guard let last = intervals.last, last.until == end else { return }
         intervals.append(
@@ -251,7 +252,7 @@ final class Subscription {
                 revokedAt: nil))
     }
 
-    /// No access beyond `time`, whatever was given.
+    /// Ends access at `time`, whatever was given.
     func cut(at time: Int64) {
         intervals.removeAll { $0.from >= time }
         for index in intervals.indices where intervals[index].until ?? .max > time { intervals[index].until = time }
@@ -265,7 +266,7 @@ final class Subscription {
         }
     }
 
-    /// The refund was taken back at `time`.
+    /// The refund was reversed at `time`.
     func reinstate(_ transaction: Transaction, at time: Int64) {
         for index in intervals.indices where intervals[index].transactionId == String(transaction.id) {
             intervals[index].revokedAt = nil

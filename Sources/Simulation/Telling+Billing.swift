@@ -1,7 +1,7 @@
 // Purchases, renewals and failures to renew.
 
 extension Telling {
-    /// Sandbox renews so often, then no more.
+    /// Sandbox renews this many times and then stops.
     static let limitSandboxRenewals = 12
 
     // MARK: Purchases
@@ -19,9 +19,9 @@ extension Telling {
         return subscription
     }
 
-    /// Another member of the family may use what the purchaser pays.
+    /// Another family member may use what the purchaser pays for.
     func share(_ purchaser: Subscription) throws(Ending) -> Subscription {
-        // No app can set a token for a purchase that is shared.
+        // No app can set a token for a shared purchase.
         let member = Subscription(
             purchaser.current.product, id: nextId(), plan: .upfront, offer: nil, customer: familyMember(),
             accountToken: nil, now: now)
@@ -38,7 +38,7 @@ extension Telling {
         subscription.sayCurrent()
     }
 
-    /// Back after the end, now, under the same number.
+    /// The customer returns now, after the end, under the same number.
     func resubscribe(_ subscription: Subscription, to product: Product, offer: Offer? = nil) throws(Ending) {
         did("resubscribed", subscription)
         subscription.next(id: nextId(), isRenewal: false)
@@ -51,13 +51,14 @@ extension Telling {
 
     // MARK: Renewals
 
-    /// The end of the period comes, and the next one is paid: mostly up to a day before, sometimes seconds late.
+    /// The period ends and the next one is paid: usually up to a day early, sometimes seconds late.
     func renew(_ subscription: Subscription) throws(Ending) {
         let due = subscription.due
         let lead = random.number(in: pace.lead)
         let isEarly = random.chance(perMille: 800)
         try advance(to: isEarly ? due - lead : due + random.number(in: pace.delay))
-        // Charged early it still begins on time; late it begins on time or, leaving a tiny gap, when it is charged.
+        // If charged early, the period begins on time. If charged late, it begins on time or when it is charged, which
+        // leaves a tiny gap.
         let start = now > due && random.chance(perMille: 500) ? now : due
         did("renewed", subscription)
         beginNext(of: subscription, at: start, from: due)
@@ -72,7 +73,7 @@ extension Telling {
         for _ in 0..<random.number(in: times) { try renew(subscription) }
     }
 
-    /// What was agreed for the next period: of a commitment after its last month, what its own renewal says.
+    /// Begins the next period as agreed; after the last month of a commitment, as the commitment's renewal says.
     private func beginNext(of subscription: Subscription, at start: Int64, from scheduled: Int64) {
         let renewal = subscription.renewal
         let offer = renewal.offer
@@ -95,7 +96,7 @@ extension Telling {
 
     // MARK: Failures
 
-    /// The payment fails, at the end of the period or, sometimes, in the day before.
+    /// The payment fails, at the end of the period or sometimes in the day before.
     func fail(_ subscription: Subscription, withGrace: Bool) throws(Ending) {
         let due = subscription.due
         let lead = random.number(in: pace.lead)
@@ -108,7 +109,7 @@ extension Telling {
         let signed = try tell(
             "DID_FAIL_TO_RENEW", withGrace ? "GRACE_PERIOD" : nil, of: subscription, status: withGrace ? 4 : 3)
         if subscription.isCommitment {
-            // No grace, and no waiting for the end of the period either.
+            // Without grace, access ends at once and not at the end of the period.
             subscription.cut(at: signed)
             return subscription.say("billing_retry")
         }
@@ -117,7 +118,7 @@ extension Telling {
         subscription.say(withGrace ? "grace" : "billing_retry")
     }
 
-    /// Grace is over and nobody paid.
+    /// Grace ends without payment.
     func exhaustGrace(_ subscription: Subscription) throws(Ending) {
         try advance(to: subscription.renewal.graceUntil ?? now)
         subscription.say("billing_retry")
@@ -125,17 +126,17 @@ extension Telling {
         try tell("GRACE_PERIOD_EXPIRED", of: subscription, status: 3)
     }
 
-    /// On to somewhere between the failure and the end of grace, or of the retry window after grace.
+    /// Advances to a time between the failure and the end of grace, or of the retry window after grace.
     func passRetry(_ subscription: Subscription, perMille: ClosedRange<Int64>) throws(Ending) {
         let grace = subscription.renewal.graceUntil
         let window = subscription.due + pace.retryWindow(isCommitment: subscription.isCommitment)
         let until = if let grace, now < grace { grace } else { window }
         let from = max(now, subscription.due)
-        // Not to the last moment: what is told of it has to fall inside.
+        // Not to the last moment: the notifications have to fall inside.
         try advance(to: from + max(0, until - from - minute / 2) / 1000 * random.number(in: perMille))
     }
 
-    /// The payment succeeds after all, now. In grace the cycle goes on; after it, or without, a new one begins.
+    /// The payment succeeds now. In grace the billing cycle continues; after grace, or without it, a new one begins.
     func recover(_ subscription: Subscription) throws(Ending) {
         let due = subscription.due
         let isInGrace = subscription.renewal.graceUntil.map { now < $0 } ?? false
@@ -157,12 +158,12 @@ extension Telling {
         subscription.sayCurrent()
     }
 
-    /// Apple gives up, at the end of the retry window or a little before.
+    /// Apple gives up at the end of the retry window, or a little earlier.
     func giveUp(_ subscription: Subscription) throws(Ending) {
         let window = pace.retryWindow(isCommitment: subscription.isCommitment)
         try advance(to: subscription.due + window - window / 30 + random.number(in: 0...window / 60))
         did("retry_ended", subscription)
-        // The end of grace stays: it is no proof of grace.
+        // The end date of grace remains: it does not prove that there is grace now.
         subscription.renewal.isOn = false
         subscription.renewal.isRetrying = false
         subscription.renewal.commitment?.isOn = false
@@ -170,7 +171,7 @@ extension Telling {
         subscription.say("expired", "billing")
     }
 
-    /// The customer cancels while the payment fails: that ends access at once, also in grace.
+    /// The customer cancels while the payment fails: access ends at once, also in grace.
     func cancelWhileFailing(_ subscription: Subscription) throws(Ending) {
         did("turned_renewal_off", subscription)
         subscription.renewal.isOn = false
@@ -184,11 +185,11 @@ extension Telling {
 
     // MARK: Ends
 
-    /// - Parameter subtype: nil when the customer cancels after a notice of a higher price.
+    /// - Parameter subtype: nil when the customer cancels after the notice of a higher price.
     func turnOff(_ subscription: Subscription, subtype: String? = "AUTO_RENEW_DISABLED") throws(Ending) {
         did("turned_renewal_off", subscription)
         if subscription.isCommitment, let commitment = subscription.current.commitment {
-            // The months that are left are billed all the same.
+            // The remaining months are billed anyway.
             subscription.renewal.commitment?.isOn = false
             subscription.renewal.isOn = commitment.period < Commitment.periods
         } else {
@@ -204,14 +205,14 @@ extension Telling {
         try tell("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_ENABLED", of: subscription, status: 1)
     }
 
-    /// The end of the period comes, and no other begins.
+    /// The period ends, and no other begins.
     func lapse(
         _ subscription: Subscription, _ intent: RenewalInfo.Intent = .cancelled, subtype: String? = "VOLUNTARY",
         reason: String = "voluntary"
     ) throws(Ending) {
         let wasOff = !subscription.renewal.isOn
         try advance(to: subscription.due)
-        // Only a customer who turned renewal off has said so before the end.
+        // Only a customer who turned off renewal has announced the end before.
         if wasOff { subscription.say("expired", reason) }
         did("expired", subscription)
         subscription.renewal.isOn = false
@@ -221,7 +222,7 @@ extension Telling {
         subscription.say("expired", reason)
     }
 
-    /// Renews until the simulation is over, or at last, so that no story is endless, is cancelled and ends.
+    /// Renews until the simulation is over. If that does not happen, it finally cancels, so that no story is endless.
     func liveOn(_ subscription: Subscription) throws(Ending) {
         if subscription.isCommitment {
             let isCancelled = subscription.renewal.commitment?.isOn == false

@@ -1,7 +1,8 @@
 // Changes of plan, price, offer and dates.
 
 extension Telling {
-    /// An upgrade, or a crossgrade of the same length: a new period begins now, and the rest of the old one is paid back.
+    /// An upgrade, or a crossgrade to the same length: a new period begins now, and the rest of the old one is
+    /// refunded.
     func upgrade(_ subscription: Subscription, to product: Product, offer: Offer? = nil) throws(Ending) {
         did("upgraded", subscription)
         let start = now
@@ -15,7 +16,7 @@ extension Telling {
         subscription.cut(at: start)
         subscription.giveCurrent()
         subscription.sayCurrent()
-        // Apple tells of the money only sometimes.
+        // Apple reports the refund only sometimes.
         guard random.chance(perMille: 500) else { return }
         let length = old.expiresDate.map { $0 - old.purchaseDate } ?? 1
         let left = old.expiresDate.map { max(0, $0 - start) } ?? 0
@@ -23,7 +24,8 @@ extension Telling {
         try tell("REFUND", of: subscription, status: 1, transaction: old)
     }
 
-    /// A downgrade, or a crossgrade of another length: with the next period, of a commitment with the next commitment.
+    /// A downgrade, or a crossgrade to another length: it takes effect with the next period, or with the next
+    /// commitment.
     func plan(_ subscription: Subscription, for product: Product, offer: Offer? = nil) throws(Ending) {
         did("planned_change", subscription)
         if subscription.isCommitment {
@@ -40,7 +42,7 @@ extension Telling {
             offer == nil ? "DID_CHANGE_RENEWAL_PREF" : "OFFER_REDEEMED", "DOWNGRADE", of: subscription, status: 1)
     }
 
-    /// Back to the current product before the change took place.
+    /// Returns to the current product before the change takes effect.
     func dropPlan(_ subscription: Subscription) throws(Ending) {
         did("dropped_change", subscription)
         subscription.renewal.nextProduct = subscription.current.product
@@ -48,7 +50,7 @@ extension Telling {
         try tell("DID_CHANGE_RENEWAL_PREF", of: subscription, status: 1)
     }
 
-    /// An active subscriber takes an offer for the periods to come.
+    /// An active subscriber redeems an offer for the next periods.
     func redeem(_ offer: Offer, _ subscription: Subscription) throws(Ending) {
         did("redeemed_offer", subscription)
         subscription.renewal.offer = offer
@@ -60,7 +62,7 @@ extension Telling {
     /// A higher price is announced.
     func raisePrice(_ subscription: Subscription, needsConsent: Bool) throws(Ending) {
         did("price_increase_announced", subscription)
-        // More than half again: that is what needs consent.
+        // An increase of more than half needs consent.
         subscription.pricePerMille = needsConsent ? 1750 : 1100
         subscription.renewal.priceIncreaseStatus = needsConsent ? 0 : 1
         subscription.priceRenewal()
@@ -73,7 +75,7 @@ extension Telling {
         try tell("PRICE_INCREASE", "ACCEPTED", of: subscription, status: 1)
     }
 
-    /// The developer gives days away.
+    /// The developer gives free days.
     func extend(_ subscription: Subscription, byDays days: Int64) throws(Ending) {
         did("extended", subscription)
         var extended = subscription.current

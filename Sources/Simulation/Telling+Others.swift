@@ -1,4 +1,4 @@
-// The stories of commitments, of purchases that do not renew, and of everything else that Apple tells.
+// The stories of commitments, of non-renewing purchases, and of all other notifications of Apple.
 
 extension Telling {
     func tellOfCommitments() throws(Ending) {
@@ -40,7 +40,7 @@ extension Telling {
             try renew(subscription, until: Commitment.periods)
             try renew(subscription)
         default:
-            // A whole commitment, and the next one after it.
+            // A whole commitment and the one after it.
             try renew(subscription, until: Commitment.periods)
             try renew(subscription)
         }
@@ -92,7 +92,7 @@ extension Telling {
         }
     }
 
-    /// Some days, or in sandbox some seconds.
+    /// Waits some days, or some seconds in sandbox.
     private func sleep() throws(Ending) {
         let days = random.number(in: 1...10)
         try advance(to: now + (pace == .production ? days * day : days * 10 * second))
@@ -108,7 +108,8 @@ extension Telling {
         try liveOn(subscription)
     }
 
-    /// The subscription goes on under another number. What becomes of the old one Apple does not say, nor does the truth.
+    /// The subscription continues under another number. Apple does not say what happens to the old one, and neither
+    /// does the truth.
     private func tellOfMigration() throws(Ending) {
         let old = try subscribe(to: products.basicMonth)
         try pass(old, perMille: 200...800)

@@ -1,4 +1,4 @@
-// The stories of customers who ask for their money, and of what Apple makes of it and of the developer's answer.
+// The stories of customers who ask for a refund, and of Apple's decisions based on the developer's answer.
 
 extension Telling {
     func tellOfRefundRequests() throws(Ending) {
@@ -25,7 +25,7 @@ extension Telling {
                 subscription.renewal.isAdvancedCommerce = true
                 try tell("METADATA_UPDATE", of: subscription, status: 1)
             }
-            // Most notice soon what they have bought.
+            // Most customers ask soon after the purchase.
             if random.chance(perMille: 250) { try renew(subscription, times: 1...3) }
             let outcome = try ask(subscription, twice: story == .subscriptionAskedTwice)
             try goOn(subscription, after: outcome)
@@ -37,7 +37,7 @@ extension Telling {
         let isLate = random.chance(perMille: 250)
         try renew(subscription, times: isLate ? 1...4 : 0...0)
         if isLate, random.chance(perMille: 500), let previous = subscription.previous {
-            // One month's money, though the commitment goes on.
+            // One month is refunded although the commitment continues.
             try waitToAsk(subscription)
             if try decision(on: subscription, previous, twice: false) == .declined {
                 try declineRefund(subscription, of: previous)
@@ -49,7 +49,7 @@ extension Telling {
         if try ask(subscription) == .declined { try liveOn(subscription) }
     }
 
-    /// Whoever is shared something may ask Apple, too; no developer may answer that.
+    /// A family member may ask Apple for a refund as well, but no developer may answer that request.
     private func tellOfFamilyAsked() throws(Ending) {
         let purchaser = try subscribe(to: products.premiumMonth)
         try pause()
@@ -79,7 +79,7 @@ extension Telling {
         var kind: Revocation.Kind { self == .refundedProrated ? .prorated : .full }
     }
 
-    /// The customer asks, after a while, for the current period or the purchase, and Apple decides.
+    /// After a while, the customer asks for a refund of the current period or the purchase, and Apple decides.
     @discardableResult
     private func ask(_ subscription: Subscription, twice: Bool = false) throws(Ending) -> Outcome {
         try waitToAsk(subscription)
@@ -104,7 +104,7 @@ extension Telling {
         try advance(to: max(now, subscription.current.purchaseDate) + wait)
     }
 
-    /// Apple asks the developer, perhaps a second time, waits, and decides.
+    /// Apple asks the developer, perhaps twice, waits, and decides.
     private func decision(
         on subscription: Subscription, _ transaction: Transaction, twice: Bool
     ) throws(Ending) -> Outcome {
@@ -118,7 +118,7 @@ extension Telling {
             }
         let again = random.number(in: 100...800)
         try requestRefund(subscription, of: transaction)
-        // Whatever was asked for, a period that ends meanwhile would be another story.
+        // The period must not end before the decision: that would be another story.
         let room = subscription.current.expiresDate.map { $0 - pace.lead.upperBound - 10 * second - now } ?? .max
         let time = now + max(10 * second, min(delay, room))
         if twice {
@@ -140,7 +140,7 @@ extension Telling {
         return answer
     }
 
-    /// What a subscriber does who has got the money back, or has not.
+    /// What a subscriber does after the decision.
     private func goOn(_ subscription: Subscription, after outcome: Outcome) throws(Ending) {
         guard outcome != .declined else { return try liveOn(subscription) }
         did("turned_renewal_off", subscription)

@@ -1,11 +1,11 @@
-// Refunds, family sharing and purchases that do not renew.
+// Refunds, family sharing and non-renewing purchases.
 
 extension Telling {
     static let requestReasons = [
         "UNINTENDED_PURCHASE", "FULFILLMENT_ISSUE", "UNSATISFIED_WITH_PURCHASE", "LEGAL", "OTHER",
     ]
 
-    /// The customer asks Apple for the money of one purchase.
+    /// The customer asks Apple for a refund of one purchase.
     func requestRefund(_ subscription: Subscription, of transaction: Transaction? = nil) throws(Ending) {
         did("requested_refund", subscription)
         let reason = random.choice(of: Self.requestReasons)
@@ -19,7 +19,7 @@ extension Telling {
         try send("REFUND_DECLINED", subscription, status: 1, transaction: transaction ?? subscription.current)
     }
 
-    /// The money of the current period is given back: it ends now.
+    /// The current period is refunded and ends now.
     func refund(_ subscription: Subscription, _ kind: Revocation.Kind = .full) throws(Ending) {
         did("refunded", subscription)
         let percentage = kind == .full ? 100_000 : Int(random.number(in: 10...90)) * 1000
@@ -27,7 +27,7 @@ extension Telling {
             date: now, kind: kind, reason: Int(random.number(in: 0...1)), percentage: percentage)
         let date = now
         if subscription.isCommitment {
-            // No further month is billed.
+            // No more months are billed.
             subscription.renewal.isOn = false
             subscription.renewal.commitment?.isOn = false
         }
@@ -36,7 +36,7 @@ extension Telling {
         subscription.say("revoked", "refund")
     }
 
-    /// The money of the period before is given back: that one alone counts as never paid.
+    /// The previous period is refunded: only that one counts as never paid.
     func refundPrevious(_ subscription: Subscription) throws(Ending) {
         guard var previous = subscription.previous else { preconditionFailure("there was no period before") }
         did("refunded_earlier_period", subscription)
@@ -46,7 +46,7 @@ extension Telling {
         subscription.revoke(previous, at: date)
     }
 
-    /// The refund of the current period is taken back after a dispute.
+    /// The refund of the current period is reversed after a dispute.
     func reverseRefund(_ subscription: Subscription) throws(Ending) {
         did("refund_reversed", subscription)
         subscription.current.revocation = nil
@@ -55,7 +55,7 @@ extension Telling {
         subscription.say(subscription.current.expiresDate == nil ? "owned" : "active")
     }
 
-    /// What may be about a subscription or about a purchase that does not renew: the latter has no renewal info, no status.
+    /// Works for a subscription and for a non-renewing purchase, which has no renewal info and no status.
     private func send(
         _ type: String, _ subscription: Subscription, status: Int, transaction: Transaction,
         requestReason: String? = nil
@@ -71,7 +71,7 @@ extension Telling {
 
     // MARK: Families
 
-    /// Somebody who may use what the customer pays.
+    /// Somebody who may use what the customer pays for.
     func familyMember() -> Customer {
         Customer(
             app: customer.app, pace: pace, storefront: customer.storefront,
@@ -79,7 +79,7 @@ extension Telling {
             isFamilyMember: true, namesApp: customer.namesApp)
     }
 
-    /// A member loses what was shared.
+    /// A member loses a shared purchase.
     /// - Parameter reason: 0, or the reason of the purchaser's refund.
     func revokeShare(_ member: Subscription, reason: Int = 0) throws(Ending) {
         did("family_access_revoked", member)
@@ -113,6 +113,6 @@ extension Telling {
         return purchase
     }
 
-    /// By the apps file: Apple knows of no end, in sandbox either.
+    /// According to the apps file: Apple knows no end, not even in sandbox.
     func passEnd(of purchase: Subscription) -> Int64 { purchase.current.purchaseDate + Products.passDays * day }
 }

@@ -33,7 +33,7 @@ extension Telling {
         }
     }
 
-    /// A plain subscription in its first month or a few later.
+    /// A plain subscription in its first month or a few months later.
     private func begin(_ product: Product? = nil, renewals: ClosedRange<Int64> = 0...4) throws(Ending) -> Subscription {
         let subscription = try subscribe(to: product ?? products.basicMonth)
         try renew(subscription, times: renewals)
@@ -42,7 +42,7 @@ extension Telling {
 
     private func tellOfRenewals() throws(Ending) {
         let some = [products.basicWeek, products.basicMonth, products.plusMonth, products.premiumMonth]
-        // In other stories too much would lie years ahead, behind the end of most simulations.
+        // In other stories too much would happen years later, after the end of most simulations.
         let years = story == .steady ? [products.plusYear] : []
         let subscription = try begin(random.choice(of: some + years))
         switch story {
@@ -110,7 +110,7 @@ extension Telling {
             let offer = Offer(kind: .introductory, discount: .payUpFront, identifier: nil, length: .quarter)
             try liveOn(try subscribe(to: basic, offer: offer))
         case .offerCode:
-            // Redeemed in the App Store before the app is installed: nobody has given a token.
+            // Redeemed in the App Store before the app is installed: there is no token.
             let offer = Offer(kind: .code, discount: .freeTrial, identifier: "SPRING", length: .month)
             try liveOn(try subscribe(to: basic, offer: offer, withToken: false))
         case .winBack:
@@ -162,7 +162,7 @@ extension Telling {
         try pass(subscription, perMille: 100...700)
         switch story {
         case .upgraded: try upgrade(subscription, to: products.premiumMonth)
-        // One level and one length: at once, and told as an upgrade.
+        // Equal level and equal length: it takes effect at once and is reported as an upgrade.
         case .crossgraded:
             try upgrade(subscription, to: products.audioMonth)
         case .downgraded: try plan(subscription, for: products.basicMonth)

@@ -1,26 +1,27 @@
-// One story while it is told to one subscriber.
+// Runs one story for one subscriber.
 
 /// Why a story stops before its end.
 enum Ending: Error {
-    /// The simulation is over: what would come later never happened.
+    /// The simulation is over: later events never happen.
     case horizon
-    /// What the telling was for has been told.
+    /// The purpose of the run is fulfilled.
     case told
     /// Apple's decision on a refund is not known before that time.
     case undecided(until: Int64)
 }
 
-/// What a telling is for. Stories are told anew for each of their notifications: that takes microseconds, and nobody has to
-/// keep the future of every subscriber.
+/// The purpose of a run. A story is run again for each of its notifications: that takes microseconds, and nobody has to
+/// store the future of every subscriber.
 enum Aim {
     case notification(Int)
     case everything
 }
 
-/// The time, chance and memory of one story. Acts of the App Store move `now`; each takes effect in the truth only after its
-/// notification was sent, because nobody can know it sooner.
+/// The time, random numbers and memory of one story. Acts of the App Store advance `now`. Each act changes the truth
+/// only after its notification was sent, because nobody can know about it earlier.
 final class Telling {
-    /// Purchases and persons of one story, far more than any has; ids of subscribers are that far apart.
+    /// The number of purchases and persons in one story, far more than any story needs. The ids of subscribers are this
+    /// far apart.
     static let limitIds = 512
     static let firstId: Int64 = 2_000_000_000_000_000
     static let firstAppTransactionId: Int64 = 704_000_000_000_000_000
@@ -29,11 +30,11 @@ final class Telling {
     let story: Story
     let customer: Customer
     let accountToken: UUIDText
-    /// Whether the app gives its token at purchases.
+    /// Whether the app sets its token at purchases.
     let setsToken: Bool
     let seed: UInt64
     private let end: Int64
-    /// In milliseconds; nil: as long as Apple takes.
+    /// In milliseconds; nil: Apple's usual time.
     let decidesWithin: Int64?
     let desk: (any RefundDesk)?
     private let aim: Aim
@@ -42,9 +43,9 @@ final class Telling {
     private var lastTold: Int64?
     private var ids = 0
     private(set) var count = 0
-    /// Until then nobody knows how the story goes on.
+    /// The rest of the story is not known before this time.
     private(set) var undecidedUntil: Int64?
-    /// Every notification so far; under the aim for one of them, only that.
+    /// All notifications so far; if the aim is one of them, only that one.
     private(set) var notifications: [SimulatedNotification] = []
     private(set) var deeds: [Deed] = []
     var subscriptions: [Subscription] = []
@@ -73,17 +74,17 @@ final class Telling {
         self.random = random
     }
 
-    /// Tells as much as the aim asks for.
+    /// Runs the story as far as the aim requires.
     func run() {
         do {
             try tellStory()
         } catch {
-            // Every ending leaves what is wanted.
+            // Every ending leaves the wanted result.
             if case .undecided(let until) = error { undecidedUntil = until }
         }
     }
 
-    /// Drawn apart: however many there are, everybody else lives the life that the seed gives without them.
+    /// Drawn separately: whatever their number is, all other subscribers live the same lives as without them.
     private static func refundStory(_ seed: UInt64, _ subscriber: Int, perMille: Int) -> Story? {
         var random = Randomness(seed, 7, UInt64(subscriber))
         guard random.chance(perMille: perMille) else { return nil }
@@ -99,10 +100,10 @@ final class Telling {
         guard now < end else { throw .horizon }
     }
 
-    /// Seconds: what a customer needs for the next step, or Apple to tell.
+    /// Waits some seconds: what a customer needs for the next step, or Apple for a notification.
     func pause() throws(Ending) { try advance(to: now + random.number(in: pace.delay)) }
 
-    /// On to somewhere in the current period of a subscription.
+    /// Advances to a time within the current period of a subscription.
     func pass(_ subscription: Subscription, perMille: ClosedRange<Int64>) throws(Ending) {
         let row = subscription.current
         let length = (row.expiresDate ?? row.purchaseDate) - row.purchaseDate
@@ -111,8 +112,8 @@ final class Telling {
 
     // MARK: Facts
 
-    /// A number of nine digits that no other purchase of the simulation has. Opaque as Apple's are: the order of purchases
-    /// cannot be read from it.
+    /// A nine-digit number that no other purchase of the simulation has. Like Apple's, it does not show the order of
+    /// purchases.
     func nextId() -> Int64 {
         ids += 1
         precondition(ids < Self.limitIds, "a story with more purchases than there are numbers for")
@@ -128,9 +129,9 @@ final class Telling {
 
     private static func offset(_ seed: UInt64) -> Int64 { Int64(seed % UInt64(numbers)) * 387_420_489 % numbers }
 
-    /// Whose number that is: what `number` was made from.
+    /// The reverse of `number`: the subscriber and the index.
     static func owner(of number: Int64, _ seed: UInt64) -> (subscriber: Int, index: Int) {
-        // The product of this and the factor leaves 1 when divided by 10^9.
+        // The product of the factor and this number is 1 modulo 10^9.
         let inverse: Int64 = 736_544_053
         let place = Int((number - offset(seed) + numbers) % numbers * inverse % numbers)
         return (place / limitIds, place % limitIds)
@@ -144,12 +145,12 @@ final class Telling {
                 originalTransactionId: subscription.map { String($0.current.original) }, event: event))
     }
 
-    /// Sends one notification now. Answers when its inner parts were signed.
+    /// Sends one notification now. Returns when its inner parts were signed.
     @discardableResult
     func notify(
         _ type: String, _ subtype: String? = nil, of customer: Customer, _ content: SimulatedNotification.Content
     ) throws(Ending) -> Int64 {
-        // More than the age of inner parts, so that these keep the order too: the newest signature wins.
+        // The pause is longer than the age of inner parts, so these stay in order too: the newest signature counts.
         precondition(lastTold.map { now - $0 >= second } ?? true, "acts pause before they tell")
         lastTold = now
         defer { count += 1 }

@@ -1,15 +1,16 @@
-// A purchase, a renewal or a renewal's failure, as Apple's payloads tell them.
+// A purchase, a renewal or a failed renewal, as Apple's payloads show them.
 
 internal import JSON
 
-/// Who buys, where and from whom: what all payloads of one customer share.
+/// Who buys, where and in which app: what all payloads of one customer share.
 final class Customer: Sendable {
     let app: SimulatedApp
     let pace: Pace
     let storefront: Storefront
     let appTransactionId: Int64
     let isFamilyMember: Bool
-    /// Whether `appAppleId` is there: Apple's pages say that sandbox has none, yet real notifications of sandbox do.
+    /// Whether `appAppleId` is present: Apple's pages say that it is absent in sandbox, yet real sandbox notifications
+    /// contain it.
     let namesApp: Bool
 
     init(
@@ -51,11 +52,11 @@ struct Offer: Sendable {
 
     let kind: Kind
     let discount: Discount
-    /// Introductory offers have none.
+    /// nil for introductory offers.
     let identifier: String?
     /// How long one price of the offer lasts; nil for one-time products.
     let length: PlanLength?
-    /// How often: more than once only when paid as one goes.
+    /// The number of periods: more than one only for pay-as-you-go offers.
     var periods = 1
 
     func write(to json: inout JSONWriter) {
@@ -76,11 +77,11 @@ struct Revocation: Sendable {
     let date: Int64
     let kind: Kind
     let reason: Int
-    /// 100000 is all of it; nothing is refunded to family members.
+    /// 100000 is 100 percent; nothing is refunded to family members.
     let percentage: Int?
 }
 
-/// The place of one billing period in a commitment of twelve.
+/// The position of one billing period in a commitment of twelve.
 struct Commitment: Sendable {
     static let periods = 12
 
@@ -114,7 +115,7 @@ struct Transaction: Sendable {
         json.object { json in
             json.member("transactionId", String(id))
             json.member("originalTransactionId", String(original))
-            // The same purchase seen from Apple's order books: another number for the same event.
+            // The same purchase in Apple's order system: another number for the same event.
             if expiresDate != nil { json.member("webOrderLineItemId", String(id + 1_000_000_000_000)) }
             json.member("bundleId", customer.app.bundleId)
             json.member("productId", product.id)
@@ -164,7 +165,7 @@ struct Transaction: Sendable {
 }
 
 struct RenewalInfo: Sendable {
-    /// What is to happen when a commitment ends.
+    /// What happens when a commitment ends.
     struct CommitmentRenewal: Sendable {
         var isOn = true
         var product: Product
@@ -183,7 +184,7 @@ struct RenewalInfo: Sendable {
     var nextProduct: Product
     var isOn = true
     var intent: Intent?
-    /// Only told while a renewal fails or has failed.
+    /// Present only while a renewal fails or after it has failed.
     var isRetrying: Bool?
     var graceUntil: Int64?
     var priceIncreaseStatus: Int?

@@ -1,4 +1,4 @@
-// What really happened, and what the customers may therefore use: what tests hold workers to.
+// What really happened, and what the customers may therefore use: tests compare workers with it.
 
 public import Contract
 internal import JSON
@@ -6,76 +6,76 @@ internal import JSON
 /// A time in which a customer may use a product, and why.
 public struct AccessInterval: Sendable, Equatable {
     public enum Rule: String, Sendable {
-        /// Paid for, at whatever price; a family member's is `family`.
+        /// Paid, at any price; a family member's purchase is `family`.
         case paid
-        /// Under a free trial of whatever kind of offer.
+        /// A free trial from any kind of offer.
         case trial
-        /// Failed to renew, within the grace that the developer grants.
+        /// The renewal failed; the developer grants grace.
         case grace
-        /// Given by the developer: the end of a period was moved.
+        /// Given by the developer, who moved the end of a period.
         case `extension`
         /// Shared by the purchaser.
         case family
-        /// Apple renewed seconds late: nothing failed, and no customer is locked out for that. A record's `runs` show the
-        /// gap, because nobody paid for it.
+        /// Apple renewed seconds late. Nothing failed, so the customer keeps access. The `runs` of a record show the
+        /// gap, because it was not paid for.
         case leeway
-        /// After a refund was taken back. The refund stood from the end of the interval before; a record's `runs` know
-        /// nothing of that gap any more.
+        /// After a reversed refund. The refund lasted since the end of the previous interval; the `runs` of a record no
+        /// longer show that gap.
         case reinstated
-        /// Bought once, for ever.
+        /// Bought once, permanently.
         case owned
-        /// Bought once, for the time that the app gives it.
+        /// Bought once, for the time that the app grants.
         case pass
     }
 
     public var from: Int64
-    /// The first instant without; nil: no end.
+    /// The first instant without access; nil: no end.
     public var until: Int64?
     public let productId: String
     public let transactionId: String
     public let rule: Rule
-    /// When the purchase behind it was refunded. An interval that was over by then keeps its end, for it was used.
+    /// When the purchase was refunded. An interval that was over by then keeps its end, because it was used.
     public var revokedAt: Int64?
 }
 
-/// What was done to a subscriber.
+/// One event in the life of a subscriber.
 public struct Deed: Sendable, Equatable {
     public let at: Int64
     public let subscriber: Int
     public let story: Story
-    /// nil when it was about no purchase.
+    /// nil if it was not about a purchase.
     public let originalTransactionId: String?
     public let event: String
 }
 
-/// One subscription, or purchase, at the end of the simulation, as it stands by what was told until then.
+/// One subscription or purchase at the end of the simulation, according to the notifications until then.
 public struct SubscriptionTruth: Sendable {
     public let originalTransactionId: String
     public let environment: Contract.Environment
     public let bundleId: String
     public let isFamilyShared: Bool
-    /// nil when the app never set one.
+    /// nil if the app never set one.
     public let appAccountToken: String?
-    /// In the order in which they were given, which is that of their beginnings. The last may begin after the end of the
-    /// simulation: renewed early.
+    /// Sorted by beginning, which is also the order in which they were given. The last one may begin after the end of
+    /// the simulation: renewed early.
     public let intervals: [AccessInterval]
-    /// Words of the public records; nil where the story does not know, as of a subscription that was moved elsewhere.
+    /// A state from the public records; nil where the story does not know it, as for a migrated subscription.
     public let state: String?
     public let reason: String?
     public let productId: String
-    /// As last told; nil for what does not renew.
+    /// The last reported value; nil for a purchase that does not renew.
     public let autoRenew: Bool?
     public let billingPlan: String?
     public let commitmentPeriod: Int?
-    /// What the product is for.
+    /// The entitlements of the product.
     public let entitlements: [String]
-    /// Of the current period.
+    /// The offer of the current period.
     let offer: Offer?
     let price: Int64
-    /// As last told; nil while renewal is off.
+    /// The last reported value; nil while renewal is off.
     let renewsAt: Int64?
     let renewalPrice: Int64?
-    /// While a payment fails: the end of its grace, and from its failure until Apple stops trying.
+    /// While a payment fails: the end of its grace, and the retry from the failure until Apple stops.
     let graceUntil: Int64?
     let retry: ClosedRange<Int64>?
 
@@ -84,18 +84,20 @@ public struct SubscriptionTruth: Sendable {
     }
 }
 
-/// The truth of one subscriber, who may have several purchases (family members, migrated subscriptions).
+/// The truth about one subscriber, who may have several purchases (family members, migrated subscriptions).
 ///
 /// As JSON lines, each an object with `kind`:
-/// - `did`: `at`, `subscriber`, `story`, `originalTransactionId` or null, `event`. In order of time.
-/// - `access`: one for each interval: `originalTransactionId`, `productId`, `transactionId`, `from`, `until` or null, `rule`
-///   (see `AccessInterval.Rule`), and `revokedAt` when the purchase was refunded.
-/// - `final`: one for each subscription: `originalTransactionId`, `environment`, `bundleId`, `ownership`, `appAccountToken`,
-///   `productId`, `entitlements`, `state`, `reason`, `access`, `autoRenew`, `billingPlan`, `commitmentPeriod`, `offer`,
-///   `price`, `renewsAt`, `renewalPrice`, `graceUntil`, `retry`, and `asOf`, the end of the simulation.
+/// - `did`: `at`, `subscriber`, `story`, `originalTransactionId` or null, `event`. In the order of time.
+/// - `access`: one for each interval: `originalTransactionId`, `productId`, `transactionId`, `from`, `until` or null,
+///   `rule` (see `AccessInterval.Rule`), and `revokedAt` if the purchase was refunded.
+/// - `final`: one for each subscription: `originalTransactionId`, `environment`, `bundleId`, `ownership`,
+///   `appAccountToken`, `productId`, `entitlements`, `state`, `reason`, `access`, `autoRenew`, `billingPlan`,
+///   `commitmentPeriod`, `offer`, `price`, `renewsAt`, `renewalPrice`, `graceUntil`, `retry`, and `asOf`, the end of
+///   the simulation.
 ///
-/// Only what was told until the end counts: a failed payment of which no notification was sent is in no line but `did`. While
-/// renewal is on and no failure was told, a worker grants its leeway beyond the last `until`; the truth does not.
+/// Only what was reported before the end counts: a failed payment without a notification is only in a `did` line. While
+/// renewal is on and no failure was reported, a worker grants its leeway after the last `until`; the truth does not
+/// include it.
 public struct SubscriberTruth: Sendable {
     public let deeds: [Deed]
     public let subscriptions: [SubscriptionTruth]
@@ -184,7 +186,7 @@ extension SubscriptionTruth {
 }
 
 extension Offer {
-    /// In the words of the public records.
+    /// In the values of the public records.
     fileprivate func writeTruth(to json: inout JSONWriter) {
         let type =
             switch kind {

@@ -1,13 +1,13 @@
-// What comes to the make-believe App Store Server API, and what it makes of it.
+// Requests to the simulated App Store Server API, and its verdicts.
 
 public import Contract
 
-/// One request as it came.
+/// One request as received.
 public struct APIRequest: Sendable {
     public var method: String
     /// Without the query.
     public var path: String
-    /// In the order of the wire.
+    /// In the order of transmission.
     public var headers: [(name: String, value: String)]
     public var body: [UInt8]
 
@@ -18,7 +18,7 @@ public struct APIRequest: Sendable {
         self.body = body
     }
 
-    /// Header names are told apart without regard to case, of ASCII letters only.
+    /// Compares header names without regard to the case of ASCII letters.
     func values(of name: String) -> [String] {
         func lower(_ text: String) -> [UInt8] { text.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 } }
         let wanted = lower(name)
@@ -26,7 +26,7 @@ public struct APIRequest: Sendable {
     }
 }
 
-/// What Apple knows of a transaction that somebody asks about.
+/// What Apple knows about the transaction in a request.
 public struct KnownTransaction: Sendable, Equatable {
     public var transactionId: String
     public var originalTransactionId: String
@@ -51,16 +51,16 @@ public struct KnownTransaction: Sendable, Equatable {
     }
 }
 
-/// What an id in a path names.
+/// What an id in a path refers to.
 public enum FoundTransaction: Sendable, Equatable {
     case transaction(KnownTransaction)
-    /// The id of an app transaction, which these endpoints do not take.
+    /// The id of an app transaction, which these endpoints reject.
     case appTransaction
 }
 
-/// What a developer has said of a refund.
+/// The developer's answer to a refund request.
 public enum RefundAnswer: String, Sendable, CaseIterable {
-    /// Nobody can know: the story lies in the past, and there is no API.
+    /// Unknown: the story lies in the past, and there is no API.
     case unknown
     /// Nothing was sent.
     case none
@@ -69,7 +69,7 @@ public enum RefundAnswer: String, Sendable, CaseIterable {
     case grantFull, grantProrated, decline
 }
 
-/// The answer to one request. Causes are Apple's numbers; the words are for people who read a log.
+/// The verdict on one request. Causes are Apple's numbers; the message is for people who read a log.
 public struct APIVerdict: Sendable, Equatable {
     public enum Version: Int, Sendable { case v1 = 1, v2 }
 
@@ -77,14 +77,14 @@ public struct APIVerdict: Sendable, Equatable {
     /// nil: Apple sends no JSON with it.
     public var errorCode: Int?
     public var message: String
-    /// Of 405: the methods that there are.
+    /// For 405: the allowed methods.
     public var allow: String?
-    /// nil until the path was understood.
+    /// nil if the path was not recognized.
     public var version: Version?
     public var transactionId: String?
-    /// Of a token that holds.
+    /// From a valid token.
     public var bundleId: String?
-    /// Of 202: what was said.
+    /// For 202: the answer that was accepted.
     public var answer: RefundAnswer?
 
     init(status: Int, errorCode: Int? = nil, message: String) {

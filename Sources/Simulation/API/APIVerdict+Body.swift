@@ -1,9 +1,9 @@
-// How the make-believe App Store Server API writes a refusal.
+// The error responses of the simulated App Store Server API.
 
 internal import JSON
 
 extension APIVerdict {
-    /// Of a 202 and of what has no number it is empty.
+    /// Empty for a 202 and for verdicts without an error code.
     public var body: [UInt8] {
         guard let errorCode else { return [] }
         var json = JSONWriter()
@@ -14,10 +14,10 @@ extension APIVerdict {
         return json.bytes
     }
 
-    /// More requests than Apple allows within a second.
+    /// More requests within a second than Apple allows.
     public static let tooMany = APIVerdict(status: 429, errorCode: 4_290_000, message: "Rate limit exceeded.")
-    /// Something at Apple's side, which passes.
+    /// A temporary error on Apple's side.
     public static let internalError = APIVerdict(
         status: 500, errorCode: 5_000_001, message: "An unknown error occurred. Please try again.")
-    public static let unavailable = APIVerdict(status: 503, message: "Nobody is there.")
+    public static let unavailable = APIVerdict(status: 503, message: "The service is unavailable.")
 }

@@ -1,9 +1,9 @@
-// The bodies that the consumption endpoints take, member by member.
+// Checks the bodies of the consumption endpoints member by member.
 
 internal import JSON
 
-/// Reads members and refuses: a null, a wrong type and an unknown name are general faults, a value that the type allows and
-/// Apple does not has its own number.
+/// Reads members and rejects wrong ones. A null, a wrong type or an unknown name is a general error. A value that has
+/// the right type but that Apple does not allow has its own error code.
 struct ConsumptionMembers {
     private let object: JSONObject
 
@@ -12,11 +12,11 @@ struct ConsumptionMembers {
         do throws(JSONFault) {
             value = try JSONValue.read(body)
         } catch {
-            throw .general("The body is no JSON: \(error)")
+            throw .general("The body is not JSON: \(error)")
         }
         guard let object = value.object else { throw .general("The body is \(value.kindInWords), not an object.") }
         for member in object.members where !names.contains(member.name) {
-            throw .general("There is no member \(member.name).")
+            throw .general("The member \(member.name) is not known.")
         }
         self.object = object
     }
@@ -41,7 +41,7 @@ struct ConsumptionMembers {
         return integer
     }
 
-    /// One of a range, and not to be left out.
+    /// A required number within a range.
     func choice(_ name: String, _ range: ClosedRange<Int64>, invalid code: Int) throws(ConsumptionFault) -> Int64 {
         guard let number = try integer(name), range.contains(number) else { throw Self.invalid(name, code) }
         return number
@@ -65,7 +65,7 @@ enum ConsumptionBody {
         "DELIVERED", "UNDELIVERED_QUALITY_ISSUE", "UNDELIVERED_WRONG_ITEM", "UNDELIVERED_SERVER_OUTAGE",
         "UNDELIVERED_OTHER",
     ]
-    /// Of 100000.
+    /// 100 percent.
     private static let whole: Int64 = 100_000
 
     static func answer(
@@ -84,13 +84,13 @@ enum ConsumptionBody {
         let percentage = try members.integer("consumptionPercentage")
         if let percentage {
             if isAutoRenewable {
-                throw ConsumptionFault(4_000_209, "consumptionPercentage is not for auto-renewable subscriptions.")
+                throw ConsumptionFault(4_000_209, "Auto-renewable subscriptions have no consumptionPercentage.")
             }
             guard (0...whole).contains(percentage) else {
                 throw .general("consumptionPercentage is not between 0 and \(whole).")
             }
             guard percentage == 0 || delivery == "DELIVERED" else {
-                throw .general("consumptionPercentage is not 0, though nothing was delivered.")
+                throw .general("consumptionPercentage must be 0 if nothing was delivered.")
             }
         }
         if answer == .grantProrated, !isAutoRenewable {

@@ -1,16 +1,17 @@
-// The endpoints of the make-believe App Store Server API that take consumption information.
+// The endpoints of the simulated App Store Server API that accept consumption information.
 
 public import Contract
 
-/// As strict as Apple's documents let one be: what they call wrong is refused with the number that they give it, what they do
-/// not speak of (members nobody knows, texts where numbers belong) as a general bad request. Pure: any thread.
+/// As strict as Apple's documents allow. What they call wrong is rejected with the error code that they give. What they
+/// do not mention (unknown members, strings where numbers belong) is a general bad request. Pure; callable from any
+/// thread.
 public struct ConsumptionJudge: Sendable {
     public typealias Find = @Sendable (_ id: String) -> FoundTransaction?
 
     private static let endpoints: [(path: String, version: APIVerdict.Version)] = [
         ("/inApps/v1/transactions/consumption/", .v1), ("/inApps/v2/transactions/consumption/", .v2),
     ]
-    /// Apple's ids have 15 to 18 digits, and are numbers of 64 bits.
+    /// Apple's ids have 15 to 18 digits and are 64-bit numbers.
     private static let maxIdDigits = 19
 
     private let tokens: APITokenCheck
@@ -18,8 +19,9 @@ public struct ConsumptionJudge: Sendable {
     private let find: Find
 
     /// - Parameters:
-    ///   - bundleIds: of the account's apps: a token speaks for one of them.
-    ///   - environments: whose transactions are known; those of the other are not found, as behind Apple's two hosts.
+    ///   - bundleIds: the apps of the account; a token is for one of them.
+    ///   - environments: the environments whose transactions are known. Others are not found, as behind Apple's two
+    ///     hosts.
     public init(
         key: SimulatedAPIKey, bundleIds: [String],
         environments: Set<Contract.Environment> = [.production, .sandbox], find: @escaping Find
@@ -29,7 +31,7 @@ public struct ConsumptionJudge: Sendable {
         self.find = find
     }
 
-    /// - Parameter now: milliseconds since 1970: whether a token holds.
+    /// - Parameter now: milliseconds since 1970, to check whether the token is valid.
     public func verdict(on request: APIRequest, now: Int64) -> APIVerdict {
         guard let endpoint = Self.endpoints.first(where: { request.path.utf8.starts(with: $0.path.utf8) }) else {
             return APIVerdict(status: 404, message: "There is no such path.")
@@ -46,7 +48,7 @@ public struct ConsumptionJudge: Sendable {
             return APIVerdict(status: 404, message: "There is no such path.")
         }
         guard request.method == "PUT" else {
-            var verdict = APIVerdict(status: 405, message: "Only PUT is there.")
+            var verdict = APIVerdict(status: 405, message: "Only PUT is supported.")
             verdict.allow = "PUT"
             return verdict
         }
@@ -99,13 +101,13 @@ public struct ConsumptionJudge: Sendable {
                 throw ConsumptionFault(4_000_000, "An Advanced Commerce transaction is not supported: use version 1.")
             }
             return transaction
-        // Of another app or another environment Apple says as little as of one that never was.
+        // For another app or environment Apple answers as for an id that never existed.
         case .transaction, nil: throw ConsumptionFault(4_040_010, "Transaction id not found.")
         }
     }
 }
 
-/// Why a request is refused: the first three digits of Apple's number are the status.
+/// Why a request is rejected: the first three digits of Apple's error code are the status.
 struct ConsumptionFault: Error {
     let status: Int
     let code: Int?

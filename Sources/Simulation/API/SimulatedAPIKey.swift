@@ -1,8 +1,8 @@
-// The key with which calls to the make-believe App Store are signed, as App Store Connect would hand it out.
+// The key that signs calls to the simulated App Store, as App Store Connect would issue it.
 
 public import Crypto
 
-/// An In-App Purchase key and its two names. One seed gives one key.
+/// An In-App Purchase key with its two ids. One seed always gives the same key.
 public struct SimulatedAPIKey: Sendable {
     /// A UUID.
     public let issuerId: String
@@ -18,6 +18,6 @@ public struct SimulatedAPIKey: Sendable {
         key = SigningKey(.p256, seed: (0..<48).map { _ in UInt8(truncatingIfNeeded: random.next()) })
     }
 
-    /// What the `.p8` file holds.
+    /// The content of the `.p8` file.
     public var pem: [UInt8] { key.pem }
 }
