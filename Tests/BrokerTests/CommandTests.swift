@@ -84,7 +84,7 @@ extension RealBroker {
             }
             let described = try await cluster.tool("kafka-topics.sh", ["--describe", "--topic", name])
             #expect(described.contains("PartitionCount: 7\t"))
-            // The settings of the topic and the other topics were changed all the same.
+            // The command still set the settings of this topic and created the other topics.
             let settled = try await cluster.tool(
                 "kafka-configs.sh", ["--describe", "--entity-type", "topics", "--entity-name", name])
             #expect(settled.contains("message.timestamp.after.max.ms=60000"))

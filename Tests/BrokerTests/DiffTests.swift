@@ -4,12 +4,12 @@ import Testing
 
 extension RealBroker {
     @Suite(.serialized) struct `A comparison with a replay` {
-        /// Counts as the command prints them.
+        /// The output of the command.
         private struct Answer {
             var code: Int32
             var words: String
             var counts: [String: Int] = [:]
-            /// Sum over the keys that differ.
+            /// The keys that differ, each with its topic.
             var keys: Set<String> = []
             var rates: [[String: Any]] = []
         }

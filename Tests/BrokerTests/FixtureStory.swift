@@ -64,7 +64,7 @@ struct FixtureStory {
 
     // MARK: Refund requests
 
-    /// Its request is open when the workers of the fixture stop.
+    /// The purchase whose request is open when the workers of the fixture stop.
     static let asked = "1000"
 
     private static func request(at time: Int64, _ partitions: Int) throws -> StateFixture.Record {

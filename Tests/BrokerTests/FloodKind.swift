@@ -19,7 +19,7 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
 
     var testDescription: String { "\(self)" }
 
-    /// Whether the flood consumes handshakes.
+    /// False for floods that take TLS handshakes away from others.
     var isPlaintext: Bool { ![.silent, .silentOfMany, .silentOfStrangers].contains(self) }
 
     var sources: [String] {

@@ -12,17 +12,16 @@ struct FloodRun {
     private static let genuineRate = 10.0
     private static let genuineConnections = 64
     private static let livezRate = 5.0
-    /// What the genuine posts cost without a flood.
+    /// How long genuine posts run without a flood, to measure what they cost by themselves.
     private static let quietSeconds = 2.0
-    /// The first body; it is posted until ingest answers.
+    /// How many of the bodies are used up in checking that posts are answered.
     private static let warmUpCount = 256
     /// Longer than any limit, so that late answers are measured, too.
     private static let timeout: Duration = .seconds(30)
 
     let kind: FloodKind
     let seconds: Double
-    /// How long after the flood memory may still be above its limit. It is read at the end of this time, or as soon as it is
-    /// below.
+    /// How long after the flood memory is read; with `readsMemoryEarly` as soon as it is below its limit.
     let restOfMemory: Duration
     let readsMemoryEarly: Bool
     private let fixture: NotificationFixture

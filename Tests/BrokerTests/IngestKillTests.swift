@@ -76,7 +76,7 @@ extension RealBroker {
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
                     + installation.settings, environment: host.environment)
             let port = try await ingest.port("ingest listens")
-            // And no other record is between them.
+            // This is the only reason.
             try await waitUntil("the refused tick is told", within: patience) {
                 let reasons = try await ingest.reasons()
                 return reasons.contains("this host's clock probably runs ahead") && !reasons.contains(#""kafka""#)
@@ -151,7 +151,7 @@ extension RealBroker {
             }
         }
 
-        /// The ids in the signed texts of the stored bodies.
+        /// The SHA-256 hashes of the signed texts in the stored bodies.
         private func rejectedHashes(_ installation: Installation) async throws -> Set<String> {
             var hashes: Set<String> = []
             for environment in ["production", "sandbox"] {

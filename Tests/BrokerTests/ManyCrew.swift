@@ -9,7 +9,7 @@ import Testing
 /// Ingest, and for each worker three processes of two threads.
 final class ManyCrew {
     static let zone = "America/New_York"
-    /// The process whose disk can be filled.
+    /// The slot whose disk can be filled.
     static let smallSlot = 0
     /// Room for all partitions of a worker, and for the 32 MiB that opening a store needs.
     private static let smallDiskMegabytes = 192
@@ -192,7 +192,7 @@ final class ManyCrew {
 
     func rollAll() async throws { for kind in ManyKind.allCases { try await roll(kind) } }
 
-    /// Of both kinds, so that the number alone shows which one joined.
+    /// One process of each kind joins, so that the slot number alone shows which processes joined.
     private func join() async throws {
         for kind in ManyKind.allCases {
             let place = ManyPlace(kind: kind, slot: ManyPlan.slots)

@@ -61,7 +61,7 @@ extension RealBroker {
                     workingDirectory: "/")
             }
 
-            /// With settings as if somebody had forgotten to change them.
+            /// With settings that do not name the apps.
             func promoteWithoutApps() async throws -> ProgramResult {
                 try await run(
                     productPath("perennial"),

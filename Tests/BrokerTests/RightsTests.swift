@@ -5,7 +5,7 @@ import Platform
 import Testing
 
 extension RealBroker {
-    /// Users that may only do what Kafka's access lists say, and a broker that is not there.
+    /// Users that may do only what Kafka's ACLs allow, and a broker that is not there.
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
@@ -21,7 +21,7 @@ extension RealBroker {
         private struct Ground {
             let cluster: KafkaCluster
             let installation: Installation
-            /// As the user that has no rights yet.
+            /// As a user that has no rights yet.
             let settings: [String]
 
             func check(_ role: [String]) async throws -> ProgramResult {
@@ -32,7 +32,7 @@ extension RealBroker {
                     environment: .only([:]), workingDirectory: "/")
             }
 
-            /// Calls the lines that were printed, as an operator would.
+            /// Runs the printed lines as an operator would.
             func grant(_ lines: [String]) async throws {
                 for line in lines { try await accessLists(line, "--add") }
             }
@@ -81,7 +81,7 @@ extension RealBroker {
             #expect(
                 lacking.standardOutput.contains("fault    rights  missing for topic \(output): Describe, Write\n"),
                 "\(lacking.standardOutput)")
-            // Six topics, the group, the transactional ids.
+            // Six topics, the group, and the transactional ids.
             let lines = Self.grants(lacking)
             #expect(lines.count == 8, "\(lines)")
             try await ground.grant(lines)
@@ -97,11 +97,11 @@ extension RealBroker {
             let worker = try Self.worker(ground, disk)
             try await worker.waitUntilReady()
 
-            // A right that is only needed when something goes wrong is missed all the same, and before that.
+            // A missing right is reported at the start, even if it is needed only when something goes wrong.
             let line = try #require(lines.first { $0.hasSuffix("--topic \(output)") })
             try await worker.stop()
             try await ground.accessLists(line, "--remove")
-            // It may still be seen: only the right to write is lacking.
+            // The topic is still visible: only the right to write is missing.
             try await ground.grant([line.replacing("--operation Write", with: "--operation Describe")])
             let bound = try Self.worker(ground, disk)
             try await waitUntil("the dead letters' topic is named", within: patience) {
@@ -114,7 +114,7 @@ extension RealBroker {
             try await bound.stop()
         }
 
-        /// What the table of docs/reference/kafka-rights.md says of commands that work beside a live worker, row by row.
+        /// The table of docs/reference/kafka-rights.md about commands that run beside a live worker, row by row.
         private struct Rows {
             let ground: Ground
             let name: String
@@ -170,7 +170,7 @@ extension RealBroker {
             }
         }
 
-        /// A live worker that has stopped, all of its work done by a user who may do everything.
+        /// A live worker that has stopped; a user with all rights ran it.
         private static func groundWithState(_ label: String) async throws -> (Ground, ReplayScene) {
             let ground = try await ground(label)
             let scene = try ReplayScene.over(ground.installation)

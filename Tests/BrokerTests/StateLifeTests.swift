@@ -40,7 +40,7 @@ extension RealBroker {
             _ = try await cluster.tool("kafka-delete-records.sh", ["--offset-json-file", file])
             try await group.setChangelogPolicy("compact")
             try await expectRefusal(group, directory: "empty", "begins at offset 5, not at 0")
-            // A worker whose disk has everything continues, and the open transaction is reported.
+            // A worker whose disk has the whole state continues, and logs that the changelog is incomplete.
             let log = try await run(group, directory: "whole", seed: 2, seconds: 1)
             #expect(log.contains("the changelog is not complete"))
             let wrong = try await group.judge()
