@@ -22,11 +22,11 @@
 enum { EVENTS = 256, ANSWER_BYTES = 2048, NUMBER_DIGITS = sizeof PERENNIAL_FLOOD_NUMBER - 1 };
 
 struct line {
-    // Negative: free.
+    // Negative: unused.
     int socket;
     struct line *next_free;
     size_t request, sent;
-    // Of the request, as it is written into it.
+    // The number as it is written into the request.
     char number[NUMBER_DIGITS + 1];
     bool wants_to_write, is_asking;
     size_t received;
@@ -38,12 +38,12 @@ struct flooding {
     struct perennial_flood_outcome *outcome;
     int epoll;
     struct line *lines;
-    // Without a connection.
+    // Entries without a connection.
     struct line *unused;
-    // Connected, their last request answered.
+    // Connected, and the last request is answered.
     struct line *idle;
     struct sockaddr_in *sources;
-    // Where in each request its number stands; SIZE_MAX: nowhere.
+    // The place of the number in each request; SIZE_MAX: none.
     size_t *number_places;
     int open;
 };
@@ -102,12 +102,12 @@ static void hang_up(struct flooding *run, struct line *line) {
     run->open--;
 }
 
-// A server that does not take a connection, or ends it, has not answered.
+// A server that refuses or closes a connection has not answered.
 static void closed(struct flooding *run, struct line *line) {
     if (line->is_asking) {
         run->outcome->closed++;
     } else {
-        // It is in the list of idle ones.
+        // Remove it from the list of idle ones.
         struct line **place = &run->idle;
         while (*place && *place != line) place = &(*place)->next_free;
         if (*place) *place = line->next_free;
@@ -115,7 +115,7 @@ static void closed(struct flooding *run, struct line *line) {
     hang_up(run, line);
 }
 
-// false: the system has no more sockets.
+// Returns false if the system has no more sockets.
 static bool open_line(struct flooding *run, struct line *line) {
     const struct perennial_flood *flood = run->flood;
     int socket_number = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -123,7 +123,7 @@ static bool open_line(struct flooding *run, struct line *line) {
     int yes = 1;
     setsockopt(socket_number, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof yes);
     setsockopt(socket_number, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    // No port is kept from use for a minute by a connection that is over.
+    // A closed connection must not occupy its port for a minute.
     struct linger at_once = {.l_onoff = 1};
     setsockopt(socket_number, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     struct sockaddr_in *source = &run->sources[run->outcome->sent % flood->source_count];
@@ -151,7 +151,7 @@ static void watch(struct flooding *run, struct line *line, bool writes) {
     epoll_ctl(run->epoll, EPOLL_CTL_MOD, line->socket, &event);
 }
 
-// What is left of the request, with its number in its place.
+// The unsent rest of the request, with its number inserted.
 static int pieces(const struct flooding *run, struct line *line, struct iovec *vectors) {
     const struct perennial_flood *flood = run->flood;
     uint8_t *start = (uint8_t *)flood->bytes + flood->offsets[line->request];
@@ -174,7 +174,7 @@ static int pieces(const struct flooding *run, struct line *line, struct iovec *v
     return used;
 }
 
-// false: the connection is over.
+// Returns false if the connection is over.
 static bool write_request(struct flooding *run, struct line *line) {
     while (line->is_asking) {
         struct iovec vectors[3];
@@ -201,7 +201,7 @@ static void ask(struct flooding *run, struct line *line) {
 
 // MARK: Answers
 
-// Bytes of the first answer in the buffer, all of it; 0: it is not complete.
+// The length of the first complete answer in the buffer; 0: it is incomplete.
 static size_t complete_answer(const struct line *line, int *status, bool *closes) {
     const char *head_end = strstr(line->answer, "\r\n\r\n");
     if (!head_end || sscanf(line->answer, "HTTP/1.1 %d", status) != 1) return 0;
@@ -213,7 +213,7 @@ static size_t complete_answer(const struct line *line, int *status, bool *closes
     return line->received >= head + body ? head + body : 0;
 }
 
-// false: the connection is over, for whatever reason.
+// Returns false if the connection is over, for whatever reason.
 static bool read_answer(struct flooding *run, struct line *line) {
     size_t room = ANSWER_BYTES - line->received;
     ssize_t count = recv(line->socket, line->answer + line->received, room, 0);
@@ -296,7 +296,7 @@ int perennial_flood_run(const struct perennial_flood *flood, struct perennial_fl
     double begun = now(), cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID), time;
     while ((time = now()) < begun + flood->seconds) {
         start_due(&run, time - begun);
-        // What is due in between is begun a moment later, several at a time.
+        // Requests that become due meanwhile start a moment later, several at a time.
         take_events(&run, time + 0.002);
     }
     outcome->seconds = now() - begun;

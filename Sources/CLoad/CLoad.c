@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Latencies are counted in tenths of a millisecond up to ten seconds; what took longer counts as that.
-// As many handshakes at a time as leave no connection waiting long.
+// Latencies are counted in tenths of a millisecond up to ten seconds; slower requests count as ten seconds. The limit
+// on simultaneous handshakes keeps each connection from waiting long.
 enum { LATENCY_STEPS = 100000, EVENTS = 256, HANDSHAKES = 64 };
 
 struct slot {
@@ -24,7 +24,7 @@ struct run {
     struct perennial_load_outcome *outcome;
     CURLM *multi;
     int epoll;
-    // When the library wants to be called though no socket is ready, in seconds; negative: never.
+    // When the library wants to be called even if no socket is ready, in seconds; negative: never.
     double timer;
     struct slot *slots;
     struct slot *free;
@@ -42,7 +42,7 @@ static double clock_seconds(clockid_t clock) {
 
 static double now(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
-// MARK: What the library calls
+// MARK: Callbacks of the library
 
 static size_t discard(char *bytes, size_t one, size_t count, void *context) {
     (void)bytes, (void)context;
@@ -67,7 +67,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *context, 
     if (what & CURL_POLL_IN) event.events |= EPOLLIN;
     if (what & CURL_POLL_OUT) event.events |= EPOLLOUT;
     epoll_ctl(run->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
-    // Anything but NULL: this socket is watched already.
+    // Any value but NULL means that this socket is already watched.
     curl_multi_assign(run->multi, socket, run);
     return 0;
 }
@@ -92,7 +92,7 @@ static bool prepare(struct run *run, struct slot *slot) {
     curl_easy_setopt(slot->easy, CURLOPT_PRIVATE, slot);
     if (load->authority) {
         curl_easy_setopt(slot->easy, CURLOPT_CAINFO, load->authority);
-        // Reading the authorities of the system for every connection would cost more than all else here.
+        // Reading the system's certificate authorities for every connection would cost more than everything else here.
         curl_easy_setopt(slot->easy, CURLOPT_CAPATH, NULL);
     }
     if (load->use != PERENNIAL_LOAD_KEPT) {
@@ -111,7 +111,7 @@ static bool begin(struct run *run) {
     run->latencies = calloc(LATENCY_STEPS + 1, sizeof *run->latencies);
     run->headers = curl_slist_append(run->headers, "Content-Type: application/json");
     if (load->header) run->headers = curl_slist_append(run->headers, load->header);
-    // No Expect: it would cost a round trip for each body.
+    // No Expect header: it would cost a round trip for each body.
     run->headers = curl_slist_append(run->headers, "Expect:");
     if (run->epoll < 0 || !run->multi || !run->slots || !run->latencies || !run->headers) return false;
     curl_multi_setopt(run->multi, CURLMOPT_MAXCONNECTS, (long)load->connections);
@@ -143,7 +143,7 @@ static void start_one(struct run *run) {
     struct slot *slot = run->free;
     run->free = slot->next_free;
     size_t body = (load->first_body + (size_t)run->started) % load->body_count;
-    // Not copied: bodies live as long as the run.
+    // Not copied: the bodies live as long as the run.
     curl_easy_setopt(slot->easy, CURLOPT_POSTFIELDS, load->bytes + load->offsets[body]);
     curl_easy_setopt(
         slot->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(load->offsets[body + 1] - load->offsets[body]));
@@ -153,7 +153,8 @@ static void start_one(struct run *run) {
     run->in_flight++;
 }
 
-// Starts what is due at `time`; false when nothing more is to be started. `*next` is when the next is due, if anything is.
+// Starts what is due at `time`. Returns false if nothing more is to be started. `*next` is when the next request is
+// due, if there is one.
 static bool start_due(struct run *run, double begun, double time, double *next) {
     const struct perennial_load *load = run->load;
     bool has_ended = load->requests == 0 && time >= begun + load->seconds;
@@ -165,7 +166,7 @@ static bool start_due(struct run *run, double begun, double time, double *next) 
     }
     if (has_ended) return false;
     while (run->free && run->started + run->outcome->held_back < due) start_one(run);
-    // An arrival that finds no connection does not wait: otherwise the load would follow the server.
+    // A request that is due but finds no connection is not delayed: otherwise the load would adapt to the server.
     if (load->rate > 0 && run->started + run->outcome->held_back < due) run->outcome->held_back = due - run->started;
     return !(load->requests && run->started + run->outcome->held_back >= load->requests);
 }
@@ -212,7 +213,7 @@ static void take_ended(struct run *run) {
 
 static void wait_and_act(struct run *run, double next) {
     double time = now();
-    // A tenth of a second is only a safety net; the next arrival or the library's timer comes before.
+    // A tenth of a second is only a safety net; the next request or the library's timer comes earlier.
     double until = time + 0.1;
     if (next > 0 && next < until) until = next;
     if (run->timer >= 0 && run->timer < until) until = run->timer;
@@ -242,7 +243,8 @@ static double percentile(const struct run *run, int64_t total, double share) {
     return 0;
 }
 
-// Makes every connection with a request that is refused from its head alone, and leaves it open. false: not all could be made.
+// Opens every connection with a request that is rejected because of its head, and leaves it open. Returns false if some
+// could not be opened.
 static bool connect_all(struct run *run) {
     int begun = 0, failed = 0, running = 0;
     while (begun < run->load->connections || run->in_flight > 0) {

@@ -15,18 +15,18 @@
 #define CLOSE_RANGE_CLOEXEC 4
 #endif
 
-// Runs in the child. Other threads of the parent may have held any lock at the fork: system calls only.
+// Runs in the child. Other threads of the parent may have held any lock at the fork, so only system calls are allowed.
 static _Noreturn void become(const struct perennial_child *child, pid_t parent, int report) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have ended before prctl: then nobody would ever send that signal.
+    // The parent may have ended before prctl: then the signal would never be sent.
     if (getppid() != parent) _exit(127);
     struct sigaction standard = {.sa_handler = SIG_DFL};
     for (int number = 1; number < NSIG; number++) sigaction(number, &standard, NULL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    // Moved out of the way first: a source may itself be one of 0, 1, 2.
+    // Moved out of the way first, because a source may itself be 0, 1 or 2.
     int streams[3] = {child->input, child->output, child->errors};
     for (int number = 0; number < 3; number++) {
         streams[number] = fcntl(streams[number], F_DUPFD_CLOEXEC, 3);
@@ -35,7 +35,7 @@ static _Noreturn void become(const struct perennial_child *child, pid_t parent, 
     for (int number = 0; number < 3; number++) {
         if (dup2(streams[number], number) < 0) goto failed;
     }
-    // Best effort: our own descriptors close on exec anyway, this is for those of other libraries.
+    // Best effort: our own descriptors close at exec anyway; this is for descriptors of other libraries.
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (child->working_directory && chdir(child->working_directory) != 0) goto failed;
     execve(child->program, child->arguments, child->environment);
@@ -45,7 +45,7 @@ failed:;
     _exit(written == sizeof code ? 127 : 126);
 }
 
-// The pipe closes at the exec; bytes in it are the errno of a child that did not get that far.
+// The pipe closes at exec; if it contains bytes, they are the errno of a child that failed before exec.
 static pid_t fork_and_exec(const struct perennial_child *child, int *error) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0) {
@@ -73,7 +73,7 @@ static pid_t fork_and_exec(const struct perennial_child *child, int *error) {
 }
 
 // PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process. So one thread, which never ends, does all
-// forking; callers hand it one order at a time.
+// forking; callers give it one order at a time.
 struct order {
     const struct perennial_child *child;
     pid_t pid;
@@ -105,7 +105,7 @@ static void *fork_for_ever(void *unused) {
 // Called with `one_order` held.
 static int start_forker(void) {
     if (forker_runs) return 0;
-    // Signals of the process are for the threads that expect them.
+    // Signals to the process must go to the threads that expect them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -137,7 +137,7 @@ pid_t perennial_start_child(const struct perennial_child *child) {
 int perennial_reap_child(pid_t pid, bool wait, int *code, bool *signalled) {
     siginfo_t info = {0};
     int result;
-    // Looked at without reaping: as long as the zombie keeps the number, the group's number cannot belong to others.
+    // Checked without reaping: as long as the zombie keeps its number, no other process group can get it.
     do result = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | (wait ? 0 : WNOHANG));
     while (result != 0 && errno == EINTR);
     if (result != 0) return -1;
@@ -161,6 +161,6 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 }
 
 int perennial_remove_tree(const char *path) {
-    // 16 descriptors: deeper trees work too, only slower.
+    // 16 descriptors: deeper trees work too, but more slowly.
     return nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }

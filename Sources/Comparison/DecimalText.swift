@@ -1,16 +1,16 @@
-// Numbers as JSON writes them, compared by what they are worth.
+// Numbers in JSON notation, compared by value.
 
-/// `1`, `1.0`, `10e-1` are one number. Nothing is rounded: of 40 digits all count.
+/// `1`, `1.0` and `10e-1` are equal. Nothing is rounded: all of 40 digits count.
 struct DecimalText: Equatable {
     private var isNegative = false
-    /// Without zeros at either end; empty is zero.
+    /// Without zeros at either end; empty for zero.
     private var digits: [UInt8] = []
     /// The number is 0.digits times ten to this power.
     private var power: Int = 0
 
-    /// nil: an exponent that no number has which anybody wrote on purpose.
+    /// nil: the exponent is too large to be meaningful.
     ///
-    /// - Parameter text: a number that a JSON parser has taken.
+    /// - Parameter text: a number that a JSON parser has accepted.
     init?(_ text: String) {
         var isFraction = false
         var rest = text.utf8[...]

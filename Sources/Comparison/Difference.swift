@@ -1,10 +1,10 @@
-// What two values do not share.
+// The differences between two values.
 
-/// One place of two JSON values that is not the same in both.
+/// One place where two JSON values differ.
 public struct Difference: Sendable, Equatable {
-    /// Where it is: `accessUntil`, `retry.until`, `runs[0].end`. Empty: the value as a whole.
+    /// The place: `accessUntil`, `retry.until`, `runs[0].end`. Empty for the whole value.
     public let path: String
-    /// The bytes as they were written; nil: not there, or null.
+    /// The original bytes; nil: absent or null.
     public let here: [UInt8]?
     public let there: [UInt8]?
 
@@ -17,6 +17,6 @@ public struct Difference: Sendable, Equatable {
 
 public enum Verdict: Sendable, Equatable {
     case same
-    /// At least one.
+    /// Never empty.
     case different([Difference])
 }

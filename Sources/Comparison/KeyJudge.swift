@@ -1,10 +1,10 @@
-// What is to be said of one key of two topics.
+// The verdict on one key of two topics.
 
-/// The last value that one side has of a key.
+/// The last value of a key on one side.
 public struct KeptValue: Sendable, Equatable {
-    /// nil: it was deleted.
+    /// nil: the key was deleted.
     public var value: [UInt8]?
-    /// It was made from a record that the other side has not dealt with.
+    /// It was made from a record that the other side has not processed yet.
     public var isNewer: Bool
 
     public init(_ value: [UInt8]?, isNewer: Bool = false) {
@@ -18,9 +18,9 @@ public enum KeyVerdict: Sendable, Equatable {
     case different([Difference])
     case onlyHere
     case onlyThere
-    /// One of the sides has moved on: nothing can be said before the other has followed.
+    /// One side is ahead: there is no verdict until the other has caught up.
     case newer
-    /// Neither side has a value: both have deleted it, or one of them what the other never had.
+    /// Neither side has a value: both deleted it, or one deleted what the other never had.
     case nothing
 
     public var isDifference: Bool {
@@ -31,16 +31,16 @@ public enum KeyVerdict: Sendable, Equatable {
     }
 }
 
-/// One key after the other. One thread.
+/// Judges one key after the other. Single-threaded.
 public struct KeyJudge: ~Copyable {
     private var values: ValueComparison
 
     public init(_ rules: ComparisonRules) { values = ValueComparison(rules) }
 
-    /// nil: that side knows nothing of the key.
+    /// nil for a side without any record of the key.
     public mutating func judge(here: KeptValue?, there: KeptValue?) -> KeyVerdict {
         if here?.value == nil, there?.value == nil { return .nothing }
-        // Before the values: what is the same only now may be another value a record later.
+        // This comes before the values: equal values may differ after the next record.
         if here?.isNewer == true || there?.isNewer == true { return .newer }
         guard let mine = here?.value else { return .onlyThere }
         guard let other = there?.value else { return .onlyHere }

@@ -2,11 +2,11 @@
 
 internal import JSON
 
-/// What of a value does not count, and how the rest does.
+/// Which members are ignored, and how the others are compared.
 public struct ComparisonRules: Sendable {
-    /// Members of the value itself that are not looked at; those of objects inside it always are.
+    /// Members of the top-level object to ignore; members of nested objects are always compared.
     public var leftOut: [StaticString]
-    /// Objects of numbers in which a member that is not there is zero.
+    /// Names of objects of numbers in which a missing member counts as zero.
     public var sums: [String]
 
     public init(leavingOut leftOut: [StaticString], sums: [String] = []) {
@@ -15,11 +15,11 @@ public struct ComparisonRules: Sendable {
     }
 }
 
-/// Used for one pair after the other, its buffers again and again. One thread.
+/// Compares one pair after the other and reuses its buffers. Single-threaded.
 public struct ValueComparison: ~Copyable {
-    /// Twice what Kafka takes in one record by default: a value that is larger is compared by its bytes.
+    /// Twice the default record limit of Kafka. A larger value is compared byte by byte.
     public static let limitBytes = 2 << 20
-    /// A value that differs everywhere would fill the memory with what it has.
+    /// A value that differs everywhere would otherwise fill the memory with differences.
     public static let limitDifferences = 1000
 
     private let rules: ComparisonRules
@@ -36,8 +36,8 @@ public struct ValueComparison: ~Copyable {
         reader = JSONReader(limits: limits)
     }
 
-    /// The order of members does not count, nor how a number is spelled, nor whether a member is null or not there. What is no JSON
-    /// object is the same only byte for byte.
+    /// The order of members, the notation of numbers, and the difference between null and absent do not matter. Values
+    /// that are not JSON objects are equal only if their bytes are equal.
     public mutating func compare(here: [UInt8], there: [UInt8]) -> Verdict {
         if here == there { return .same }
         guard let areAlike = walk(here.span, there.span) else {
@@ -69,7 +69,8 @@ public struct ValueComparison: ~Copyable {
             })
     }
 
-    /// The fast path: most values have the same members in the same order with the same bytes. nil: one of them is no object.
+    /// The fast path: most values have the same members with the same bytes in the same order. nil: one of them is not
+    /// an object.
     private mutating func walk(_ here: Span<UInt8>, _ there: Span<UInt8>) -> Bool? {
         do throws(JSONFault) {
             try left.read(here)
@@ -102,7 +103,7 @@ private func equal(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
     return true
 }
 
-/// What is found as two trees are walked.
+/// The differences found so far.
 private struct Findings {
     private(set) var all: [Difference] = []
 
@@ -117,9 +118,9 @@ private struct Findings {
         return writer.bytes
     }
 
-    /// - Parameter sums: members of these objects that are not there are zero.
+    /// - Parameter sums: objects in which a missing member counts as zero.
     mutating func compare(_ here: JSONObject, _ there: JSONObject, at path: String, sums: [String] = []) {
-        // By bytes: equality of texts would take two spellings of a letter for one.
+        // Compared as bytes: string equality treats different Unicode spellings of a letter as equal.
         var seen: Set<[UInt8]> = []
         let theirs = Dictionary(there.members.map { (Array($0.name.utf8), $0.value) }) { first, _ in first }
         for member in here.members {

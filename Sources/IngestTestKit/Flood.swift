@@ -1,23 +1,23 @@
-// What an attacker sends, at a rate that two cores can send and be sent.
+// An attacker's requests, at a rate that two cores can send and receive.
 
 internal import CLoad
 internal import Platform
 
-/// Requests of raw bytes over plain connections to loopback.
+/// Raw requests over plaintext connections to loopback.
 public struct Flood: Sendable {
-    /// Stands in a request where its number is written, so that no two of them are the same.
+    /// A placeholder in a request for its number, so that all requests differ.
     public static let number = PERENNIAL_FLOOD_NUMBER
 
     /// Addresses of this machine that connections come from, in turn.
     public var sources: [String]
     public var port: UInt16
-    /// With their heads; in turn. An empty one is a connection that says nothing.
+    /// Requests with their heads, sent in turn. An empty request opens a connection and sends nothing.
     public var requests: Bodies
-    /// Open at a time, at the most.
+    /// The maximum number of open connections.
     public var connections: Int
-    /// Whether a connection is used again after an answer.
+    /// Whether a connection is reused after an answer.
     public var keepsConnections = false
-    /// Requests begun a second, as far as a connection is free.
+    /// Requests started per second, as far as a connection is free.
     public var rate: Double
     public var seconds: Double
 
@@ -32,9 +32,9 @@ public struct Flood: Sendable {
         self.seconds = seconds
     }
 
-    /// Blocks until its time is over; what has no answer by then is cut off.
+    /// Blocks until the time is over; requests without an answer are then cut off.
     public func run() throws -> FloodOutcome {
-        // Beside what the process has open anyway.
+        // In addition to the files that the process has open anyway.
         let descriptors = connections + 256
         guard DescriptorLimit.raise(to: descriptors) >= descriptors else {
             throw IngestTestFault("\(connections) connections need \(descriptors) open files (ulimit -Hn)")
@@ -56,7 +56,7 @@ public struct Flood: Sendable {
                 }
             }
         }
-        guard code == 0 else { throw IngestTestFault("the flood on port \(port) could not begin") }
+        guard code == 0 else { throw IngestTestFault("the flood on port \(port) could not be started") }
         return FloodOutcome(outcome)
     }
 }
@@ -64,7 +64,7 @@ public struct Flood: Sendable {
 private func withCStrings<Result>(
     _ texts: [String], _ body: (UnsafeBufferPointer<UnsafePointer<CChar>?>) -> Result
 ) -> Result {
-    // All in one buffer, each with its end: nothing else has to be freed.
+    // All texts are in one buffer, so that only the buffer has to be freed.
     var bytes: [CChar] = []
     var starts: [Int] = []
     for text in texts {
@@ -76,20 +76,20 @@ private func withCStrings<Result>(
     }
 }
 
-/// How a flood ended.
+/// The result of a flood.
 public struct FloodOutcome: Sendable, CustomStringConvertible {
-    /// Requests that were begun.
+    /// Requests that were started.
     public let sent: Int
-    /// Answers by status, those that came.
+    /// Number of answers by status.
     public let statuses: [Int: Int]
     /// Connections that the server closed without an answer.
     public let closed: Int
-    /// Connections open at a time, those among them that waited to be accepted.
+    /// The maximum number of open connections, including those that waited to be accepted.
     public let mostOpen: Int
-    /// Not begun at their time: every connection was in use.
+    /// Requests that were not started in time, because every connection was in use.
     public let heldBack: Int
     public let seconds: Double
-    /// CPU time of the client: near `seconds` it was the narrow place, not the server.
+    /// CPU time of the client. If it is near `seconds`, the client was the bottleneck and not the server.
     public let clientSeconds: Double
 
     init(_ outcome: perennial_flood_outcome) {

@@ -1,4 +1,4 @@
-// A real ingest: the built program, a Kafka, and TLS unless it is started without.
+// A real ingest: the built program with a Kafka, and with TLS unless it is started without.
 
 import Crypto
 import Glibc
@@ -6,25 +6,25 @@ import HTTPClient
 public import KafkaTestKit
 import Platform
 
-/// `perennial ingest` on a free port of loopback, its topics created, ready. It ends with this object.
+/// `perennial ingest` on a free loopback port, ready, with its topics created. It ends with this object.
 public final class IngestProcess: Sendable {
     public let url: String
-    /// The root of its admin server.
+    /// The base URL of its admin server.
     public let adminURL: String
-    /// For clients: what the server's certificate leads to; nil: plaintext.
+    /// For clients: the root of the server's certificate; nil: plaintext.
     public let authorityFile: String?
     public let process: ChildProcess
     private let scratch: ScratchDirectory
 
-    /// Cold start, topics and first connections to a broker that is busy with other things.
+    /// Enough for a cold start, topics and the first connections to a busy broker.
     private static let startLimit: Duration = .seconds(60)
 
     /// - Parameters:
-    ///   - program: path of `perennial`.
-    ///   - roots: PEM, what the notifications are signed under.
-    ///   - prefix: of the topics; they are created when they are missing, with one replica.
-    ///   - wrapper: a program that runs it in its own place, such as `["taskset", "-c", "0"]`.
-    ///   - settings: `["--archive.signed.payloads", "false"]`
+    ///   - program: the path of `perennial`.
+    ///   - roots: PEM of the root that signs the notifications.
+    ///   - prefix: the prefix of the topics, which are created with one replica if they are missing.
+    ///   - wrapper: a program that runs `perennial`, such as `["taskset", "-c", "0"]`.
+    ///   - settings: for example `["--archive.signed.payloads", "false"]`
     public static func start(
         _ program: String, bootstrap: String, prefix: String, roots: [UInt8], apps: String, isPlaintext: Bool = false,
         wrapper: [String] = [], settings: [String] = []
@@ -32,7 +32,7 @@ public final class IngestProcess: Sendable {
         let scratch = try ScratchDirectory("perennial-ingest")
         let common = ["--topic.prefix", prefix, "--kafka.bootstrap.servers", bootstrap]
         let replicas = ["--topics.replication.factor", "1", "--topics.min.insync.replicas", "1"]
-        // A broker that is busy may not have made all of them in time; running it again is safe.
+        // A busy broker may not have created all topics in time; running the command again is safe.
         let arguments = ["topics", "apply"] + common + replicas
         try await waitUntil("perennial topics apply makes every topic of \(prefix)", within: startLimit) {
             try await run(program, arguments, environment: .only([:]), workingDirectory: scratch.path).code == 0
@@ -77,11 +77,11 @@ public final class IngestProcess: Sendable {
         self.scratch = scratch
     }
 
-    /// The program says where it listens; the port is the system's choice.
+    /// The program prints where it listens, because the system chooses the port.
     private static func address(after words: String, of process: ChildProcess) async throws -> String {
         try await process.waitUntilPrinted(words, within: startLimit)
         var found: String?
-        // The line may be half written.
+        // The line may be incomplete.
         try await waitUntil("the address after \"\(words)\"") {
             let line = process.standardOutput.split(separator: "\n").first { $0.contains(words) }
             found = line?.split(separator: "address=").dropFirst().first.map {
@@ -98,8 +98,8 @@ public final class IngestProcess: Sendable {
         return (try? client.answer(to: HTTPClient.Request("GET", "http://\(admin)/readyz")))?.status == 200
     }
 
-    /// Posts until all are answered with 200: a broker that has just started may not give the producer its identity within
-    /// the time that a request waits, though it answers.
+    /// Posts until all are answered with 200. A broker that has just started answers, but it may not give the producer
+    /// its id within the time that a request waits.
     public func warmUp(_ bodies: Bodies, count: Int = 256, from source: String? = nil) async throws {
         var load = Load(url, authorityFile: authorityFile, bodies: bodies, .requests(count))
         load.source = source
@@ -110,10 +110,10 @@ public final class IngestProcess: Sendable {
 
     // MARK: What it costs
 
-    /// User and system time of all of its threads so far.
+    /// User and system time of all its threads so far.
     public func cpuSeconds() throws -> Double {
         let text = try readProc("stat")
-        // The name of the program, in parentheses, may contain anything.
+        // The program name, in parentheses, may contain any character.
         let fields = text.split(separator: ")").last.map { $0.split(separator: " ") } ?? []
         guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
             throw IngestTestFault("/proc/\(process.processID)/stat is not as expected")
@@ -123,7 +123,7 @@ public final class IngestProcess: Sendable {
 
     public func peakMemoryBytes() throws -> Int { try process.peakMemoryBytes() }
 
-    /// Resident now.
+    /// The current resident memory.
     public func memoryBytes() throws -> Int {
         let fields = try readProc("statm").split(separator: " ")
         guard fields.count > 1, let pages = Int(fields[1]) else {
@@ -137,7 +137,7 @@ public final class IngestProcess: Sendable {
     }
 }
 
-/// A server certificate for loopback, signed by itself; ECDSA P-256, as most servers have by now.
+/// A self-signed server certificate for loopback, with ECDSA P-256, which most servers use today.
 struct ServerIdentity {
     let certificate: String
     let key: String

@@ -3,13 +3,13 @@
 internal import CLoad
 internal import Platform
 
-/// What is posted, over which connections, and how long.
+/// What is posted, over which connections, and for how long.
 public struct Load: Sendable {
     public enum Connections: Sendable {
         case kept
         /// A connection and a full handshake for every request.
         case new
-        /// As `new`, with the TLS session of an earlier one where the server lets it.
+        /// Like `new`, but resumes an earlier TLS session if the server allows it.
         case resumed
     }
 
@@ -21,23 +21,25 @@ public struct Load: Sendable {
     public var url: String
     /// nil: POST.
     public var method: String?
-    /// A line besides those that every request has.
+    /// An additional header line.
     public var header: String?
-    /// The address of this machine that connections come from; nil: the system's choice.
+    /// The address of this machine that connections come from; nil: the system chooses.
     public var source: String?
-    /// PEM file that the server's certificate leads to; nil: plaintext.
+    /// A PEM file with the root of the server's certificate; nil: plaintext.
     public var authorityFile: String?
     public var bodies: Bodies
     public var extent: Extent
     public var connections: Connections = .kept
     public var connectionCount = 64
-    /// Every connection is made before the first request and the clock: handshakes are dear, and no part of what is asked.
+    /// Makes every connection before the first request and before the clock starts: handshakes are expensive and are
+    /// not measured.
     public var connectsFirst = false
-    /// Requests started a second whether or not the server keeps up; nil: each connection sends when it has its answer.
+    /// Requests started per second, whether or not the server keeps up; nil: each connection sends again after its
+    /// answer.
     public var rate: Double?
-    /// Of the bodies, where to begin.
+    /// The index of the first body.
     public var firstBody = 0
-    /// For one request. Apple does not tell its own; the answer to be had after this would be of no use to anybody.
+    /// The timeout of one request. Apple does not publish its own; a later answer would be useless.
     public var timeout: Duration = .seconds(30)
 
     public init(_ url: String, authorityFile: String?, bodies: Bodies, _ extent: Extent) {
@@ -71,11 +73,11 @@ public struct Load: Sendable {
                 }
             }
         }
-        guard code == 0 else { throw IngestTestFault("the load on \(url) could not begin") }
+        guard code == 0 else { throw IngestTestFault("the load on \(url) could not be started") }
         return LoadOutcome(outcome)
     }
 
-    /// All that needs no pointer.
+    /// All settings that need no pointer.
     private var settings: perennial_load {
         var load = perennial_load()
         (load.body_count, load.first_body) = (bodies.count, firstBody)
@@ -101,7 +103,7 @@ private func withOptionalCString<Result>(_ text: String?, _ body: (UnsafePointer
     if let text { text.withCString { body($0) } } else { body(nil) }
 }
 
-/// Bodies of requests, one after the other in memory.
+/// Bodies of requests, consecutive in memory.
 public struct Bodies: Sendable {
     private(set) var bytes: [UInt8] = []
     private(set) var offsets: [Int] = [0]
@@ -119,22 +121,22 @@ public struct Bodies: Sendable {
     public subscript(_ index: Int) -> [UInt8] { Array(bytes[offsets[index]..<offsets[index + 1]]) }
 }
 
-/// How a load ended.
+/// The result of a load.
 public struct LoadOutcome: Sendable, CustomStringConvertible {
-    /// Answers by status, those that came.
+    /// Number of answers by status.
     public let statuses: [Int: Int]
-    /// Connections that the server did not take.
+    /// Connections that the server did not accept.
     public let refused: Int
     public let timedOut: Int
-    /// Ended without an answer in another way, and how the last one did.
+    /// Requests that ended without an answer in another way, and the reason of the last one.
     public let broken: Int
     public let lastError: String
-    /// Not started at their time: every connection was waiting for an answer.
+    /// Requests that were not started in time, because every connection waited for an answer.
     public let heldBack: Int
     public let seconds: Double
-    /// CPU time of the client: near `seconds` it was the narrow place, not the server.
+    /// CPU time of the client. If it is near `seconds`, the client was the bottleneck and not the server.
     public let clientSeconds: Double
-    /// Milliseconds from a request's start to its answer.
+    /// Milliseconds from the start of a request to its answer.
     public let latency: (p50: Double, p99: Double, max: Double)
 
     init(_ outcome: perennial_load_outcome) {
@@ -147,7 +149,7 @@ public struct LoadOutcome: Sendable, CustomStringConvertible {
     }
 
     public var answered: Int { statuses.values.reduce(0, +) }
-    /// With an answer or without.
+    /// All requests that ended, with or without an answer.
     public var sent: Int { answered + refused + timedOut + broken }
     public func answered(_ status: Int) -> Int { statuses[status, default: 0] }
     /// Every request was answered with 200.
@@ -157,12 +159,12 @@ public struct LoadOutcome: Sendable, CustomStringConvertible {
         var parts = statuses.sorted { $0.key < $1.key }.map { "\($0.value) answers \($0.key)" }
         let others = [(refused, "refused"), (timedOut, "timed out"), (broken, "broken"), (heldBack, "held back")]
         parts += others.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        if !lastError.isEmpty { parts.append("the last with: \(lastError)") }
+        if !lastError.isEmpty { parts.append("last error: \(lastError)") }
         return parts.joined(separator: ", ")
     }
 }
 
-/// - Parameter statuses: an array of C, which Swift has as a tuple.
+/// - Parameter statuses: a C array, which Swift imports as a tuple.
 func answersByStatus<Statuses>(of statuses: Statuses) -> [Int: Int] {
     withUnsafeBytes(of: statuses) { bytes in
         let counts = bytes.bindMemory(to: Int64.self)
@@ -170,7 +172,7 @@ func answersByStatus<Statuses>(of statuses: Statuses) -> [Int: Int] {
     }
 }
 
-/// What went wrong around a measurement, in words for a person.
+/// What went wrong around a measurement, in words.
 public struct IngestTestFault: Error, CustomStringConvertible {
     public let description: String
 

@@ -1,39 +1,39 @@
-// More than an ingest can do, and what is left of it afterwards.
+// More load than an ingest can handle, and how it recovers.
 
 internal import KafkaTestKit
 import Platform
 
-/// Twice the capacity, which is measured first, whether or not the server keeps up.
+/// Sends at twice the capacity, which is measured first, whether or not the server keeps up.
 public struct Overload: Sendable, CustomStringConvertible {
-    /// Answers a second that the ingest gave to clients that wait for them.
+    /// Answers per second to clients that wait for each answer.
     public let capacity: Double
-    /// How the load ended.
+    /// The result of the load.
     public let outcome: LoadOutcome
     public let peakMemoryBytes: Int
-    /// From the end of the load to the first answer 200 that came within `promptness`; nil: none did.
+    /// From the end of the load to the first answer 200 within `promptness`; nil: there was none.
     public let recovery: Duration?
 
-    /// Long for a server with nothing to do: its timeout for Kafka is twice this.
+    /// A long time for an idle server: its timeout for Kafka is twice this.
     public static let promptness: Duration = .seconds(1)
-    /// What is promised.
+    /// The promised limit.
     public static let recoveryLimit: Duration = .seconds(5)
-    /// More than the requests that an ingest may hold; fewer than the nine tenths of its connections beyond which it closes idle
-    /// ones.
+    /// More than the requests that an ingest may hold, and fewer than nine tenths of its connections: beyond that it
+    /// closes idle ones.
     private static let connections = 2_200
     private static let capacitySeconds = 4.0
-    /// Every connection that ingest takes (2,048 and some) with what the library sets aside for it (32 KiB), TLS's own buffers
-    /// (two records of 16 KiB) and a body of the usual size; and Kafka's queues of 64 MiB.
+    /// All connections that ingest accepts (2,048 and some), each with the library's memory (32 KiB), TLS buffers (two
+    /// records of 16 KiB) and a body of the usual size, plus Kafka's queues of 64 MiB.
     public static let memoryLimitBytes = 384 << 20
 
-    /// Posts sent for each that was asked for. Below 1 by what is held back because every connection waits for an answer: then
-    /// it was no overload.
+    /// Posts sent for each requested one. It is below 1 if posts were held back because every connection waited for an
+    /// answer: then there was no overload.
     public let offered: Double
 
     public init(of ingest: IngestProcess, bodies: Bodies, seconds: Double) async throws {
         var load = Load(ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .seconds(Self.capacitySeconds))
         try await ingest.warmUp(bodies)
         let unhurried = try await Self.run(load)
-        // What Kafka keeps waiting in the first moments is answered 503: no part of the capacity.
+        // Answers of 503 while Kafka was slow in the first moments do not count as capacity.
         guard unhurried.answered(200) > unhurried.answered(503) else {
             throw IngestTestFault("before the overload: \(unhurried)")
         }

@@ -3,8 +3,8 @@
 import KafkaTestKit
 public import Testing
 
-/// Runs a test, or each test of a suite, on a thread of its own. Tests that block in C calls would hold the few threads of the
-/// pool, and with them all others, which measure time.
+/// Runs each test on its own thread. Tests that block in C calls would otherwise occupy the few threads of the pool and
+/// delay all other tests, some of which measure time.
 public struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
     public let isRecursive = true
 

@@ -1,4 +1,4 @@
-// Workers of one processor over a log in memory, in one thread and in time that stands still until it is told to go on.
+// Workers of one processor over an in-memory log, in one thread and in virtual time.
 
 public import Log
 public import MemoryLog
@@ -7,60 +7,60 @@ public import Runtime
 public import Store
 public import Telemetry
 
-/// Drives any number of worker processes: the same code as in production, stepped by the test. The same calls do the same each
-/// time.
+/// Runs any number of worker processes with the production code, stepped by the test. The same calls always have the
+/// same effects.
 public final class WorkerSimulation {
     /// One worker process and its disk.
     public final class Process {
         public let slot: Int
         public var disk = MemoryDisk()
-        /// For partitions whose stores on `disk` somebody keeps open.
+        /// For partitions whose stores on `disk` another process keeps open.
         public fileprivate(set) var aside = MemoryDisk()
         fileprivate var worker: Worker?
         fileprivate var restorer: Restorer?
         fileprivate var board = PositionBoard()
-        /// What this life owns; nil: nobody asks.
+        /// The partitions that this life owns; nil: ownership is not shown.
         public fileprivate(set) var ownership: Ownership?
-        /// What its last life ended with, if it ended itself.
+        /// Why the last life ended, if it ended by itself.
         public fileprivate(set) var end: WorkerEnd?
 
         init(slot: Int) { self.slot = slot }
 
         public var isRunning: Bool { worker != nil }
-        /// Of this life: up to where it has dealt with its inputs in a partition, and committed.
+        /// For this life: the next offset of each input of a partition, committed.
         public var positions: @Sendable (Int32) -> [NextOffset]? { { [board] in board.next(of: $0) } }
         /// What keeps it from working.
         public var troubles: [String] { worker?.troubles ?? ["it is not running"] }
     }
 
-    /// Another one, of the same definition but for its rules and formats, is that of the lives that begin after.
+    /// A replacement must have the same definition except for rules and formats. It is used by lives that start later.
     public var processor: any Processor
     public let log: MemoryLog
     public let clock: MemoryLog.Clock
     public let processes: [Process]
     public var commitInterval: Duration = .milliseconds(20)
-    /// At once: transactions are open between looks for records.
+    /// 0 appends at once: transactions stay open between polls.
     public var bytesPerAppend = 0
-    /// Short, so that a simulated process has to read its state again and again.
+    /// Small, so that a simulated process has to read its state repeatedly.
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
     public var sessionTimeout: Duration = .seconds(6)
-    /// Lives that begin after leave the group when they are stopped, if not.
+    /// If false, lives that start later leave the group when they stop.
     public var keepsPlace = true
-    /// `WorkerOptions.bounds` of lives that begin after.
+    /// `WorkerOptions.bounds` of lives that start later.
     public var bounds: [TopicPartition: NextOffset] = [:]
-    /// Somebody acts on what the workers write: lives that begin after this show what they own.
+    /// True if a consumer acts on the workers' output: lives that start later show what they own.
     public var showsOwnership = false
     private let definition: WorkerDefinition
     private let jitter: any RandomNumberGenerator & Sendable
-    /// Of all processes: no two lives have one number.
+    /// Shared by all processes, so that no two lives have the same number.
     private let lives: Dice
     private let metrics: WorkerMetrics
     private let logger: Logger
     private let writer: any LogWriter
     private let writerTopics: [String]
 
-    /// Creates the topics that the processor names.
+    /// Creates the topics of the processor.
     public convenience init(
         _ processor: any Processor, processes: Int, startingAt start: Int64 = 1_700_000_000_000,
         faults: (any LogFaults)? = nil, seed: UInt64 = 1, logLevel: LogLevel = .error
@@ -71,7 +71,7 @@ public final class WorkerSimulation {
             logLevel: logLevel)
     }
 
-    /// Workers of another processor over the log of this simulation.
+    /// Workers of another processor over the same log.
     public func beside(_ processor: any Processor) throws -> WorkerSimulation {
         try WorkerSimulation(processor, processes: 1, log, clock, seed: 1, logLevel: .error)
     }
@@ -106,7 +106,8 @@ public final class WorkerSimulation {
 
     // MARK: Input
 
-    /// Appends one record to the events (`input` 0) or a table (1 and up), at the present time unless told otherwise.
+    /// Appends one record to the events (`input` 0) or a table (1 and up), at the current time unless `timestamp` is
+    /// given.
     public func feed(
         input: Int = 0, partition: Int32, key: [UInt8]?, value: [UInt8]?, headers: [RecordHeader],
         timestamp: Int64? = nil
@@ -118,7 +119,7 @@ public final class WorkerSimulation {
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
     }
 
-    /// A tick in every partition of the events.
+    /// Appends a tick to every partition of the events.
     public func tick(at timestamp: Int64? = nil) throws {
         let headers = [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")]
         for partition in 0..<definition.partitions {
@@ -129,7 +130,7 @@ public final class WorkerSimulation {
     // MARK: Lives
 
     public func start(_ process: Process) {
-        precondition(!process.isRunning, "it runs already")
+        precondition(!process.isRunning, "the process is already running")
         let (clock, identity) = (clock, identity(process))
         let restorer = Restorer(
             processor.definition, log: log, name: identity, wallClock: { clock.now }, remaining: { _ in })
@@ -164,8 +165,8 @@ public final class WorkerSimulation {
 
     private var bootClock: @Sendable () -> Duration { { [clock] in .milliseconds(clock.now) } }
 
-    /// One look for records by the worker and one by its restorer. A process that the log's faults have killed is gone afterwards.
-    /// They are threads of their own in a real process: `restorerFirst` lets the other one go ahead.
+    /// One poll by the worker and one by its restorer. A process that a fault of the log has killed is removed
+    /// afterwards. In production they are two threads: with `restorerFirst` the restorer runs first.
     public func step(_ process: Process, restorerFirst: Bool = false) {
         guard let worker = process.worker, let restorer = process.restorer else { return }
         do throws(WorkerEnd) {
@@ -188,7 +189,7 @@ public final class WorkerSimulation {
         process.aside.crash()
     }
 
-    /// SIGTERM. Whether it ended cleanly.
+    /// SIGTERM. Returns whether it ended cleanly.
     @discardableResult
     public func stop(_ process: Process) -> Bool {
         guard let worker = process.worker else { return false }
@@ -205,7 +206,8 @@ public final class WorkerSimulation {
         process.aside = MemoryDisk()
     }
 
-    /// Steps all processes until every input is dealt with and committed. False: that was not so after `limit` rounds.
+    /// Steps all processes until every input is processed and committed. Returns false if that takes more than `limit`
+    /// rounds.
     public func runToEnd(limit: Int = 20_000) throws -> Bool {
         for _ in 0..<limit {
             for process in processes { step(process) }
@@ -227,7 +229,7 @@ public final class WorkerSimulation {
         let positions = Dictionary(uniqueKeysWithValues: partitions.map { ($0, committed[$0] ?? beginnings[$0]!) })
         let open = positions.filter { $0.value < ends[$0.key]! }
         if open.isEmpty { return true }
-        // What is left may be the ends of transactions, which are no records.
+        // What is left may be the ends of transactions, which are not records.
         try reader.read(from: open)
         let batch = RecordBatch()
         try reader.poll(into: batch, limit: 1, wait: .zero)
@@ -254,7 +256,7 @@ public final class WorkerSimulation {
         public var description: String { "\(partition):\(offset) \(header("id") ?? "") \(keyText) \(valueText)" }
     }
 
-    /// Everything committed in a topic, partition after partition.
+    /// Everything committed in a topic, partition by partition.
     public func read(_ topic: String) throws -> [Seen] {
         let reader = try log.openReader(ReaderOptions(name: "onlooker", group: "onlooker", topics: [topic]))
         let deadline = Deadline(after: .seconds(5))
@@ -278,9 +280,9 @@ public final class WorkerSimulation {
     }
 }
 
-/// A generator that several closures share.
+/// A random number generator that several closures share.
 private final class Dice: @unchecked Sendable {
-    // Unchecked: a simulation has one thread.
+    // Unchecked, because a simulation has one thread.
     private var generator: any RandomNumberGenerator
 
     init(_ generator: any RandomNumberGenerator) { self.generator = generator }

@@ -8,11 +8,11 @@
 #include "CFlood.h"
 
 enum perennial_load_use {
-    /// Connections are kept: one handshake each.
+    /// Connections are kept: one handshake for each.
     PERENNIAL_LOAD_KEPT,
     /// A connection and a full handshake for every request.
     PERENNIAL_LOAD_NEW,
-    /// A connection for every request, its TLS session resumed where the server lets it.
+    /// A connection for every request; the TLS session is resumed if the server allows it.
     PERENNIAL_LOAD_RESUMED,
 };
 
@@ -20,51 +20,54 @@ struct perennial_load {
     const char *url;
     /// NULL: POST.
     const char *method;
-    /// A header line of its own; NULL: none.
+    /// An additional header line; NULL: none.
     const char *header;
-    /// From where connections come; NULL: the system's choice.
+    /// The local address of connections; NULL: the system chooses.
     const char *source;
-    /// PEM file that the server's certificate has to lead to; NULL for plaintext.
+    /// A PEM file with the root of the server's certificate; NULL: plaintext.
     const char *authority;
-    /// Bodies lie one after the other; body n is bytes[offsets[n]] up to bytes[offsets[n + 1]]. They are sent in turn.
+    /// Bodies are consecutive in memory: body n is bytes[offsets[n]] up to bytes[offsets[n + 1]]. They are sent in
+    /// turn.
     const uint8_t *bytes;
     const size_t *offsets;
     size_t body_count;
     /// The first body to send.
     size_t first_body;
     int connections;
-    /// Every connection is made before the first request and the clock: handshakes are dear, and no part of what is asked.
+    /// Makes every connection before the first request and before the clock starts: handshakes are expensive and are
+    /// not measured.
     bool connects_first;
     enum perennial_load_use use;
     /// 0: as many as fit into `seconds`.
     int64_t requests;
     double seconds;
-    /// Requests started a second, whether or not the server keeps up; 0: each connection sends when it has its answer.
+    /// Requests started per second, whether or not the server keeps up; 0: each connection sends again after its
+    /// answer.
     double rate;
-    /// For one request, from its start to its answer.
+    /// The timeout of one request, from its start to its answer.
     long timeout_ms;
 };
 
 enum { PERENNIAL_LOAD_STATUSES = 600 };
 
 struct perennial_load_outcome {
-    /// Answers by status.
+    /// Number of answers by status.
     int64_t statuses[PERENNIAL_LOAD_STATUSES];
-    /// Connections that the server did not take.
+    /// Connections that the server did not accept.
     int64_t refused;
     int64_t timed_out;
     /// Requests that ended without an answer in any other way.
     int64_t broken;
-    /// Requests not started at their time, because every connection waited for an answer.
+    /// Requests that were not started in time, because every connection waited for an answer.
     int64_t held_back;
-    /// What ended the last broken request; "" when there is none.
+    /// The reason why the last broken request ended; "" if there is none.
     char last_error[256];
     double seconds;
-    /// CPU time of this thread: says whether the client was the narrow place.
+    /// CPU time of this thread: it shows whether the client was the bottleneck.
     double client_cpu_seconds;
-    /// From a request's start to its answer, in milliseconds.
+    /// Milliseconds from the start of a request to its answer.
     double p50_ms, p99_ms, max_ms;
 };
 
-/// Blocks until every request is answered or has ended. 0; -1 when it could not begin.
+/// Blocks until every request has ended. Returns 0, or -1 if it could not start.
 int perennial_load_run(const struct perennial_load *load, struct perennial_load_outcome *outcome);

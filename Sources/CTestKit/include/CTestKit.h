@@ -1,4 +1,4 @@
-// Child processes: what has to happen between fork and exec, where only async-signal-safe calls are allowed.
+// Child processes: the work between fork and exec, where only async-signal-safe calls are allowed.
 #pragma once
 
 #include <stdbool.h>
@@ -10,22 +10,23 @@ struct perennial_child {
     /// Both end with NULL.
     char *const *arguments;
     char *const *environment;
-    /// NULL: the parent's.
+    /// NULL: the parent's directory.
     const char *working_directory;
     int input, output, errors;
 };
 
-/// Starts a program in a process group of its own, with default signals, without the parent's other descriptors, and
-/// bound to the parent's life: the kernel kills it when the parent ends, however that happens. -1 and errno on failure,
-/// also when the program cannot be executed.
+/// Starts a program in its own process group, with default signals and without the parent's other descriptors. The
+/// kernel kills it when the parent ends, however that happens. Returns -1 and sets errno on failure, also if the
+/// program cannot be executed.
 pid_t perennial_start_child(const struct perennial_child *child);
 
-/// Looks after one child: 1 when it has ended (`*code` is its exit code or, if `*signalled`, its signal), 0 when it still
-/// runs (never with `wait`), -1 and errno when it is not a child. What is left of its process group is killed first.
+/// Checks one child. Returns 1 if it has ended (`*code` is its exit code or, if `*signalled`, its signal), 0 if it is
+/// still running (never with `wait`), and -1 with errno if it is not a child. The rest of its process group is killed
+/// first.
 int perennial_reap_child(pid_t pid, bool wait, int *code, bool *signalled);
 
-/// A file in memory without a name, closed in children. -1 and errno on failure.
+/// An unnamed file in memory that children do not inherit. Returns -1 and sets errno on failure.
 int perennial_anonymous_file(const char *label);
 
-/// Removes a directory with all it contains; does not follow links. 0, or -1 and errno.
+/// Removes a directory and everything in it; does not follow links. Returns 0, or -1 with errno.
 int perennial_remove_tree(const char *path);
