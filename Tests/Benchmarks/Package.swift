@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that building and testing the product stays short.
+// A separate package, so that building and testing the product stays short.
 
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -33,7 +33,7 @@ let package = Package(
                 .product(name: "ConsumptionSender", package: "perennial"),
                 .product(name: "ConsumptionWorker", package: "perennial"),
                 .product(name: "EntitlementsWorker", package: "perennial"),
-                // Not linked: built beside it, to be started.
+                // Not linked, only built in the same build, because the rows start it as a program.
                 .product(name: "perennial", package: "perennial"),
             ],
             swiftSettings: strict),

@@ -28,7 +28,7 @@ def main(payload_file, root_file, bundle_id, app_apple_id):
         root = ssl.PEM_cert_to_DER_cert(file.read())
     _ChainVerifier.check_ocsp_status = lambda *_: None
     verifier = SignedDataVerifier([root], True, Environment.PRODUCTION, bundle_id, int(app_apple_id))
-    # Imports, converters and the chain: all that a running server has behind it.
+    # Warms up imports, converters and the chain, as in a running server.
     for payload in payloads[:50]:
         verify(verifier, payload)
     start = time.process_time()

@@ -33,7 +33,7 @@ static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
     return error ? NULL : store;
 }
 
-// What every key of values begins with, and sixteen digits.
+// The beginning of every key of values, before sixteen digits.
 static void write_key(char *key, int64_t number) {
     key[0] = 1;
     for (int place = 16; place > 0; place--) {
@@ -96,6 +96,6 @@ int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int
 }
 
 int64_t bench_store_key(int64_t n, int64_t keys) {
-    // A prime that divides no round number: every key once, far from the one before.
+    // A prime that divides no round number: each key comes once, far from the one before.
     return 2000000000000000 + n % keys * 611953 % keys;
 }

@@ -5,8 +5,8 @@
 
 #include "CLoops.h"
 
-// What a worker does on Kafka and nothing of what it computes: the settings are those of Sources/Kafka, the calls those of a
-// cycle in Sources/Runtime/Worker.swift.
+// What a worker does on Kafka, without what it computes: the settings are those of Sources/Kafka, the calls are those of a cycle
+// in Sources/Runtime/Worker.swift.
 
 static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
     char error[256];
@@ -137,7 +137,7 @@ static int send_all(struct sender *sender, const rd_kafka_message_t *message) {
         sender, sender->changelog, message->partition, timestamp, work->state.key, work->state.value, NULL);
 }
 
-/// What is told once in a transaction, of its partitions in turn.
+/// Writes the outputs that come once per transaction, for its partitions in turn.
 static int settle(struct sender *sender, const int64_t *next, const char *touched) {
     const bench_worker_work *work = sender->work;
     const bench_worker_output *output = &work->settled;
@@ -158,7 +158,7 @@ static int settle(struct sender *sender, const int64_t *next, const char *touche
     return 0;
 }
 
-/// A note for each partition that was worked for, the positions, and the commit.
+/// Writes a note for each partition with records, adds the offsets, and commits.
 static int commit(struct sender *sender, rd_kafka_t *consumer, const int64_t *next, char *touched) {
     const bench_worker_work *work = sender->work;
     if (settle(sender, next, touched)) return 1;
@@ -209,7 +209,7 @@ int64_t bench_worker(const bench_worker_work *work, int64_t *transactions) {
                 polled++;
             }
             rd_kafka_message_destroy(message);
-            // As many as a worker takes at a time; then the delivery reports, as there.
+            // A worker takes as many records at a time, and then the delivery reports, too.
             message = in_transaction < work->records_per_transaction && polled < 500 ? rd_kafka_consumer_poll(consumer, 0)
                                                                                      : NULL;
         }

@@ -1,4 +1,4 @@
-// The read API: what an answer costs its process, over connections that are kept.
+// The read API: how much CPU time an answer costs its process, over connections that stay open.
 
 import Contract
 import Glibc
@@ -16,13 +16,13 @@ private let subscriptions = 100_000
 private let connections = 16
 private let questions = 60_000
 private let rounds = 5
-/// Answers for each second of a core.
+/// Answers per second of one core.
 private let floor = 20_000.0
 
 private let names = Names(prefix: TopicPrefix("bench")!, environment: .production)
 private let partitions: Int32 = 12
 
-/// As long as a subscription's usually is.
+/// A record of the usual length for a subscription.
 private func record(_ id: String) -> [UInt8] {
     Array(
         """
@@ -41,7 +41,7 @@ private func record(_ id: String) -> [UInt8] {
 private func id(_ number: Int) -> String { "\(2_000_000_000_000_000 + number)" }
 private func token(of id: String) -> String { "7d6f1d1e-0000-4000-8000-\(id.suffix(12))" }
 
-/// Serves until it is killed: the process whose CPU time is measured.
+/// Serves until it is killed. This is the process whose CPU time is measured.
 func serveAPI() throws -> Never {
     let log = MemoryLog()
     let topics: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption, .entitlementEvents, .notifications]
@@ -108,7 +108,7 @@ func measureAPI(_ report: inout Report) async throws {
     }
 }
 
-/// Of user and system together.
+/// User and system time together.
 func cpuSeconds(_ process: Int32) throws -> Double {
     let text = String(decoding: try readFile("/proc/\(process)/stat", limitBytes: 1 << 16), as: UTF8.self)
     // The name of the program, in parentheses, may contain anything.
@@ -123,7 +123,7 @@ private struct APIFault: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Every connection has a question under way, all the time: the server finds something to do whenever it looks.
+/// Every connection always has a request in flight, so the server always finds work.
 private func ask(_ port: UInt16, _ path: (Int) -> String) throws {
     var sockets: [Int32] = []
     defer { for socket in sockets { close(socket) } }
@@ -131,7 +131,7 @@ private func ask(_ port: UInt16, _ path: (Int) -> String) throws {
     var next: UInt64 = 1
     var asked = 0
     func send(_ socket: Int32) throws {
-        // A walk over all numbers in no order.
+        // Visits all numbers in a scattered order.
         next = next &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         let request = Array(
             """
@@ -150,7 +150,7 @@ private func ask(_ port: UInt16, _ path: (Int) -> String) throws {
     while answered < questions {
         guard poll(&polled, nfds_t(polled.count), 10_000) > 0 else { throw APIFault(description: "no answer in 10 s") }
         for index in polled.indices where polled[index].revents != 0 {
-            // Head and body may come apart; each, of a kilobyte or two over loopback, comes in one piece.
+            // Head and body may arrive separately; each of them, of a kilobyte or two over loopback, arrives in one piece.
             let count = recv(polled[index].fd, &buffer, buffer.count, 0)
             guard count > 0 else { throw APIFault(description: "the server closed a connection") }
             let isHead = buffer.starts(with: "HTTP/".utf8)

@@ -1,4 +1,4 @@
-// What the worker `churn` does with a notification, without an engine around it.
+// The work of the worker `churn` for a notification, without an engine around it.
 
 import CLoops
 import Churn
@@ -24,7 +24,7 @@ func churnState(end: Int64) -> [UInt8] {
 }
 
 struct ChurnWork: ~Copyable {
-    /// Sizes in bytes. The key of a cell is that of the output.
+    /// Sizes in bytes. The key of a cell is also that of the output.
     struct Made {
         var event = 0
         var state = 0
@@ -39,11 +39,11 @@ struct ChurnWork: ~Copyable {
     private let known = churnState(end: Notifications.usualEnd)
     private let id = TransactionId(Text(Notifications.key))
     private var offset: Int64 = 100_000
-    /// Of the one cell that changes.
+    /// The key of the one cell that changes.
     private var kept: (key: CellKey, state: [UInt8])?
     private var overview = Overview(day: Zone.utc.day(of: Notifications.usualEnd).number, zone: "UTC").bytes
 
-    /// Reads a renewal and what is known, and writes everything that follows but the cell.
+    /// Reads a renewal and the stored state, and writes all results except the cell.
     mutating func renewal() throws -> Made {
         notifications.make(0, of: 0)
         offset += 1
@@ -82,14 +82,14 @@ struct ChurnWork: ~Copyable {
         made.overview = self.overview.count
     }
 
-    /// What is told of the cell before a commit: its bytes.
+    /// Encodes the cell as before a commit. Returns its size in bytes.
     borrowing func cell() throws -> Int {
         guard let kept, let state = CellState(kept.state) else { throw NotInTime("a cell", limit: .zero) }
         return CellRecord(key: kept.key, sums: state.sums, mark: state.mark).value.count
     }
 }
 
-/// The cell is told once in a hundred records: so few fall to each in a cycle.
+/// The cell is written once per hundred records: about as often as in a worker's transactions.
 func runChurnBare(records: Int) throws -> RunFigures {
     var work = ChurnWork()
     let meter = Meter()

@@ -1,13 +1,14 @@
-// A year of renewals, from the first purchase on: how many cells that makes, what it takes, and what is resident.
+// A year of renewals, from the first purchase on: how many cells it makes, how much CPU time it takes, and how much memory is
+// resident.
 
 import KafkaTestKit
 import Log
 import Platform
 import Runtime
 
-/// `PERENNIAL_BENCH_FULL=1`: as many as are promised; else a twentieth.
+/// With `PERENNIAL_BENCH_FULL=1` the promised number; otherwise a twentieth of it.
 private var subscriptions: Int { isFull ? 1_000_000 : 50_000 }
-/// Resident, with the default cache.
+/// Resident memory in bytes, with the default cache.
 private let ceilingBytes = 1_073_741_824.0
 private let limit: Duration = .seconds(7200)
 

@@ -1,4 +1,4 @@
-// Refund requests: what a decision and an answer cost.
+// Refund requests: how much CPU time a decision and an answer cost.
 
 import Contract
 import Glibc
@@ -8,14 +8,15 @@ import Log
 import Platform
 
 private let requests = 50_000
-/// The sender begins at most 32 in each of its steps: a run of some seconds.
+/// The sender starts at most 32 attempts in each step, so a run takes a few seconds.
 private let answers = 5_000
 /// Alternating runs of each side; the median counts.
 private let rounds = 5
-/// The worker divided by a consumer in C that counts the same records. 27 was measured (57 us beside 2.1), on a machine that was busy
-/// with other things: what is demanded is 70 % of that speed.
+/// The worker's time divided by that of a C consumer that only counts the same records. 27 was measured (57 us against 2.1), on a
+/// machine that was busy with other work. The limit allows 70 % of that speed.
 private let decisionMultiple = 39.0
-/// An answer divided by libcurl's own, sent by a loop in C over as many connections. 3.2 was measured (137 us beside 43), as above.
+/// The time of an answer divided by libcurl's own, when a C loop sends it over as many connections. 3.2 was measured (137 us
+/// against 43), as above.
 private let answerMultiple = 4.5
 
 func measureConsumption(_ report: inout Report) async throws {
@@ -57,8 +58,8 @@ private func measureDecisions(_ report: inout Report) async throws {
         "CPU microseconds per decision (getrusage of the process), median [min-max] of \(rounds) alternating runs; each reads a "
             + "request of 1.7 KB and a row of usage, and writes `requested`, `decided` and its state; "
             + "\(Int(median(cycles))) records a transaction; resident at most \(mebibytes(peak))")
-    // By `perf` over a run: the largest single cost of the worker's thread, some 8 % of it, is `elementsEqual` of UTF-8 texts;
-    // then JSON, RocksDB and the cache with at most 1.5 % a function.
+    // According to `perf`, the largest single cost of the worker's thread, some 8 % of it, is `elementsEqual` of UTF-8 texts;
+    // then come JSON, RocksDB and the cache with at most 1.5 % per function.
     report.judge(
         "consumption-decisions",
         "counting in C \(figures(counting)), worker \(figures(worker)): \(decimals(1e6 / median(worker))) decisions/s a core "

@@ -1,22 +1,23 @@
-// A real ingest, its CPU time for each notification that it answers with 200.
+// A real ingest: its CPU time per notification that it answers with 200.
 
 import Glibc
 import IngestTestKit
 import KafkaTestKit
 import Platform
 
-/// A run of about five seconds at the floor.
+/// A run takes about five seconds at the floor.
 private let posts = 10_000
 private let connections = 64
 private let rounds = 5
-/// Over L/3, without and with the archive of signed payloads.
+/// As shares of L/3, without and with the archive of signed payloads.
 private let floorWithoutArchive = 0.60
 private let floorWithArchive = 0.50
 
-/// Handshakes are dear on the client's side, too: fewer, and as many at a time as leave the server something to do.
+/// Handshakes cost much on the client's side, too: so there are fewer, and only as many at a time as leave CPU to the server.
 private let newConnections = 3_000
 private let newAtATime = 32
-/// For each second of a core. The one floor that is no share of L/3: a slow machine misses it, and its L beside it says so.
+/// Per second of one core. The only floor that is not a share of L/3: a slow machine misses it, and the L printed beside it shows
+/// that.
 private let newConnectionFloor = 1_000.0
 
 func requireKafka() async throws -> String {
@@ -54,7 +55,7 @@ func measureIngest(_ report: inout Report) async throws {
             ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(posts))
         load.connectionCount = connections
         try await ingest.warmUp(bodies)
-        // Chains, connections to the brokers, memory.
+        // Warms up chains, connections to the brokers, and memory.
         _ = try await cost(load, ingest, &report)
         var last: LoadOutcome?
         let measured = try await Rounds.measure(rounds, opensslSeconds: 6) {
@@ -75,8 +76,8 @@ private func measureNewConnections(
     var load = Load(
         ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(newConnections))
     load.connectionCount = newAtATime
-    // The second time the client offers the session of the connection before, which saves the handshake's signature where the
-    // server keeps sessions. So far it has saved nothing: ours keeps none, it seems.
+    // The second time the client offers the session of the previous connection, which saves the handshake's signature if the
+    // server keeps sessions. So far it has saved nothing: our server seems to keep none.
     for (what, connections) in [("new-connection", Load.Connections.new), ("resumed", .resumed)] {
         load.connections = connections
         let measured = try await Rounds.measure(rounds, opensslSeconds: 6) {
@@ -91,7 +92,7 @@ private func measureNewConnections(
     }
 }
 
-/// CPU seconds of ingest for each answer, all of which have to be 200.
+/// CPU seconds of ingest per answer. Every answer must be 200.
 private func cost(
     _ load: Load, _ ingest: IngestProcess, _ report: inout Report
 ) async throws -> (seconds: Double, outcome: LoadOutcome) {

@@ -1,4 +1,4 @@
-// The Kafka layer beside the same loops in C.
+// The Kafka layer, compared with the same loops in C.
 
 import CLoops
 import Glibc
@@ -7,7 +7,7 @@ import KafkaTestKit
 import Platform
 
 private let partitions: Int32 = 12
-/// Enough that starting a loop does not show: a run takes about a second.
+/// Enough records that the start of a loop does not matter: a run takes about a second.
 private let records: Int64 = 1_500_000
 private let valueBytes = 500
 /// Alternating runs of each side; the median counts.
@@ -31,7 +31,7 @@ func kafkaLoop(_ arguments: [String]) throws -> Int64 {
     }
 }
 
-/// Both loops on one broker.
+/// Runs both loops on one broker.
 func measureKafka(_ report: inout Report) async throws {
     let bootstrap = try await requireKafka()
     let suffix = "\(getpid())"
@@ -39,12 +39,12 @@ func measureKafka(_ report: inout Report) async throws {
     try await onThread {
         let admin = try Admin(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
         defer { admin.close(by: Deadline(after: .seconds(5))) }
-        // What is written is thrown away soon: the runs would fill the disk of a small machine.
+        // Old records are deleted soon, because the runs would fill the disk of a small machine.
         let settings = [("retention.bytes", "67108864"), ("segment.bytes", "33554432")]
         for fault in try admin.create(
             [
                 Admin.NewTopic(name: written, partitions: partitions, replicationFactor: 1, settings: settings),
-                // The records' timestamps lie in the past: without this the broker would delete them at once.
+                // The records' timestamps are in the past: without this the broker would delete them at once.
                 Admin.NewTopic(
                     name: read, partitions: partitions, replicationFactor: 1, settings: [("retention.ms", "-1")]),
             ], by: Deadline(after: .seconds(20))
@@ -71,7 +71,7 @@ private func measure(_ loop: String, _ bootstrap: String, _ topic: String) async
 }
 
 private func compare(_ what: String, _ bootstrap: String, _ topic: String, _ report: inout Report) async throws {
-    // One run of each to warm the broker's caches.
+    // One run of each warms the broker's caches.
     _ = try await measure("\(what)-c", bootstrap, topic)
     _ = try await measure("\(what)-swift", bootstrap, topic)
     var c: [Double] = []

@@ -6,12 +6,12 @@ import Log
 import Platform
 import Synchronization
 
-/// How far, there and back.
+/// The round-trip time.
 private let distances = [0, 10, 30, 80]
-/// The first commits, in which the producer learns how far it is, are not counted.
+/// The first commits, in which the producer learns the round-trip time, are not counted.
 private let learning = 10
 private let length: Duration = .seconds(10)
-/// At most so many of the transactions may replace their producer.
+/// At most this many transactions may replace their producer.
 private let bearable = 0.1
 
 func measureLatency(_ report: inout Report) async throws {
@@ -43,7 +43,7 @@ func measureLatency(_ report: inout Report) async throws {
     await cluster.close()
 }
 
-/// - Parameter moveAway: called when the partition is there: joining the group is not what is measured.
+/// - Parameter moveAway: called when the partition is assigned, because joining the group is not measured.
 private func commitFarAway(
     _ properties: ClientProperties, _ name: String, moveAway: () -> Void
 ) throws -> (rate: Double, replaced: Int, commits: Int) {

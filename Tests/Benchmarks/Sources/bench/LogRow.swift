@@ -1,4 +1,4 @@
-// The Kafka log beside the same worker loop over the clients it is made of.
+// The Kafka log, compared with the same worker loop written directly on its clients.
 
 import CLoops
 import Glibc
@@ -8,15 +8,16 @@ import Log
 import Platform
 
 private let partitions: Int32 = 12
-/// A run takes some seconds, most of them the broker's; starting, and joining the group, is not counted.
+/// A run takes a few seconds, most of them the broker's. Starting and joining the group are not counted.
 private let records = 200_000
 private let valueBytes = 500
 private let recordsPerTransaction = 1_000
-/// Some hundred, as the interface means it: a call for each would show, and more leave the processor's cache.
+/// A few hundred, as the interface is meant to be used: a call for each record would cost much, and more records leave the
+/// processor's cache.
 private let recordsPerPoll = 200
 /// Alternating runs of each side; the median counts.
 private let rounds = 7
-/// What the interface may cost: nothing that can be measured.
+/// The interface may cost nothing measurable.
 private let reach = 1.05
 
 private let headers = [
@@ -47,7 +48,7 @@ func measureLog(_ report: inout Report) async throws {
         let settings = [("retention.bytes", "67108864"), ("segment.bytes", "33554432")]
         for fault in try admin.create(
             [
-                // The records' timestamps lie in the past: without this the broker would delete them at once.
+                // The records' timestamps are in the past: without this the broker would delete them at once.
                 Admin.NewTopic(
                     name: input, partitions: partitions, replicationFactor: 1, settings: [("retention.ms", "-1")]),
                 Admin.NewTopic(name: output, partitions: partitions, replicationFactor: 1, settings: settings),
@@ -65,7 +66,7 @@ func measureLog(_ report: inout Report) async throws {
     // The first run of each warms the broker's caches.
     for round in 0...rounds {
         let sides = ["log-clients", "log-interface"]
-        // Each goes first in turn: what one leaves for the broker to do falls on the other.
+        // The two go first in turn, because work that one leaves to the broker slows the next.
         for side in round % 2 == 0 ? sides : sides.reversed() {
             let cost = try await measureLoop([side, bootstrap, input, output]) / Double(records)
             if round > 0 { costs[side, default: []].append(cost) }
@@ -135,7 +136,7 @@ private func copyOverInterface(
 
 // MARK: Over the clients
 
-/// Starts every partition at its beginning.
+/// Starts reading every partition at its beginning.
 private final class FromTheBeginning: RebalanceHooks {
     var start: Int64 = 0
 

@@ -1,11 +1,11 @@
-// The same loops through the layer.
+// The same loops, written with the Swift layer.
 
 import CLoops
 import Kafka
 import Log
 import Platform
 
-/// What the C loop sets, so that only the wrapping differs.
+/// The settings of the C loop, so that only the wrapping differs.
 private func producerOptions(_ bootstrap: String) -> Producer.Configuration {
     var options = Producer.Configuration(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
     options.lingerMilliseconds = 5

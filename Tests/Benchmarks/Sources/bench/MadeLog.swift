@@ -1,12 +1,12 @@
-// A log whose records are made as they are read: nothing of it is in memory, so what is resident is the worker's.
+// A log whose records are generated as they are read. None of it is in memory, so all resident memory is the worker's.
 
 import Log
 import Platform
 import Synchronization
 
-/// One worker's changelog, and its input. What is appended is forgotten.
+/// One worker's changelog and its input. Appended records are dropped.
 struct MadeLog: RecordLog {
-    /// Which subscriptions the input is about: of all the first so many.
+    /// The input is about the first `value` of all subscriptions.
     final class Choice: Sendable {
         private let count: Atomic<Int>
         init(_ count: Int) { self.count = Atomic(count) }
@@ -17,15 +17,15 @@ struct MadeLog: RecordLog {
     }
 
     enum Input: Sendable {
-        /// News about so many, without an end.
+        /// Endless changes of this many subscriptions.
         case changes(Choice)
-        /// Twelve months of so many subscriptions, from their purchases on.
+        /// Twelve months of this many subscriptions, from their purchases on.
         case year(Int)
     }
 
-    /// nil: it is empty.
+    /// nil: the changelog is empty.
     let changelog: Changelog?
-    /// In the changelog.
+    /// Number of subscriptions in the changelog.
     let subscriptions: Int
     let input: Input
 
@@ -51,14 +51,14 @@ struct MadeLog: RecordLog {
 /// When the twelfth periods end: long after the last notification.
 let madeEnd = Notifications.usualEnd
 
-/// Records of one partition, one behind the other in a buffer: the addresses are good until the next are made.
+/// Records of one partition, one after the other in a buffer. Their addresses are valid until the next ones are made.
 private final class MadeRecords: RecordAccess {
     private static let limit = 1000
     private let keyBytes: Int
     private let valueBytes: Int
     private let buffer: UnsafeMutableRawBufferPointer
     private let headers: [RecordHeader]
-    /// Names and values as C strings would be: good for the whole run.
+    /// Names and values in the form of C strings; valid for the whole run.
     private let headerValues: [(name: String, value: UnsafeRawBufferPointer)]
 
     init(keyBytes: Int, valueBytes: Int, headers: [RecordHeader]) {
@@ -145,11 +145,11 @@ private final class MadeReader: LogReader {
     func close(by deadline: Deadline) -> Bool { true }
 }
 
-/// The n-th record of an input, which any other may come before.
+/// Makes the n-th record of an input, in any order of n.
 private protocol MadeSource {
-    /// Of the longest value.
+    /// Size of the longest value.
     var limitBytes: Int { get }
-    /// nil: it has so many.
+    /// The number of records; nil: endless.
     var count: Int? { get }
     mutating func withRecord(_ n: Int, _ body: (Notifications) -> Void)
 }
@@ -168,8 +168,8 @@ private struct MadeChanges: MadeSource {
     }
 }
 
-/// Bought one after the other in the first month, and renewed in this order in each later one. Of a renewal is told an hour before
-/// it begins: the clock has to bring what follows from it.
+/// Subscriptions are bought one after the other in the first month, and renewed in this order in each later month. A renewal is
+/// published an hour before it begins, so that its effect needs the clock.
 private struct MadeYear: MadeSource {
     private let subscriptions: Int
     private var months: [Notifications]

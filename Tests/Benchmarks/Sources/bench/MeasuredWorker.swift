@@ -1,4 +1,4 @@
-// The workers that rows measure, and in what they differ.
+// The workers that rows measure, and their differences.
 
 import ChurnWorker
 import Contract
@@ -27,7 +27,7 @@ enum MeasuredWorker: String, Sendable {
         }
     }
 
-    /// What it keeps of subscription 0, whose twelfth period ends then.
+    /// The state of subscription 0, whose twelfth period ends then.
     func state(end: Int64) -> [UInt8] {
         switch self {
         case .entitlements: entitlementsState(end: end)
@@ -35,7 +35,8 @@ enum MeasuredWorker: String, Sendable {
         }
     }
 
-    /// When its timer of such a subscription is due: an answer changes when leeway has ended, a count with the period.
+    /// When the timer of such a subscription is due: entitlements change when the leeway has ended, churn counts change with the
+    /// period.
     func due(end: Int64) -> Int64 {
         switch self {
         case .entitlements: end + 3_600_000
@@ -55,7 +56,7 @@ func entitlementsState(end: Int64) -> [UInt8] {
         of: facts, benchRules, sequence: Int64(Notifications.periods), asOf: Notifications.lastNews(end: end))
 }
 
-/// Records of a worker's changelog: what one that knows each subscription has written.
+/// Records of a worker's changelog, as written by a worker that knows every subscription.
 struct Changelog {
     private(set) var key: [UInt8]
     private(set) var value: [UInt8]
@@ -65,7 +66,7 @@ struct Changelog {
     init(_ worker: MeasuredWorker, end: Int64 = Notifications.usualEnd) {
         // An entry: the key's space, then the key.
         key = [1] + Notifications.key
-        // The format of the state, one timer (its kind, when it is due), the state.
+        // The format of the state, one timer (its kind and its due time), and the state.
         let due = withUnsafeBytes(of: worker.due(end: end).littleEndian) { Array($0) }
         value = [1, 1, 0] + due + worker.state(end: end)
         tokenPlaces = Notifications.places(of: Notifications.token, in: value)

@@ -1,14 +1,14 @@
-// Memory for what is measured.
+// Prepares memory for a measurement.
 
 import Glibc
 import Platform
 
-/// More than a run with its state on disk takes; one with a million in memory takes half as much again.
+/// More than a run with its state on disk takes. A run with a million in memory takes half as much again.
 private let wantedBytes = 3 << 30
 
-/// Touches memory and gives it back, so that the system has it at hand for the run that comes next. The memory of a virtual machine
-/// comes from its host, which may take back what is free: the first touch of such a page takes many times as long as of another,
-/// and a run that grows would measure the host.
+/// Touches memory and frees it, so that the system has it ready for the next run. The memory of a virtual machine comes from its
+/// host, which may take back free pages. The first touch of such a page takes many times as long as of another page, so a growing
+/// run would measure the host.
 func prepareMemory() {
     let pageBytes = sysconf(Int32(_SC_PAGESIZE))
     let bytes = min(wantedBytes, sysconf(Int32(_SC_AVPHYS_PAGES)) * pageBytes / 2)

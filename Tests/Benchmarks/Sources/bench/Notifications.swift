@@ -1,10 +1,10 @@
-// What the workers of the rows read: notifications about made-up subscriptions, each of which has been renewed eleven times.
+// The input of the measured workers: notifications about generated subscriptions, each of which has been renewed eleven times.
 
 import Contract
 import Entitlements
 import Log
 
-/// Of a subscription.
+/// What happens to a subscription.
 let period: Int64 = 30 * 86_400_000
 
 /// The apps of the rows.
@@ -15,20 +15,20 @@ let benchApps = [
 ]
 let benchRules = EntitlementRules(apps: benchApps, leeway: 3_600_000, environment: .production)
 
-/// Records of `notifications` of about 2.2 KB, as ingest writes them. All are of one length, and differ in what a consumer
-/// looks at: whose, what and when.
+/// Records of `notifications` of about 2.2 KB, as ingest writes them. All have one length, and differ in what a consumer looks
+/// at: subscription, kind and time.
 struct Notifications {
     enum Subject: Sendable, Equatable {
-        /// The thirteenth period begins, on the last day of the twelfth: whoever is billed early has it early.
+        /// The thirteenth period begins, known on the last day of the twelfth, as with early billing.
         case renewal
-        /// Another product is wanted from the next period on, and with the next notification the old one again: it can come
-        /// again and again, and is news each time.
+        /// Another product is chosen for the next period, and the next notification chooses the old one again: this can repeat
+        /// without end, and each one is a change.
         case change
-        /// One of the periods begins, 0 with the purchase. Whoever makes a record says when.
+        /// One of the periods begins; period 0 is the purchase. The caller says when.
         case period(Int)
     }
 
-    /// Where somebody lives, and what they pay with.
+    /// Country and currency of a customer.
     private struct Market {
         let storefront: [UInt8]
         let currency: [UInt8]
@@ -41,7 +41,7 @@ struct Notifications {
 
     static let idDigits = 16
     static let periods = 12
-    /// When the twelfth period ends, where nothing else is said.
+    /// When the twelfth period ends, unless another end is given.
     static let usualEnd: Int64 = 1_771_000_000_000
     static let headers = EncodedHeaders([
         RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "notification"),
@@ -71,7 +71,7 @@ struct Notifications {
     private let expiryPlaces: [Int]
     private let wantedPlaces: [Int]
 
-    /// - Parameter end: of the twelfth period.
+    /// - Parameter end: end of the twelfth period.
     init(_ subject: Subject = .renewal, end: Int64 = Self.usualEnd) {
         self.subject = subject
         let text: Form
@@ -103,7 +103,7 @@ struct Notifications {
         if subject == .change { Self.write(n.isMultiple(of: 2) ? "one" : "two", at: wantedPlaces, in: &value) }
     }
 
-    /// The record that tells of a period.
+    /// The record of a period.
     mutating func make(of subscription: Int, periodFrom start: Int64, told: Int64) {
         for place in purchasePlaces { Self.write(Int(start), digits: 13, at: place, in: &value) }
         for place in expiryPlaces { Self.write(Int(start + period), digits: 13, at: place, in: &value) }
@@ -130,7 +130,7 @@ struct Notifications {
     /// The partition of the record's key.
     func partition(of count: Int32) -> Int32 { Partitioner.partition(of: key.span, count: count) }
 
-    /// The twelve that tell of a subscription whose twelfth period ends then.
+    /// The twelve records of a subscription whose twelfth period ends then.
     static func history(end: Int64) -> [[UInt8]] {
         (0..<periods).map { row in
             let start = end + Int64(row - periods) * period
@@ -141,10 +141,10 @@ struct Notifications {
         }
     }
 
-    /// When that is told last.
+    /// The time of the last of these records.
     static func lastNews(end: Int64) -> Int64 { end - period }
 
-    /// Where texts of subscription 0 speak of its market.
+    /// Positions of storefront and currency in texts of subscription 0.
     struct MarketPlaces {
         fileprivate let storefront: [Int]
         fileprivate let currency: [Int]
@@ -165,7 +165,7 @@ struct Notifications {
         for (index, byte) in text.enumerated() { bytes[place + index] = byte }
     }
 
-    /// The digits of the account's token that are the subscription's number.
+    /// Writes the digits of the account's token that are the subscription's number.
     static func writeToken(of subscription: Int, at place: Int, in bytes: inout [UInt8]) {
         write(subscription, digits: tokenDigits, at: place + token.utf8.count - tokenDigits, in: &bytes)
     }
@@ -180,7 +180,7 @@ struct Notifications {
         let purchasePlaces: [Int]
         let expiryPlaces: [Int]
 
-        /// - Parameter end: nil: after the usual time.
+        /// - Parameter end: nil: the period has the usual length.
         init(row: Int, from start: Int64, to end: Int64? = nil, isPurchase: Bool = false) {
             var text = template.replacing("RR", with: "\(10 + row)")
             if isPurchase {

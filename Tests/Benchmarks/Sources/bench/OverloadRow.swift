@@ -1,4 +1,4 @@
-// One minute of twice what ingest can do.
+// One minute of twice the load that ingest can serve.
 
 import IngestTestKit
 import KafkaTestKit
@@ -16,7 +16,7 @@ func measureOverload(_ report: inout Report) async throws {
     if overload.outcome.answered(503) == 0 || overload.offered < 0.8 { report.fail("this was no overload") }
     if overload.peakMemoryBytes > Overload.memoryLimitBytes { report.fail("more memory than the queues explain") }
     if !ingest.process.isRunning { report.fail("ingest ended: \(ingest.process.lastLines(20))") }
-    // Of a limit that nobody came near the nightly table need not know more than this.
+    // The nightly table does not need the exact ratio of a limit that is missed by far.
     let recovery = overload.recovery?.fractionalSeconds ?? .infinity
     report.judge(
         "overload", "recovery within \(Overload.recoveryLimit)",

@@ -1,16 +1,16 @@
-// What the worker of refund requests reads: requests, and what the app's backend says of the purchases.
+// The input of the worker of refund requests: requests, and usage from the app's backend for the purchases.
 
 import Contract
 import Log
 import Platform
 
-/// One request for each subscription, and a row of usage that lets it be decided at once.
+/// One request per subscription, and a row of usage with which it can be decided at once.
 struct RefundFeed: Sendable {
-    /// Of every request.
+    /// The app of every request.
     let bundleId: String
-    /// Given to requests in turn.
+    /// Assigned to requests in turn.
     let transactionIds: [String]
-    /// So near that no deadline comes while a row is measured.
+    /// So recent that no deadline passes while a row is measured.
     let asked: Int64
 
     init(bundleId: String, transactionIds: [String], asked: Int64 = WallClock.milliseconds()) {
@@ -21,7 +21,7 @@ struct RefundFeed: Sendable {
 
     var apps: [App] { [App(bundleId: bundleId, appAppleId: 1_234_567_890, entitlements: [], periods: [])] }
 
-    /// In the order of the log: who reads the first also reads the other soon.
+    /// In the order of the log: a worker that reads the first soon reads the other, too.
     enum Topic: Int, CaseIterable {
         case usage, notifications
     }
@@ -75,7 +75,7 @@ struct RefundFeed: Sendable {
             + #""leaf":"5f3a8c0de1b24a77"}}"#
     }
 
-    /// Into the worker's topics of any log.
+    /// Writes into the worker's topics of any log.
     func fill(_ log: any RecordLog, _ names: Names, requests: Int) throws {
         let topics: [String] = [names.topic(.usage), names.topic(.notifications)]
         let writer = try log.openWriter(WriterOptions(name: "bench", topics: topics))

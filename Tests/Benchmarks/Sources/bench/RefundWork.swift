@@ -1,4 +1,4 @@
-// Runs of the worker of refund requests, of its sender, and of the loop in C that sends the same.
+// Runs of the worker of refund requests, of its sender, and of the C loop that sends the same answers.
 
 import AppStoreAPI
 import Consumption
@@ -21,7 +21,7 @@ import Synchronization
 import Telemetry
 
 private let app = "perennial/1.0.0"
-/// Given out, and as many as the sender has on their way.
+/// Size of the pool, and the greatest number of requests that the sender has in flight.
 private let connections = 32
 
 func refundNames(_ prefix: String) -> Names {
@@ -61,10 +61,10 @@ private func fail(_ fault: any Error) {
 
 // MARK: Decisions
 
-/// Whose it is does not matter where nothing is sent.
+/// The app does not matter, because nothing is sent.
 let refundFeed = RefundFeed(bundleId: "com.example.subscriptions", transactionIds: ["3000000000000000"])
 
-/// From the first record to the commit of the last: each request is written as asked and as decided.
+/// Measures from the first record to the commit of the last: the worker writes `requested` and `decided` for each request.
 func runRefunds(_ bootstrap: String, _ prefix: String, requests: Int) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-refunds")
     defer { withExtendedLifetime(scratch) {} }
@@ -83,9 +83,9 @@ func runRefunds(_ bootstrap: String, _ prefix: String, requests: Int) throws -> 
 
 // MARK: Answers
 
-/// The simulator in Apple's place, in a process of its own.
+/// The simulator in the role of Apple, in a process of its own.
 final class RefundServer {
-    /// What it leaves, by the names that its arguments give.
+    /// The files that it writes, by the names of its arguments.
     struct Files {
         let directory: String
         var settings: String { "\(directory)/apple.conf" }
@@ -101,7 +101,7 @@ final class RefundServer {
             throw NotInTime("the setting \(name) of \(settings)", limit: .zero)
         }
 
-        /// Of purchases that the server knows, all of one app.
+        /// Requests for purchases that the server knows, all of one app.
         func feed() throws -> RefundFeed {
             var bundleId: String?
             var ids: [String] = []
@@ -144,7 +144,7 @@ final class RefundServer {
     func stop() async throws { _ = try await process.terminate(within: .seconds(30)) }
 }
 
-/// The worker has decided everything before the sender begins; measured is what both do until every answer is taken and told.
+/// The worker has decided everything before the sender starts. Measures what both do until every answer is accepted and recorded.
 func runAnswers(_ files: RefundServer.Files, requests: Int) throws -> RunFigures {
     let names = refundNames("bench")
     let memory = MemoryLog()
@@ -168,7 +168,7 @@ func runAnswers(_ files: RefundServer.Files, requests: Int) throws -> RunFigures
     meter.start()
     let api = try AppStoreServerAPI(key: key, configuration: settings, now: WallClock.milliseconds)
     let sender = SenderService(
-        // No limit but its own pace.
+        // The sender is limited only by its own speed.
         SenderOptions(names, partitions: workerPartitions, rate: 1_000_000, app: app),
         worker: WorkerView(ownership: worker.ownership, positions: { worker.positions(of: $0) }),
         carrier: AppStoreCarrier(api, .production, now: WallClock.milliseconds), log: memory, health: Health(),
@@ -192,7 +192,7 @@ private func wait(_ what: String, _ condition: () -> Bool) throws {
     }
 }
 
-/// As many of the same bodies, to one of the same purchases, with a token as the sender's.
+/// Sends as many of the same bodies, to the URL of one of the same purchases, with a token like the sender's.
 func runAnswersInC(_ files: RefundServer.Files, requests: Int) throws -> RunFigures {
     let feed = try files.feed()
     var bodies = Bodies()

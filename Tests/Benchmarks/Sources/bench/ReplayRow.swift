@@ -1,4 +1,4 @@
-// Replays beside a live worker, and the comparison of the two: whole processes of the product.
+// Replays that run beside a live worker, and the comparison of the two. These are whole processes of the product.
 
 import Contract
 import Glibc
@@ -8,16 +8,16 @@ import Log
 import Platform
 import Synchronization
 
-/// Odd: what a subscription's second notification wants is then another product than the first, and news.
+/// An odd number, so that a subscription's second notification chooses another product than the first and is a change.
 private var subscriptions: Int { isFull ? 1_000_001 : 200_001 }
-/// What a live worker finds each time that it is measured.
+/// Records that wait for a live worker at each measurement.
 private let backlog = 100_000
 private let rounds = 3
-/// Records a second of the replay beside it.
+/// Records per second of the replay that runs beside it.
 private let rate = 1_000
 /// Records per second of one core.
 private let replayFloor = 35_000.0
-/// Of the live worker's time, beside a replay and alone.
+/// The live worker's time beside a replay, divided by its time alone.
 private let slowdownCeiling = 1.1
 private let diffCeilingBytes = 256.0 * 1024 * 1024
 
@@ -58,7 +58,7 @@ private func measureDiff(_ stage: ReplayStage, _ report: inout Report) async thr
     let diff = try stage.startDiff("whole")
     let (ending, cpu, peak) = try await watch(diff)
     let seconds = start.duration(to: .now).fractionalSeconds
-    // 0: no key differs, and so many were compared.
+    // Exit code 0: no key differs, and this many were compared.
     guard ending == .exited(code: 0), diff.standardOutput.contains("\"same\":\(subscriptions)") else {
         throw NotInTime("a comparison", limit: .zero, detail: "\(ending): \(diff.lastLines(10))")
     }
@@ -70,7 +70,7 @@ private func measureDiff(_ stage: ReplayStage, _ report: inout Report) async thr
         ratio: Double(peak) / diffCeilingBytes, .atMost(1))
 }
 
-/// Alternating; the first round warms up.
+/// With and without a replay in turn; the first round warms up.
 private func measureSlowdown(_ stage: ReplayStage, _ report: inout Report) async throws {
     var (alone, beside): ([Double], [Double]) = ([], [])
     for round in 0...rounds {
@@ -92,7 +92,7 @@ private func measureSlowdown(_ stage: ReplayStage, _ report: inout Report) async
         ratio: median(beside) / median(alone), .atMost(slowdownCeiling))
 }
 
-/// The replay goes on each time where it was.
+/// Each time the replay continues where it had stopped.
 private func timeBesideReplay(_ stage: ReplayStage) async throws -> Double {
     let name = stage.shadow("slow")
     let start = try await stage.position(of: name)
@@ -101,7 +101,7 @@ private func timeBesideReplay(_ stage: ReplayStage) async throws -> Double {
     let before = try await stage.position(of: name)
     let seconds = try await timeOfLive(stage)
     let replayed = try await stage.position(of: name) - before
-    // A replay that stands still, or is at its end, would slow down nobody.
+    // A replay that stands still, or has reached its end, would not slow the live worker.
     guard Double(replayed) > 0.7 * seconds * Double(rate) else {
         throw NotInTime("a replay at work", limit: .zero, detail: replay.lastLines(10))
     }
@@ -109,7 +109,7 @@ private func timeBesideReplay(_ stage: ReplayStage) async throws -> Double {
     return seconds
 }
 
-/// From the first commit to the last.
+/// Time from the first commit to the last.
 private func timeOfLive(_ stage: ReplayStage) async throws -> Double {
     let before = try await stage.position(of: stage.group)
     let live = try stage.startLive()
@@ -124,7 +124,8 @@ private func timeOfLive(_ stage: ReplayStage) async throws -> Double {
     return seconds * Double(backlog) / Double(done)
 }
 
-/// What a process has taken until it ended. /proc tells nothing of one that has ended: the last look is at most 10 ms old.
+/// CPU time and memory of a process until it ended. /proc has nothing of a process that has ended, so the last sample is at most
+/// 10 ms old.
 private func watch(_ child: ChildProcess) async throws -> (ending: ProcessEnding, cpu: Double, peak: Int) {
     var (cpu, peak) = (0.0, 0)
     while child.isRunning {
@@ -136,7 +137,7 @@ private func watch(_ child: ChildProcess) async throws -> (ending: ProcessEnding
     return (try await child.wait(), cpu, peak)
 }
 
-/// An installation of its own on the broker of the benchmarks.
+/// A separate installation on the broker of the benchmarks.
 private final class ReplayStage: Sendable {
     private let input: WorkerInput
     private let scratch: ScratchDirectory
@@ -183,7 +184,7 @@ private final class ReplayStage: Sendable {
 
     func shadow(_ name: String) -> String { "\(group).replay-\(name)" }
 
-    /// News about one subscription after the other.
+    /// Changes of one subscription after the other.
     func feed(_ count: Int) async throws {
         let (first, end) = (fed.withLock { $0 }, input.end)
         fed.withLock { $0 += count }
@@ -226,7 +227,7 @@ private final class ReplayStage: Sendable {
         (0..<workerPartitions).map { TopicPartition("\(input.prefix).production.notifications", $0) }
     }
 
-    /// How many offsets of the input a group has dealt with.
+    /// How many offsets of the input a group has committed.
     func position(of group: String) async throws -> Int64 {
         try await positions(of: group).values.reduce(0) { $0 + $1.value }
     }

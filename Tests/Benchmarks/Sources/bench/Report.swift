@@ -1,9 +1,9 @@
-// Figures and verdicts, as people and Tests/nightly.sh read them.
+// Figures and verdicts, in the form that people and Tests/nightly.sh read.
 
 import Platform
 
 struct Report {
-    /// What design demands of a ratio.
+    /// The required bound of a ratio.
     enum Bound {
         case atLeast(Double)
         case atMost(Double)
@@ -25,7 +25,7 @@ struct Report {
 
     private(set) var isAllMet = true
 
-    /// Two lines: `  WHAT: figures`, and the verdict that Tests/nightly.sh keeps.
+    /// Prints two lines: `  WHAT: figures`, and the verdict that Tests/nightly.sh keeps.
     mutating func judge(_ what: String, _ figures: String, ratio: Double, _ bound: Bound) {
         let isMet = bound.holds(for: ratio)
         isAllMet = isAllMet && isMet
@@ -35,22 +35,22 @@ struct Report {
 
     func note(_ words: String) { printData("  \(words)") }
 
-    /// Something is wrong that is no ratio.
+    /// Reports a failure that is not a ratio.
     mutating func fail(_ words: String) {
         isAllMet = false
         printData("  \(words): NOT MET")
     }
 }
 
-/// The middle one; of an even number the upper of the two.
+/// The median; the upper of the two middle values if their number is even.
 func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
-/// Median, least and greatest.
+/// Median, minimum and maximum.
 func figures(_ values: [Double]) -> String {
     "\(decimals(median(values))) [\(decimals(values.min()!))-\(decimals(values.max()!))]"
 }
 
-/// Two decimals below a hundred, none above.
+/// Two decimals below a hundred, no decimals above.
 func decimals(_ value: Double) -> String {
     if value >= 100 { return "\(Int(value.rounded()))" }
     let hundredths = Int((value * 100).rounded())

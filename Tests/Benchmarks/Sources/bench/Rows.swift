@@ -1,4 +1,4 @@
-// What there is to measure.
+// The rows of the benchmark.
 
 import Glibc
 import KafkaTestKit
@@ -80,7 +80,7 @@ struct Row: Sendable {
 
 func exitProcess(_ code: Int32) -> Never { exit(code) }
 
-/// The rows that the arguments name; all without.
+/// The rows that the arguments name; all rows if there are no arguments.
 func choose(_ names: [String]) -> [Row] {
     for name in names where !Row.all.contains(where: { $0.name == name }) {
         printMessage("bench: there is no row \(name); the rows are: \(Row.all.map(\.name).joined(separator: ", "))")
@@ -89,7 +89,7 @@ func choose(_ names: [String]) -> [Row] {
     return names.isEmpty ? Row.all : Row.all.filter { names.contains($0.name) }
 }
 
-/// One run in a process of its own: prints the CPU microseconds it took.
+/// One run in a process of its own. It prints the CPU time in microseconds.
 func runOne(_ arguments: [String]) -> Never {
     do {
         if let name = arguments.first, name.hasPrefix("worker-"), name != "worker-count-c" {
@@ -129,7 +129,7 @@ func measureLoop(_ arguments: [String], by wrapper: [String] = []) async throws 
     return spent
 }
 
-/// Blocking work off the threads of the pool.
+/// Runs blocking work outside the threads of the pool.
 func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
     try await WorkerThread.start("bench", body).join()
 }

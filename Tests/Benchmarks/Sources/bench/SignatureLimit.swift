@@ -1,17 +1,18 @@
-// What the signatures alone cost: the floor below everything that verifies.
+// The cost of the signatures alone: no program that verifies can cost less.
 
 import KafkaTestKit
 import Platform
 
-/// The core that ours and OpenSSL's benchmark share while they are measured. Side by side on one core they see the same
-/// frequency and the same busy neighbour, which on a machine of two hardware threads moves L by a factor of two; one after
-/// the other they do not. Both are counted in CPU time, so neither loses by sharing; OpenSSL gives way (`nice`), so that ours
-/// is as busy as with a core of its own.
+/// The core that our run and OpenSSL's benchmark share while they are measured. Side by side on one core they see the same
+/// frequency and the same busy neighbour, which on a machine of two hardware threads changes L by a factor of two; one after the
+/// other they do not. Both are counted in CPU time, so neither loses by sharing. OpenSSL has the lower priority (`nice`), so that
+/// ours is as busy as on a core of its own.
 let measuredCore = ["taskset", "-c", "0"]
 
-/// L: P-256 verifications per second of one core, as OpenSSL's own benchmark has it. Each notification carries three, so L/3
-/// is what a program could reach that did nothing else.
-/// - Parameter seconds: of each of its two halves, signing and verifying; together about as long as what it is compared with.
+/// L: P-256 verifications per second of one core, measured by OpenSSL's own benchmark. Each notification carries three
+/// signatures, so a program that did nothing else could reach L/3.
+/// - Parameter seconds: of each of the benchmark's two halves, signing and verifying; together about as long as the run that is
+///   compared with it.
 func verificationsPerSecond(seconds: Int) async throws -> Double {
     let arguments =
         measuredCore.dropFirst() + ["nice", "-n", "5", "openssl", "speed", "-seconds", "\(seconds)", "ecdsap256"]
@@ -25,12 +26,12 @@ func verificationsPerSecond(seconds: Int) async throws -> Double {
     return rate
 }
 
-/// Runs of ours beside runs of OpenSSL.
+/// Our runs and simultaneous runs of OpenSSL.
 struct Rounds {
-    /// CPU microseconds per notification, one for each run.
+    /// CPU microseconds per notification, one value per run.
     private(set) var microseconds: [Double] = []
     private(set) var limits: [Double] = []
-    /// Our rate over L/3 of the same seconds.
+    /// Our rate divided by L/3 of the same seconds.
     private(set) var ratios: [Double] = []
 
     /// - Parameter body: one run on the measured core; returns CPU seconds per notification.

@@ -1,4 +1,4 @@
-// The store on disk beside the same loops in C.
+// The store on disk, compared with the same loops in C.
 
 import CLoops
 import KafkaTestKit
@@ -7,9 +7,9 @@ import Store
 
 private let keys: Int64 = 1_000_000
 private let valueBytes: Int64 = 500
-/// About what a worker commits at once.
+/// About as much as a worker commits at once.
 private let batchKeys: Int64 = 1000
-/// The default of `state.cache.bytes`: half of the values.
+/// The default of `state.cache.bytes`: room for half of the values.
 private let cacheBytes: Int64 = 256 << 20
 /// Alternating runs of each side; the median counts.
 private let rounds = 5
@@ -23,7 +23,7 @@ func storeLoop(_ arguments: [String]) throws -> Int64 {
         exitProcess(2)
     }
     let directory = arguments[1]
-    // Partition 0, as `RocksStores` names it.
+    // Partition 0, named as `RocksStores` does.
     return switch arguments[0] {
     case "store-put-c": bench_store_put("\(directory)/0", cacheBytes, keys, batchKeys, valueBytes)
     case "store-get-c": bench_store_get("\(directory)/0", cacheBytes, keys, valueBytes)
@@ -97,7 +97,7 @@ func measureStore(_ report: inout Report) async throws {
     let scratch = try ScratchDirectory("bench-store")
     defer { withExtendedLifetime(scratch) {} }
     _ = try await measure("store-put-c", scratch.path)
-    // The first opening reads the write-ahead log; the page cache is warm then for both.
+    // The first opening reads the write-ahead log; after that the page cache is warm for both.
     _ = try await measure("store-get-c", scratch.path)
     var (getC, getSwift): ([Double], [Double]) = ([], [])
     for round in 1...rounds {
@@ -114,10 +114,10 @@ private func measure(_ loop: String, _ directory: String) async throws -> Double
     try await measureLoop([loop, directory]) / Double(keys)
 }
 
-/// In a directory of its own, which goes with the run.
+/// Runs in a directory of its own, which is deleted after the run.
 private func measureFresh(_ loop: String) async throws -> Double {
     let scratch = try ScratchDirectory("bench-store")
-    // The path alone would not keep the directory.
+    // Holding only the path would not keep the directory.
     defer { withExtendedLifetime(scratch) {} }
     return try await measure(loop, scratch.path)
 }

@@ -1,4 +1,4 @@
-// Verification on one thread, against the signatures alone and against Apple's own library.
+// Verification on one thread, compared with the signatures alone and with Apple's own library.
 
 import AppStore
 import CLoops
@@ -9,14 +9,14 @@ import KafkaTestKit
 import Platform
 import Records
 
-/// Distinct ones, so that nothing but the chain is found in a cache; 58 MB, more than the processor's.
+/// Distinct payloads, so that only the chain is found in a cache; 58 MB, more than the processor's cache.
 private let notifications = 3_000
-/// A run of a second or two.
+/// A run takes a second or two.
 private let repetitions = 3
 private let rounds = 5
 private let floor = 0.88
 
-/// Apple's library takes some 5 ms for each.
+/// Apple's library takes some 5 ms per payload.
 private let notificationsForPython = 1_000
 private let multipleOfPython = 9.0
 
@@ -60,10 +60,10 @@ func measureVerification(_ report: inout Report) async throws {
     report.note("with the record's JSON encoded: \(encoding.words)")
 }
 
-/// Only Python's: the libraries for Java and Node are not measured here, so a ratio against this one is no ratio against the
-/// fastest of Apple's.
+/// Only the Python library: those for Java and Node are not measured here, so this ratio is not a ratio against Apple's fastest
+/// library.
 func measurePython(_ report: inout Report) async throws {
-    // Made by Tests/Interop/setup.sh.
+    // Tests/Interop/setup.sh makes it.
     let python = "\(repositoryPath)/.build/interop/bin/python"
     guard access(python, X_OK) == 0 else {
         return report.note("skipped: Apple's library is not there; Tests/Interop/setup.sh installs it")
@@ -95,5 +95,5 @@ func measurePython(_ report: inout Report) async throws {
         .atLeast(multipleOfPython))
 }
 
-/// This file lies in Tests/Benchmarks/Sources/bench.
+/// This file is in Tests/Benchmarks/Sources/bench.
 let repositoryPath = String(#filePath.split(separator: "/").dropLast(5).reduce("") { "\($0)/\($1)" })

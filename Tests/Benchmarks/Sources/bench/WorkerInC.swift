@@ -1,11 +1,11 @@
-// What a worker asks of Kafka, from a loop in C that computes nothing: as many records, of as many bytes.
+// What a worker asks of Kafka, done by a C loop that computes nothing: as many records, of as many bytes.
 
 import CLoops
 import Glibc
 import KafkaTestKit
 import Runtime
 
-/// - Parameter settledPerTransaction: what the worker tells once in a transaction, counted there.
+/// - Parameter settledPerTransaction: number of records that the worker writes once per transaction, as counted in its run.
 func runInC(
     _ worker: MeasuredWorker, _ bootstrap: String, _ prefix: String, run: String, records: Int,
     recordsPerTransaction: Int, settledPerTransaction: Int
@@ -23,7 +23,7 @@ func runInC(
     work.records = Int64(records)
     work.records_per_transaction = Int64(recordsPerTransaction)
     work.settled_per_transaction = Int64(settledPerTransaction)
-    // The fixed part of a note, and one topic with its position.
+    // The fixed part of a note, and one topic with its offset.
     work.note = Int64(36 + 10 + definition.events.topic.utf8.count)
     let spent = bench_worker(&work, &transactions)
     guard spent > 0 else { throw NotInTime("every record in the loop in C", limit: .seconds(300)) }
@@ -35,11 +35,11 @@ func runInC(
 /// Lives until the process ends.
 private func cString(_ text: String) -> UnsafePointer<CChar> { UnsafePointer(strdup(text)) }
 
-/// What a record of the changelog has besides a key and a value without timers: the key's space, and the format with the timers.
+/// What a changelog record has besides a key and a value without timers: the key's space, the format, and the timers.
 private let entryKeyBytes = 1
 private func entryValueBytes(timers: Int) -> Int { 2 + 9 * timers }
 
-/// As many bytes as the worker makes of a renewal.
+/// As many bytes as the worker writes for a renewal.
 private func setSizes(
     _ work: inout bench_worker_work, of worker: MeasuredWorker, _ definition: WorkerDefinition
 ) throws {
@@ -60,7 +60,7 @@ private func setSizes(
         work.output_count = 3
         work.outputs.0 = output(0, key: key, value: made.entitlement)
         work.outputs.1 = output(1, key: key, value: made.event)
-        // Accounts are where their token belongs.
+        // Records of accounts go to the partition of their token.
         work.outputs.2 = output(
             2, key: Notifications.token.utf8.count + 1 + key, value: made.account, isElsewhere: true)
         work.state = entry(key: key, value: made.state, timers: 1)
@@ -70,7 +70,7 @@ private func setSizes(
         work.output_count = 1
         work.outputs.0 = output(1, key: key, value: made.event)
         work.settled = output(0, key: made.cellKey, value: try domain.cell())
-        // The domain's own byte, that divides cells from subscriptions, is part of their keys.
+        // The domain's own byte, which separates cells from subscriptions, is part of their keys.
         work.settled_state = entry(key: 1 + made.cellKey, value: made.cellState, timers: 0)
         work.overview = entry(key: 1, value: made.overview, timers: 1)
         work.state = entry(key: key, value: made.state, timers: 1)

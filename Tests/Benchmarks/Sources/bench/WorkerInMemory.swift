@@ -1,4 +1,4 @@
-// The worker on one core, its log and its state in memory, beside its own work in a bare loop.
+// The worker on one core, with its log and its state in memory, compared with its own work in a bare loop.
 
 import CLoops
 import Contract
@@ -14,12 +14,12 @@ import Runtime
 import Store
 
 private let subscriptions = 1_000_000
-/// 2.2 KB each, in memory.
+/// Of 2.2 KB each, held in memory.
 private let records = 400_000
 private let rounds = 5
 /// Records per second of one core.
 private let floor = 100_000.0
-/// Of the speed of the worker `entitlements`.
+/// As a share of the speed of the worker `entitlements`.
 private let churnReach = 0.5
 
 func measureWorkerInMemory(_ report: inout Report) async throws {
@@ -45,7 +45,7 @@ func measureWorkerInMemory(_ report: inout Report) async throws {
 
 func mebibytes(_ bytes: Double) -> String { "\(Int(bytes / 1_048_576)) MiB" }
 
-/// The numbers on the same input, beside the answers.
+/// Measures churn beside entitlements, on the same input.
 func measureChurnInMemory(_ report: inout Report) async throws {
     var (bare, churn, entitlements): ([Double], [Double], [Double]) = ([], [], [])
     var last = RunFigures()
@@ -71,7 +71,7 @@ func measureChurnInMemory(_ report: inout Report) async throws {
         ratio: median(entitlements) / median(churn), .atLeast(churnReach))
 }
 
-/// Runs `bench run …` for its figures.
+/// Runs `bench run …` and reads its figures.
 func measureRun(_ arguments: [String], within limit: Duration = .seconds(600)) async throws -> RunFigures {
     prepareMemory()
     let result = try await run(try productPath("bench"), ["run"] + arguments, timeout: limit)
@@ -84,7 +84,7 @@ func measureRun(_ arguments: [String], within limit: Duration = .seconds(600)) a
     return figures
 }
 
-/// Fills a topic; keyed as everything is.
+/// Fills a topic, with keys as in the product.
 private func fill(
     _ log: MemoryLog, _ topic: String, count: Int, _ add: (_ n: Int, _ outputs: OutputBatch) -> Void
 ) throws {
@@ -99,11 +99,11 @@ private func fill(
     }
 }
 
-/// A worker that knows all subscriptions, and gets a renewal of every so many.
+/// A worker that knows all subscriptions and gets renewals of the first ones.
 func runInMemory(_ measured: MeasuredWorker, subscriptions: Int, records: Int) throws -> RunFigures {
     let processor = Rerun(measured, prefix: "bench", run: "memory")
     let log = MemoryLog()
-    // Nothing is compacted: with Kafka that is the broker's work.
+    // Nothing is compacted here; with Kafka the broker does that.
     try log.create(
         processor.topics.map { NewTopic($0.name, partitions: workerPartitions) }, by: Deadline(after: .seconds(1)))
     var changelog = Changelog(measured)
@@ -137,10 +137,10 @@ private func fillWithNotifications(_ log: MemoryLog, _ processor: Rerun, records
     }
 }
 
-/// Far from the one before; every one once before one comes again.
+/// Each number is far from the one before, and comes once before any is repeated.
 func scattered(_ n: Int, of count: Int) -> Int { n % count * 611_953 % count }
 
-/// What the worker does with a notification, without an engine around it.
+/// The work of the worker for a notification, without an engine around it.
 struct DomainWork: ~Copyable {
     /// Sizes in bytes.
     struct Made {
@@ -154,7 +154,7 @@ struct DomainWork: ~Copyable {
     private var json = JSONDocument()
     private let known = entitlementsState(end: Notifications.usualEnd)
 
-    /// Reads a renewal and what is known, and writes everything that follows.
+    /// Reads a renewal and the stored state, and writes all results.
     mutating func renewal() throws -> Made {
         notifications.make(0, of: 0)
         let value = notifications.value

@@ -1,5 +1,5 @@
-// What no worker with its state on disk can do without, whatever its engine and its domain: each notification read, its state read
-// from RocksDB and written back.
+// The work that no worker with its state on disk can avoid, whatever its engine and its domain: it reads each notification, reads
+// its state from RocksDB and writes it back.
 
 import JSON
 import KafkaTestKit
@@ -7,10 +7,10 @@ import Log
 import Platform
 import Store
 
-/// What a partition's changes wait for, as in a worker of twelve with the default cache.
+/// A partition's changes are written when they reach this size, as in a worker of twelve partitions with the default cache.
 private let bytesPerWrite = 5 << 20
 
-/// One thread, RocksDB's own beside it; no log, nothing computed. Every subscription once, in the order of the rows on Kafka.
+/// One thread beside RocksDB's own; no log, no computing. Each subscription once, in the order of the rows on Kafka.
 func runLimit(_ worker: MeasuredWorker, records: Int) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
@@ -20,7 +20,7 @@ func runLimit(_ worker: MeasuredWorker, records: Int) throws -> RunFigures {
     for n in 0..<records {
         changelog.make(n)
         let partition = partitions[Int(changelog.partition(of: workerPartitions))]
-        // Behind the byte that tells a changelog's entries from its notes.
+        // After the byte that separates a changelog's entries from its notes.
         try partition.put(changelog.key.span.extracting(droppingFirst: 1), changelog.value.span, .none)
     }
     for partition in partitions { try partition.write(.none) }

@@ -1,4 +1,4 @@
-// The worker on a real Kafka, exactly once, beside C loops over librdkafka.
+// The worker on a real Kafka, exactly once, compared with C loops over librdkafka.
 
 import CLoops
 import Glibc
@@ -11,20 +11,20 @@ import Runtime
 private let records = 150_000
 /// Alternating runs of each side; the median counts.
 private let rounds = 5
-/// C divided by the worker, in CPU time for the same bytes in the same transactions.
+/// The C loop's CPU time divided by the worker's, for the same bytes in the same transactions.
 private let reach = 0.6
 private let churnReach = 0.5
-/// The worker divided by a consumer that counts.
+/// The worker's CPU time divided by that of a consumer that only counts.
 private let multiple = 10.0
 /// Records per second of one core.
 private let replayFloor = 60_000.0
 
-/// An input on the broker of this run, and what goes with it.
+/// An input on the broker of this run, and its names and dates.
 struct WorkerInput: Sendable {
     let worker: MeasuredWorker
     let bootstrap: String
     let prefix: String
-    /// When the twelfth periods end: so near that nobody's time is over while a row is measured.
+    /// When the twelfth periods end: so recent that nothing expires while a row is measured.
     let end = WallClock.milliseconds()
 
     init(_ name: String, of worker: MeasuredWorker = .entitlements) async throws {
@@ -35,7 +35,7 @@ struct WorkerInput: Sendable {
 
     func processor(_ run: String) -> Rerun { Rerun(worker, prefix: prefix, run: run) }
 
-    /// The topics of one run; those that all runs share are made with the first.
+    /// The topics of one run; the first run also makes those that all runs share.
     func create(run: String) async throws {
         let wanted = processor(run).topics
         try await administrate { admin in
@@ -44,13 +44,13 @@ struct WorkerInput: Sendable {
                     name: topic.name, partitions: topic.shape.partitions, replicationFactor: 1,
                     settings: topic.shape.isCompacted
                         ? [("cleanup.policy", "compact")]
-                        // The records' timestamps lie in the past: without this the broker would delete them at once.
+                        // The records' timestamps are in the past: without this the broker would delete them at once.
                         : [("retention.ms", "-1")])
             }
             for fault in try admin.create(topics, by: Deadline(after: .seconds(20))).values {
                 if let fault, fault.code != .topicAlreadyExists { throw fault }
             }
-            // The answer comes before every partition has a leader.
+            // The broker answers before every partition has a leader.
             let deadline = Deadline(after: .seconds(20))
             while !deadline.hasPassed {
                 let known = try admin.cluster(by: deadline).topics
@@ -79,7 +79,7 @@ struct WorkerInput: Sendable {
         }
     }
 
-    /// Appends records that `make` adds, in thousands.
+    /// Appends records that `make` adds, a thousand at a time.
     func fill(_ topic: String, count: Int, _ make: @escaping @Sendable () -> (Int, OutputBatch) -> Void) async throws {
         let log = KafkaLog(ClientProperties(bootstrapServers: bootstrap))
         try await onThread {
@@ -97,7 +97,7 @@ struct WorkerInput: Sendable {
         }
     }
 
-    /// - Parameter subscriptions: one after the other, far apart.
+    /// - Parameter subscriptions: number of subscriptions; consecutive records are about distant ones.
     func fillWithNotifications(_ count: Int, about subscriptions: Int) async throws {
         let end = end
         try await fill(processor("").definition.events.topic, count: count) {
@@ -113,7 +113,7 @@ struct WorkerInput: Sendable {
         }
     }
 
-    /// Of a worker that knows so many subscriptions.
+    /// Writes the changelog of a worker that knows this many subscriptions.
     func fillChangelog(run: String, subscriptions: Int) async throws {
         let (worker, end) = (worker, end)
         try await fill(processor(run).definition.changelog, count: subscriptions) {
@@ -128,10 +128,10 @@ struct WorkerInput: Sendable {
     }
 }
 
-/// What a worker has put into one transaction, on average.
+/// Average contents of a worker's transaction.
 private struct Cycles {
     let records: Double
-    /// Of its first output.
+    /// Records of its first output.
     let told: Double
 
     init(_ figures: RunFigures, records: Int) {
@@ -169,7 +169,7 @@ private func measureOnKafka(
             ["worker-on-kafka", worker.rawValue, input.bootstrap, input.prefix, "w\(round)", "\(records)"]
                 + (isReplay ? ["replay"] : []))
         let cycles = Cycles(figures, records: records)
-        // A loop in C writes one of each.
+        // A C loop writes one output of each kind.
         guard figures["events"] == Double(records) else { throw NotInTime("an event for each record", limit: .zero) }
         let besides = try await other(input, round, cycles)
         if round > 0 {
@@ -198,7 +198,7 @@ private func conditions(_ costs: Costs) -> String {
         + "resident at most \(mebibytes(costs.peak))"
 }
 
-/// The same bytes in transactions of as many records, with as many cells if those are told.
+/// The same bytes in transactions of as many records, with as many cells if the worker writes cells.
 private func writeInC(_ input: WorkerInput, _ round: Int, _ cycles: Cycles) async throws -> Double {
     try await input.create(run: "c\(round)")
     let settled = input.worker == .churn ? cycles.told : 0
@@ -221,7 +221,7 @@ func measureChurnOnKafka(_ report: inout Report) async throws {
         ratio: median(costs.other) / median(costs.worker), .atLeast(churnReach))
 }
 
-/// How near to C a worker on disk can come that has neither an engine nor a domain.
+/// How near to the C loop a worker on disk can come that has neither an engine nor a domain.
 private func noteLimit(_ report: inout Report, of worker: MeasuredWorker, _ costs: Costs) async throws {
     var limit: [Double] = []
     for _ in 1...rounds {
@@ -250,7 +250,7 @@ func measureWorkerCount(_ report: inout Report) async throws {
         ratio: median(costs.worker) / median(costs.other), .atMost(multiple))
 }
 
-/// Cycles of a second, and queues that do not run dry.
+/// Transactions of a second, and queues that do not run empty.
 func measureWorkerReplay(_ report: inout Report) async throws {
     let costs = try await measureOnKafka("worker-replay", isReplay: true) { input, _, _ in try await countInC(input) }
     report.note(conditions(costs))

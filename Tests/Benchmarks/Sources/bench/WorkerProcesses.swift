@@ -1,4 +1,4 @@
-// Whole worker processes: how long their users wait.
+// Whole worker processes: how long their users wait for output.
 
 import Glibc
 import Kafka
@@ -10,7 +10,7 @@ import Synchronization
 
 // MARK: One process
 
-/// A process that works until it is told otherwise, and what it has said.
+/// A process that works until it is told to stop, and its output.
 struct WorkerProcess {
     struct Event {
         let name: String
@@ -53,7 +53,7 @@ struct WorkerProcess {
 
 private let everyPartition = Set(0..<workerPartitions)
 
-/// Publishes so many a second, one by one, until it is told to stop. The timestamp is the moment.
+/// Publishes this many per second, one by one, until it is told to stop. The timestamp is the time of publishing.
 private final class Trickle: Sendable {
     private let isOver = Latch()
     private let thread: WorkerThread
@@ -109,7 +109,7 @@ func measureWorkerLatency(_ report: inout Report) async throws {
     let worker = try WorkerProcess(input, run: "live", state: scratch.path)
     let trickle = Trickle(input, perSecond: perSecond)
     _ = try await worker.moments("committed", of: everyPartition)
-    // What piled up while the worker started is behind it then.
+    // By then the worker has processed what piled up while it started.
     try await Task.sleep(for: .seconds(3))
     let waits = try await readLatencies(input, count: perSecond * latencySeconds)
     try await trickle.stop()
@@ -189,7 +189,7 @@ func measureWorkerRestart(_ report: inout Report) async throws {
 
 // MARK: To another process
 
-/// Values of 560 bytes: a gibibyte in all with `PERENNIAL_BENCH_FULL=1`, else a quarter of it.
+/// Values of 560 bytes: one gibibyte in all with `PERENNIAL_BENCH_FULL=1`, otherwise a quarter of it.
 private var handoverRecords: Int { isFull ? 2_000_000 : 500_000 }
 private let handoverCeiling = 2.0
 
@@ -202,7 +202,7 @@ func measureWorkerHandover(_ report: inout Report) async throws {
     let trickle = Trickle(input, perSecond: perSecond)
     var old = try WorkerProcess(input, run: "move", state: "\(scratch.path)/old")
     _ = try await old.moments("committed", of: everyPartition)
-    // The copy is what an operator's snapshot would be: of a moment a little ago.
+    // The copy is what an operator's snapshot would be: slightly old.
     _ = try await old.child.terminate(within: .seconds(30))
     let copied = try await run("cp", ["-r", "\(scratch.path)/old", "\(scratch.path)/new"], timeout: .seconds(120))
     guard copied.code == 0 else { throw NotInTime("a copy of the state", limit: .zero, detail: copied.standardError) }

@@ -9,7 +9,7 @@ private let valueBytes = Changelog(.entitlements).value.count
 private let rounds = 5
 /// Records per second.
 private let floor = 100_000.0
-/// Resident: the default cache, and what a process takes beside it.
+/// Resident memory in bytes: the default cache, and what a process needs besides.
 private let ceilingBytes = 373_293_056.0
 
 func measureWorkerRebuild(_ report: inout Report) async throws {

@@ -1,4 +1,4 @@
-// A worker in a process of its own, as the rows start it.
+// A worker in a process of its own, started by the rows.
 
 import CLoops
 import Contract
@@ -18,15 +18,15 @@ func defaultMemory(partitions: Int = Int(workerPartitions)) -> MemoryPlan {
     MemoryPlan(bytes: 256 << 20, threads: 1, partitions: partitions)
 }
 
-/// The worker under names of a run: several runs read one input, and none finds what another has left.
+/// The worker with names of its own for each run: several runs read one input, and none finds what another has left.
 struct Rerun: Processor {
     let worker: MeasuredWorker
     private let processor: any Processor
     let definition: WorkerDefinition
 
     /// - Parameters:
-    ///   - prefix: of the input.
-    ///   - run: in the names of all else.
+    /// - prefix: prefix of the input's name.
+    /// - run: part of all other names.
     init(_ worker: MeasuredWorker, prefix: String, run: String) {
         guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is no prefix") }
         self.worker = worker
@@ -74,13 +74,13 @@ final class RunningWorker {
     func stop() throws { try service.stop(by: Deadline(after: .seconds(20))) }
 }
 
-/// Stores of the rows that measure nothing about the cache: its default.
+/// Stores of the rows that do not measure the cache: with its default size.
 func openStores(_ directory: String, _ memory: MemoryPlan = defaultMemory()) throws -> RocksStores {
     return try RocksStores(
         directory: directory, cache: StoreCache(bytes: memory.blockBytes), writeBufferBytes: memory.writeBufferBytes)
 }
 
-/// What a run in another process says: names and numbers.
+/// The output of a run in another process: names and numbers.
 struct RunFigures {
     private var values: [String: Double] = [:]
 
@@ -98,7 +98,7 @@ struct RunFigures {
         set { values[name] = newValue }
     }
 
-    /// The most that was resident at once.
+    /// Peak of resident memory.
     static var peakBytes: Double {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
@@ -175,14 +175,13 @@ func requireSpending(_ meter: Meter, within limit: Duration) throws -> Spending 
 
 // MARK: On Kafka
 
-/// A worker that knows all subscriptions, from the beginning of its input to the end. What it reads of its changelog first is not
-/// counted.
+/// A worker that knows all subscriptions, from the beginning of its input to the end. Reading its changelog first is not counted.
 private func runOnKafka(
     _ measured: MeasuredWorker, _ bootstrap: String, _ prefix: String, run: String, records: Int, isReplay: Bool
 ) throws -> RunFigures {
     var properties = ClientProperties(bootstrapServers: bootstrap)
     if isReplay {
-        // Enough that the queue never fills: librdkafka 2.0.2 then stands still for up to a second.
+        // Large enough that the queue never fills: with a full queue librdkafka 2.0.2 stands still for up to a second.
         properties.set("queued.min.messages", "500000", for: .consumer)
         properties.set("queued.max.messages.kbytes", "524288", for: .consumer)
     }
@@ -204,7 +203,7 @@ private func runOnKafka(
     return figures
 }
 
-/// A worker whose disk is lost: until all partitions are read.
+/// A worker whose disk is lost, measured until all partitions are restored.
 private func runRestore(_ bootstrap: String, _ prefix: String, run: String) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
@@ -217,7 +216,7 @@ private func runRestore(_ bootstrap: String, _ prefix: String, run: String) thro
     return RunFigures(spending)
 }
 
-/// `worker-process BOOTSTRAP PREFIX RUN STATE SLOT`: prints what happens, with microseconds on the clock that all processes of
+/// `worker-process BOOTSTRAP PREFIX RUN STATE SLOT`: prints what happens, with microseconds of the clock that all processes of
 /// the machine share.
 private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     guard arguments[0] == "worker-process", arguments.count == 6 else {
@@ -238,7 +237,7 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
         },
         resumed: { tell("resumed", $0.map(\.partition)) },
         committed: { positions in
-            // The first of each partition since it was assigned.
+            // The first record of each partition since its assignment.
             let new = told.withLock { told in
                 positions.keys.map(\.partition).filter { told.insert($0).inserted }
             }

@@ -1,4 +1,4 @@
-// A worker with many subscriptions on disk: what is resident, and how fast it is with keys that are used much and little.
+// A worker with many subscriptions on disk: how much memory is resident, and how fast it is with frequent and with rare keys.
 
 import KafkaTestKit
 import Log
@@ -6,18 +6,18 @@ import Platform
 import Runtime
 import Store
 
-/// `PERENNIAL_BENCH_FULL=1`: as many as are promised; else a tenth, in two minutes less.
+/// With `PERENNIAL_BENCH_FULL=1` the promised number; otherwise a tenth, which takes two minutes less.
 private var subscriptions: Int { isFull ? 5_000_000 : 500_000 }
 private let records = 300_000
-/// Resident: the default cache, and what a process takes beside it.
+/// Resident memory in bytes: the default cache, and what a process needs besides.
 private let ceilingBytes = 373_293_056.0
-/// So many keys are few: they fit into the cache, and each comes a dozen times.
+/// This few keys fit into the cache, and each comes a dozen times.
 private let hotKeys = 50_000
 /// Records per second of one core.
 private let hotFloor = 100_000.0
 private let coldFloor = 30_000.0
 
-/// Everything in its promised size.
+/// Whether everything has its promised size.
 var isFull: Bool { environmentVariables().contains { $0.name == "PERENNIAL_BENCH_FULL" && $0.value == "1" } }
 
 func measureWorkerSize(_ report: inout Report) async throws {
@@ -38,7 +38,7 @@ func measureWorkerSize(_ report: inout Report) async throws {
     }
 }
 
-/// Restores, then works on few keys, then on all.
+/// Restores, then works on few keys, then on all keys.
 func runSize(subscriptions: Int) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
@@ -54,7 +54,7 @@ func runSize(subscriptions: Int) throws -> RunFigures {
         resumed: restore.resumed,
         committed: { positions in
             let next = positions.values.first?.value ?? 0
-            // Each stretch ends at a commit, and the next begins there; the first only fills the caches.
+            // Each stretch ends at a commit, where the next one begins; the first one only fills the caches.
             if next >= records { hot.start() }
             if next >= 2 * records {
                 hot.stop()
@@ -70,7 +70,7 @@ func runSize(subscriptions: Int) throws -> RunFigures {
     let restored = try requireSpending(restoring, within: .zero)
     var figures = RunFigures(last)
     figures["restored"] = Double(subscriptions) / restored.wallMicroseconds * 1e6
-    // A stretch is a little longer than it says: by a cycle at most, of thirty.
+    // A stretch is slightly longer than stated: by at most one transaction of thirty.
     figures["hot"] = Double(records) / (try requireSpending(hot, within: .zero)).cpuMicroseconds * 1e6
     figures["cold"] = Double(records) / last.cpuMicroseconds * 1e6
     figures["resident"] = RunFigures.residentBytes

@@ -1,4 +1,4 @@
-// A log that tells what a worker's session does, call by call: what a process can be measured by without looking into it.
+// A log that reports what a worker's session does, call by call. It allows measuring a process without changing it.
 
 import CLoops
 import Log
@@ -11,10 +11,10 @@ struct SessionHooks: Sendable {
     var resumed: @Sendable ([TopicPartition]) -> Void = { _ in }
     var committed: @Sendable ([TopicPartition: NextOffset]) -> Void = { _ in }
     var appended: @Sendable (OutputBatch) -> Void = { _ in }
-    /// No record comes before so many partitions can be worked on.
+    /// No records are delivered before this many partitions are restored.
     var heldPartitions: Int32 = 0
 
-    /// So that what is measured begins when the last restore has ended.
+    /// The measurement then begins when the last restore has ended.
     func holding(until partitions: Int32) -> SessionHooks {
         var hooks = self
         hooks.heldPartitions = partitions
@@ -32,8 +32,8 @@ struct WatchedLog: RecordLog {
     }
 
     func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
-        // A worker wants its changelog to be compacted. In the rows whose log is in memory nothing is: with Kafka that is the
-        // broker's work.
+        // A worker requires a compacted changelog. In the rows whose log is in memory nothing is compacted; with Kafka the broker
+        // does that.
         try log.topics(names, by: deadline).mapValues { shape in
             var shape = shape
             shape.isCompacted = true
@@ -113,7 +113,7 @@ private final class WatchedSession: LogSession {
     func close(by deadline: Deadline) -> Bool { session.close(by: deadline) }
 }
 
-/// Counts what a worker tells.
+/// Counts the records that a worker writes.
 final class OutputCount: Sendable {
     private struct State {
         var counts: [Int] = []
@@ -123,7 +123,7 @@ final class OutputCount: Sendable {
     private let keyedTopic: Int?
     private let state = Mutex(State())
 
-    /// - Parameter keyedTopic: an output of which the keys are counted, too; nil: that would take the time of very many.
+    /// - Parameter keyedTopic: an output whose keys are counted, too; nil: none, because counting very many keys takes time.
     init(keyedTopic: Int? = nil) { self.keyedTopic = keyedTopic }
 
     func hooks(_ others: SessionHooks) -> SessionHooks {
@@ -149,20 +149,20 @@ final class OutputCount: Sendable {
     }
 
     func count(of topic: Int) -> Int { state.withLock { topic < $0.counts.count ? $0.counts[topic] : 0 } }
-    /// Those that have a value.
+    /// Number of keys that have a value.
     var keys: Int { state.withLock { $0.keys.count } }
 }
 
 // MARK: Meters
 
-/// What a stretch of work has taken.
+/// The cost of a stretch of work.
 struct Spending: Sendable {
     var cpuMicroseconds: Double = 0
     var wallMicroseconds: Double = 0
     var commits: Double = 0
 }
 
-/// Measures from one moment to another, on any threads. The CPU time is that of the whole process.
+/// Measures from one moment to another, on any threads. CPU time is that of the whole process.
 final class Meter: Sendable {
     private struct State {
         var cpu: Int64?
@@ -196,7 +196,7 @@ final class Meter: Sendable {
         done.open()
     }
 
-    /// nil: it has not come to the end.
+    /// nil: the end was not reached in time.
     func spending(within limit: Duration) -> Spending? {
         done.wait(for: limit)
         return state.withLock { $0.spending }
@@ -216,7 +216,7 @@ final class Meter: Sendable {
             })
     }
 
-    /// From the assignment until all partitions are read.
+    /// From the assignment until all partitions are restored.
     func hooks(restoring partitions: Int32) -> SessionHooks {
         SessionHooks(
             polled: { event in if case .assigned = event { self.start() } },

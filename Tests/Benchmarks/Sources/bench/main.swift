@@ -1,4 +1,4 @@
-// `bench [ROW …]`: what the layers cost, each beside a limit that is measured in the same run. Exit code 1: one is not met.
+// `bench [ROW …]`: measures the cost of the layers, each against a limit of the same run. Exit code 1: a limit is not met.
 
 import KafkaTestKit
 import Platform
