@@ -1,28 +1,29 @@
-// Why a request to Apple did not do what it was for.
+// Why a request to Apple failed.
 
 public import HTTPClient
 internal import JSON
 
-/// Holds nothing of what was sent, nor the text that came back: both may tell about a customer.
+/// Contains nothing of the request and no text of the answer: both may contain data of a customer.
 public struct APIError: Error, Sendable, Equatable, CustomStringConvertible {
     /// nil: there is no answer.
     public let httpStatus: Int?
-    /// Why there is no answer. `invalidRequest`: nothing was sent, because what was given cannot be part of a request. With a
-    /// status it is `badAnswer`: Apple says that all is well, in a form that cannot be read.
+    /// Why there is no answer. `invalidRequest`: nothing was sent, because an argument cannot be part of a request.
+    /// With a status it is `badAnswer`: Apple reports success, in a form that cannot be read.
     public let fault: HTTPClientFault.Kind?
-    /// What Apple says is wrong. Other machines on the way, and Apple for a token that it does not take, say no code.
+    /// Apple's error code. nil if the answer comes from another machine on the way, or if Apple refuses the token.
     public let errorCode: APIErrorCode?
-    /// Not before this time, milliseconds since 1970. How odd values are read: `RetryAfter`.
+    /// Do not retry before this time, in milliseconds since 1970. `RetryAfter` says how odd values are read.
     public let retryAfter: Int64?
-    /// Apple's clock, from the head of the answer; milliseconds since 1970.
+    /// Apple's clock, from the head of the answer, in milliseconds since 1970.
     public let serverDate: Int64?
-    /// How far the clock of this host was ahead of Apple's when the answer came, in milliseconds; negative: behind it. Right
-    /// to a second and the time that the answer took.
+    /// How far the clock of this host was ahead of Apple's when the answer arrived, in milliseconds; negative: behind.
+    /// Accurate to one second plus the time that the answer took.
     public let clockAhead: Int64?
-    /// For people. Names hosts at most.
+    /// For people. Names hosts, and nothing more private.
     public let detail: String
 
-    /// A token is refused when the clock is wrong by more than a minute; a second or two are the way of the answer.
+    /// Apple refuses a token if the clock is wrong by more than a minute. A difference of a second or two is only the
+    /// time that the answer took.
     static let noticeableClockDifference: Int64 = 30_000
 
     public init(
@@ -40,15 +41,15 @@ public struct APIError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var description: String { advice.map { "\(detail): \($0)" } ?? detail }
 
-    /// What a person can do about it; nil: nothing but wait, or nothing that is known.
+    /// What a person can do about it; nil: only wait, or unknown.
     public var advice: String? {
         if let httpStatus, fault == nil { return advice(status: httpStatus) }
         return switch fault {
         case .nameNotFound?, .notConnected?, .timedOut?:
             "check that this host reaches Apple (apple.api.production, apple.api.sandbox; https_proxy and no_proxy count)"
-        case .tls?: "if a proxy of your own opens TLS, give its authority as apple.ca"
+        case .tls?: "if your own proxy decrypts TLS, set apple.ca to its certificate authority"
         case .badAnswer?:
-            "check that apple.api.production and apple.api.sandbox lead to Apple and not to a page of a proxy"
+            "check that apple.api.production and apple.api.sandbox point to Apple and not to a page of a proxy"
         case .invalidRequest?, .broken?, .tooLarge?, .overloaded?, .cancelled?, .withdrawn?, .failed?, nil: nil
         }
     }
@@ -57,14 +58,14 @@ public struct APIError: Error, Sendable, Equatable, CustomStringConvertible {
         switch (status, errorCode) {
         case (401, _): adviceOnToken
         case (403, nil):
-            "the key may not do this, or something on the way refuses: check the rights of the key, and the proxy"
+            "the key has no right to do this, or a proxy refuses: check the rights of the key, and the proxy"
         case (404, .transactionIdNotFound?), (404, .originalTransactionIdNotFound?):
             "production and sandbox know different transactions: check that the environment is that of the notification"
         case (404, .appNotFound?): "check bundleId in the file of apps, and that the key is of the same account"
         case (404, .notificationURLNotFound?):
             "set the address for notifications of this environment in App Store Connect"
-        case (404, nil): "check that apple.api.production and apple.api.sandbox lead to Apple"
-        case (407, _): "the proxy wants a name and a password: write them into https_proxy"
+        case (404, nil): "check that apple.api.production and apple.api.sandbox point to Apple"
+        case (407, _): "the proxy needs a user name and a password: put them into https_proxy"
         case (429, _): "lower consumption.rate if this lasts: all programs that use the app's key share Apple's limit"
         default: nil
         }
@@ -87,7 +88,7 @@ extension APIError {
         self.init(fault: fault.kind, detail: "no answer from Apple (\(fault))")
     }
 
-    /// The answer is not the one of success.
+    /// The status of the answer is not the expected one.
     init(_ response: HTTPClient.Response, expected: Int, now: Int64) {
         let errorCode = Self.errorCode(in: response.body)
         let said = errorCode.map { " (\($0))" } ?? ""
@@ -97,7 +98,7 @@ extension APIError {
             detail: "Apple answered \(response.status)\(said)" + (isSuccess ? " where \(expected) is expected" : ""))
     }
 
-    /// The answer is one of success, and cannot be read.
+    /// The answer reports success but cannot be read.
     init(_ response: HTTPClient.Response, _ unreadable: UnreadableAnswer, now: Int64) {
         self.init(
             response, fault: .badAnswer, now: now,
@@ -115,7 +116,7 @@ extension APIError {
             serverDate: serverDate, clockAhead: serverDate.map { now - $0 }, detail: detail)
     }
 
-    /// nil: the answer is no JSON object, or has no whole number there.
+    /// nil: the answer is not a JSON object, or its `errorCode` is not a whole number.
     static func errorCode(in body: [UInt8]) -> APIErrorCode? {
         do throws(UnreadableAnswer) {
             return try AnswerObject(body).optional("errorCode", \.integer).map(APIErrorCode.init(rawValue:))

@@ -1,18 +1,18 @@
-// The numbers by which Apple says what is wrong.
+// The numbers of Apple's error codes.
 
 /// An open set: Apple adds codes. Those that are known today have names.
 public struct APIErrorCode: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// What may be done with a request that was answered so.
+    /// Whether and when a request that got this code may be retried.
     public enum Repetition: Sendable, CaseIterable {
-        /// It would be answered in the same way.
+        /// A retry would get the same answer.
         case never
-        /// After a pause that grows.
+        /// After a pause that grows with each retry.
         case later
-        /// Not before the time of `Retry-After`, and nor may any other request of the app.
+        /// Not before the time of `Retry-After`; until then no other request of the app may be sent either.
         case atRetryAfter
-        /// What is asked for may not be there yet.
+        /// The requested item may not be available yet.
         case polling
-        /// The listing has to begin again.
+        /// The listing must start again at its first page.
         case fromTheFirstPage
     }
 
@@ -20,7 +20,7 @@ public struct APIErrorCode: RawRepresentable, Sendable, Hashable, CustomStringCo
 
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
-    /// The first three digits.
+    /// The first three digits of the code.
     public var httpStatus: Int { Int(rawValue / 10_000) }
 
     public var repetition: Repetition {
@@ -37,7 +37,7 @@ public struct APIErrorCode: RawRepresentable, Sendable, Hashable, CustomStringCo
         }
     }
 
-    /// nil: Apple has named it after this was written.
+    /// nil: Apple has added the code after this was written.
     public var meaning: String? { Self.meanings[self] }
 
     public var description: String { meaning.map { "\(rawValue), \($0)" } ?? "\(rawValue)" }

@@ -2,7 +2,7 @@
 
 internal import Crypto
 
-/// What App Store Connect gives for the App Store Server API. No text and no mirror of it shows anything of the key.
+/// The values that App Store Connect gives for the App Store Server API. No description and no mirror shows the key.
 public struct APIKey: Sendable, CustomStringConvertible, CustomReflectable {
     let issuerId: String
     let keyId: String
@@ -40,7 +40,7 @@ public struct APIKeyFault: Error, Sendable, Equatable, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What an id may look like: visible ASCII.
+/// The characters of an id: visible ASCII.
 private func isWord(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
 }

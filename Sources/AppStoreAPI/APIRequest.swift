@@ -1,34 +1,34 @@
-// What can be asked of Apple: method, path and body of each request, and how its answer is read.
+// The requests to Apple: method, path and body of each, and how its answer is read.
 
 internal import JSON
 
-/// One request, and with it the type of its answer. Made by the functions below.
+/// One request with the type of its answer. Made by the functions below.
 public struct APIRequest<Value: Sendable>: Sendable, CustomStringConvertible, CustomReflectable {
-    /// For logs and labels of metrics; from a closed set.
+    /// For logs and metric labels; from a closed set.
     public let name: String
     let method: String
-    /// From the root; nil when something that was given cannot be part of it.
+    /// Path from the root; nil if an argument cannot be part of it.
     let target: String?
     let body: [UInt8]
     let successStatus: Int
     let read: @Sendable ([UInt8]) throws(UnreadableAnswer) -> Value
 
-    /// Paths hold ids, and bodies facts about customers: neither belongs into a log.
+    /// Only the name: paths contain ids, and bodies contain data of customers, so neither belongs in a log.
     public var description: String { name }
     public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
 }
 
 // MARK: Consumption
 
-/// Apple has taken the answer. There is nothing more to know.
+/// Apple has accepted the answer, and returns nothing else.
 public struct ConsumptionAccepted: Sendable, Equatable {
     public init() {}
 }
 
 extension APIRequest where Value == ConsumptionAccepted {
     /// - Parameters:
-    ///   - transactionId: that of the notification, not the original one.
-    ///   - body: JSON, sent as it is.
+    ///   - transactionId: the id in the notification, not the original one.
+    ///   - body: JSON, sent unchanged.
     public static func consumptionV2(transactionId: String, body: [UInt8]) -> APIRequest {
         consumption("consumption_v2", "/inApps/v2/transactions/consumption/", transactionId, body)
     }
@@ -50,7 +50,7 @@ extension APIRequest where Value == ConsumptionAccepted {
 // MARK: Notifications
 
 extension APIRequest where Value == TestNotificationRequested {
-    /// Apple will send a notification TEST to the address of the app.
+    /// Apple will send a TEST notification to the app's notification URL.
     public static func testNotification() -> APIRequest {
         .reading("test_notification", "POST", "/inApps/v1/notifications/test")
     }
@@ -65,7 +65,7 @@ extension APIRequest where Value == TestNotificationStatus {
 }
 
 extension APIRequest where Value == NotificationHistoryPage {
-    /// - Parameter paginationToken: of the page before. All pages are asked for with the same query.
+    /// - Parameter paginationToken: the token of the previous page. All pages are requested with the same query.
     public static func notificationHistory(
         _ query: NotificationHistoryQuery, paginationToken: String? = nil
     ) -> APIRequest {
@@ -79,9 +79,9 @@ extension APIRequest where Value == NotificationHistoryPage {
 
 extension APIRequest where Value == TransactionHistoryPage {
     /// - Parameters:
-    ///   - transactionId: any of the customer's.
-    ///   - revision: of the page before; of the last page, to get what has changed since. All pages are asked for with the same
-    ///     query.
+    ///   - transactionId: any transaction of the customer.
+    ///   - revision: the revision of the previous page; of the last page, to get what has changed since. All pages are
+    ///     requested with the same query.
     public static func transactionHistory(
         of transactionId: String, _ query: TransactionHistoryQuery = TransactionHistoryQuery(), revision: String? = nil
     ) -> APIRequest {
@@ -94,8 +94,8 @@ extension APIRequest where Value == TransactionHistoryPage {
 
 extension APIRequest where Value == SubscriptionStatuses {
     /// - Parameters:
-    ///   - transactionId: any of the customer's.
-    ///   - statuses: as Apple numbers them (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked); empty: all.
+    ///   - transactionId: any transaction of the customer.
+    ///   - statuses: Apple's numbers (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked); empty: all.
     public static func subscriptionStatuses(of transactionId: String, statuses: [Int] = []) -> APIRequest {
         let parameters = statuses.map { ("status", String($0) as String?) }
         return .reading(
@@ -124,20 +124,20 @@ extension APIRequest where Value: ReadableAnswer {
 
 // MARK: Parts of addresses
 
-/// What is given from outside and becomes a part of a path. Anything that could lead elsewhere is refused, not escaped: no id
-/// of Apple's has it.
+/// Values from outside that become part of a path. Characters that could change the path are refused, not escaped: none
+/// of Apple's ids contains them.
 enum PathPart {
     /// Apple's ids have 15 to 25 digits.
     static let maxIdBytes = 64
-    /// A UUID and a time.
+    /// Enough for a UUID and a time.
     static let maxTokenBytes = 256
 
-    /// nil: none. Digits and letters.
+    /// Digits and letters; nil: the text is not a valid id.
     static func transactionId(_ text: String) -> String? {
         (1...maxIdBytes).contains(text.utf8.count) && text.utf8.allSatisfy(isAlphanumeric) ? text : nil
     }
 
-    /// nil: none. Digits, letters, `-` and `_`.
+    /// Digits, letters, `-` and `_`; nil: the text is not a valid token.
     static func token(_ text: String) -> String? {
         let dashes = [UInt8(ascii: "-"), UInt8(ascii: "_")]
         return (1...maxTokenBytes).contains(text.utf8.count)
@@ -145,13 +145,13 @@ enum PathPart {
     }
 }
 
-/// Of values that are nil nothing is written.
+/// Parameters whose value is nil are left out.
 func queryText(_ parameters: [(name: String, value: String?)]) -> String {
     let pairs = parameters.compactMap { name, value in value.map { "\(name)=\(percentEncoded($0))" } }
     return pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&")
 }
 
-/// Everything but RFC 3986's unreserved characters.
+/// Escapes everything except the unreserved characters of RFC 3986.
 private func percentEncoded(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var encoded: [UInt8] = []

@@ -1,8 +1,8 @@
-// Reads the members of answers; members that nobody knows are passed over.
+// Reads the members of answers; unknown members are ignored.
 
 internal import JSON
 
-/// Why an answer of success cannot be used. Names members, never their values.
+/// Why an answer that reports success cannot be used. Names members, never their values.
 struct UnreadableAnswer: Error, Equatable { let words: String }
 
 /// An answer that is a JSON object.
@@ -10,21 +10,21 @@ protocol ReadableAnswer: Sendable {
     init(_ answer: AnswerObject) throws(UnreadableAnswer)
 }
 
-/// An object of an answer, and where it stands in it.
+/// An object of an answer, and its place in the answer.
 struct AnswerObject {
     private let members: JSONObject
     private let place: String
 
     init(_ body: [UInt8]) throws(UnreadableAnswer) {
         var limits = JSONLimits()
-        // The client has counted already.
+        // The client has checked the size already.
         limits.bytes = max(limits.bytes, body.count)
         let value: JSONValue
         do throws(JSONFault) {
             value = try JSONValue.read(body, limits: limits)
         } catch {
             // The detail of a fault may quote the document.
-            throw UnreadableAnswer(words: "it is no JSON (\(error.cause.rawValue))")
+            throw UnreadableAnswer(words: "it is not JSON (\(error.cause.rawValue))")
         }
         try self.init(value, place: "it")
     }
@@ -37,7 +37,7 @@ struct AnswerObject {
         self.place = place
     }
 
-    /// nil: it is not there, or null.
+    /// nil: the member is absent or null.
     func optional<Value>(
         _ name: String, _ read: KeyPath<JSONValue, Value?>
     ) throws(UnreadableAnswer) -> Value? {
@@ -57,7 +57,7 @@ struct AnswerObject {
         return content
     }
 
-    /// None when the member is not there.
+    /// Empty if the member is absent.
     func objects<Element>(
         _ name: String, _ make: (AnswerObject) throws(UnreadableAnswer) -> Element
     ) throws(UnreadableAnswer) -> [Element] {
@@ -68,7 +68,7 @@ struct AnswerObject {
         return elements
     }
 
-    /// None when the member is not there.
+    /// Empty if the member is absent.
     func strings(_ name: String) throws(UnreadableAnswer) -> [String] {
         var strings: [String] = []
         for (index, value) in (try optional(name, \.array) ?? []).enumerated() {

@@ -1,11 +1,11 @@
-// What Apple answers. Texts of Apple's stay texts: a value that is new today is no error.
+// Apple's answers. Apple's texts stay texts: a value that is new is not an error.
 
 internal import JSON
 
 public struct APIAnswer<Value: Sendable>: Sendable {
     public let httpStatus: Int
     public let value: Value
-    /// Apple's clock, from the head of the answer; milliseconds since 1970.
+    /// Apple's clock, from the head of the answer, in milliseconds since 1970.
     public let serverDate: Int64?
 
     public init(httpStatus: Int, value: Value, serverDate: Int64?) {
@@ -35,7 +35,7 @@ public struct TestNotificationStatus: Sendable, Equatable, ReadableAnswer {
     }
 }
 
-/// One try of Apple's to deliver a notification.
+/// One attempt of Apple's to deliver a notification.
 public struct SendAttempt: Sendable, Equatable {
     /// Milliseconds since 1970.
     public let attemptDate: Int64?
@@ -59,13 +59,13 @@ public struct NotificationHistoryPage: Sendable, Equatable, ReadableAnswer {
         }
     }
 
-    /// There when `hasMore`.
+    /// Present if `hasMore`.
     public let paginationToken: String?
     public let hasMore: Bool
     public let notificationHistory: [Entry]
 
     init(_ answer: AnswerObject) throws(UnreadableAnswer) {
-        // Without it nobody would know whether the listing is complete.
+        // Without it, it would be unknown whether the listing is complete.
         hasMore = try answer.required("hasMore", \.bool)
         paginationToken =
             hasMore
@@ -75,7 +75,7 @@ public struct NotificationHistoryPage: Sendable, Equatable, ReadableAnswer {
 }
 
 public struct TransactionHistoryPage: Sendable, Equatable, ReadableAnswer {
-    /// There when `hasMore`.
+    /// Present if `hasMore`.
     public let revision: String?
     public let hasMore: Bool
     public let bundleId: String?
@@ -106,7 +106,7 @@ public struct SubscriptionStatuses: Sendable, Equatable, ReadableAnswer {
     }
 
     public struct LastTransaction: Sendable, Equatable {
-        /// As Apple numbers them (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked).
+        /// Apple's numbers (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked).
         public let status: Int64?
         public let originalTransactionId: String?
         public let signedTransactionInfo: String?

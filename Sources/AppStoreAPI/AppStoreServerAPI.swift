@@ -5,31 +5,32 @@ public import HTTPClient
 public import Platform
 import Synchronization
 
-/// Sends requests for any app that the key is of, over connections that are kept. Any number of threads may use one.
+/// Sends requests for any app that the key is valid for, over connections that are kept open. Any number of threads may
+/// use one client.
 ///
-/// Nothing is sent a second time by it, but for what `mayBegin` of `HTTPClient.Request` says. No text and no mirror of it shows
-/// the key or a token.
+/// It retries nothing, except as `mayBegin` of `HTTPClient.Request` describes. No description and no mirror shows the
+/// key or a token.
 public final class AppStoreServerAPI: Sendable, CustomStringConvertible, CustomReflectable {
     public struct Configuration: Sendable {
-        /// Base addresses. Each may have a path, which is put in front of Apple's.
+        /// Base addresses. Each may have a path, which is prepended to Apple's paths.
         public var production = "https://api.storekit.apple.com"
         public var sandbox = "https://api.storekit-sandbox.apple.com"
-        /// nil: requests do not say who asks.
+        /// nil: requests have no `User-Agent`.
         public var userAgent: String?
-        /// PEM, trusted besides the authorities of the system.
+        /// PEM, trusted in addition to the authorities of the system.
         public var authorities: [UInt8]?
-        /// `http_proxy`, `https_proxy` and `no_proxy`.
+        /// Whether `http_proxy`, `https_proxy` and `no_proxy` are used.
         public var usesProxyOfEnvironment = true
-        /// Of one request, its connection included; as in Apple's own libraries.
+        /// Time limit for one request, including its connection; the same as in Apple's own libraries.
         public var timeout: Duration = .seconds(30)
         public var connectTimeout: Duration = .seconds(10)
-        /// Enough for Apple's 50 requests a second and app at half a second each.
+        /// Enough for Apple's limit of 50 requests a second for each app, at half a second each.
         public var maxInFlight = 32
-        /// So few that the last one, with every one before it timing out, is begun while its token is good.
+        /// Few enough that the last waiting request begins while its token is valid, even if all before it time out.
         public var maxWaiting = 256
         /// A page of 20 notifications has half a megabyte.
         public var maxAnswerBytes = 4 << 20
-        /// What `top -H` shows, 15 bytes at most.
+        /// The name that `top -H` shows, 15 bytes at most.
         public var threadName = "apple-api"
 
         public init() {}
@@ -42,7 +43,7 @@ public final class AppStoreServerAPI: Sendable, CustomStringConvertible, CustomR
     private let client: HTTPClient
     private let now: @Sendable () -> Int64
 
-    /// - Parameter now: the clock of the wall, milliseconds since 1970; tokens and answers are held to it.
+    /// - Parameter now: the wall clock, milliseconds since 1970; used for tokens and to judge answers.
     public init(
         key: APIKey, configuration: Configuration = Configuration(), now: @escaping @Sendable () -> Int64
     ) throws(HTTPClientFault) {
@@ -64,18 +65,18 @@ public final class AppStoreServerAPI: Sendable, CustomStringConvertible, CustomR
 
     /// Never blocks.
     /// - Parameters:
-    ///   - timeout: instead of the configuration's.
-    ///   - mayBegin: as in `HTTPClient.Request`: asked on the client's thread, when the connection is ready.
-    ///   - completion: called once: on the client's thread, where it must not block, or on the caller's before this returns when
-    ///     the request is refused at once.
-    /// - Returns: what `cancel` takes; nil when the request cannot be one and nothing is sent.
+    ///   - timeout: replaces the time limit of the configuration.
+    ///   - mayBegin: as in `HTTPClient.Request`: called on the client's thread when the connection is ready.
+    ///   - completion: called once: on the client's thread, where it must not block, or, if the request is refused at
+    ///     once, on the caller's thread before this returns.
+    /// - Returns: the ticket for `cancel`; nil if the request is not valid and nothing is sent.
     @discardableResult
     public func send<Value>(
         _ request: APIRequest<Value>, of bundleId: String, in environment: Environment, timeout: Duration? = nil,
         mayBegin: (@Sendable () -> Bool)? = nil, completion: @escaping Completion<Value>
     ) -> HTTPClient.Ticket? {
         guard let target = request.target else {
-            let detail = "an id for the request \(request.name) has other characters than Apple's ids: nothing was sent"
+            let detail = "an id for the request \(request.name) has characters that no id of Apple has: nothing sent"
             completion(.failure(APIError(fault: .invalidRequest, detail: detail)))
             return nil
         }
@@ -90,7 +91,7 @@ public final class AppStoreServerAPI: Sendable, CustomStringConvertible, CustomR
         return client.send(http) { [now] outcome in completion(Self.read(outcome, of: request, now: now())) }
     }
 
-    /// Blocks until the answer is there or the time is over. Not from a completion.
+    /// Blocks until the answer is there or the time limit has passed. Must not be called from a completion.
     public func answer<Value>(
         to request: APIRequest<Value>, of bundleId: String, in environment: Environment, timeout: Duration? = nil,
         mayBegin: (@Sendable () -> Bool)? = nil
@@ -102,17 +103,18 @@ public final class AppStoreServerAPI: Sendable, CustomStringConvertible, CustomR
             answered.open()
         }
         answered.wait()
-        // Set before the latch opened.
+        // Set before the latch was opened.
         return try result.withLock { $0! }.get()
     }
 
-    /// Ends a request whose answer nobody wants any more, with the fault `cancelled`. It may have been sent.
+    /// Ends a request whose answer is not needed any more, with the fault `cancelled`. It may have been sent.
     public func cancel(_ ticket: HTTPClient.Ticket) { client.cancel(ticket) }
 
-    /// After Apple has answered 401: the next request of the app makes a new token. Those that wait keep theirs.
+    /// To be called after Apple has answered 401: the next request of the app makes a new token. Requests that wait
+    /// keep theirs.
     public func renewToken(of bundleId: String) { tokens.forget(bundleId) }
 
-    /// As `HTTPClient.close`.
+    /// The same as `HTTPClient.close`.
     @discardableResult
     public func close(by deadline: Deadline = Deadline(after: .seconds(5))) -> Bool { client.close(by: deadline) }
 

@@ -1,8 +1,8 @@
-// Times in the heads of answers.
+// Dates in the heads of answers.
 
 internal import Contract
 
-/// The date of RFC 9110 as servers of today write it (IMF-fixdate): `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// The date of RFC 9110 in the form that servers write today (IMF-fixdate): `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum HTTPDate {
     private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     private static let months = [
@@ -10,7 +10,8 @@ enum HTTPDate {
     ]
     private static let secondsPerDay: Int64 = 86_400
 
-    /// Milliseconds since 1970. nil for any other text, and for a moment that is not there: a day of another name, a second 60.
+    /// Milliseconds since 1970. nil for any other text, and for a time that does not exist: a wrong weekday, a second
+    /// 60.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == 29, let year = number(bytes[12..<16]), let day = number(bytes[5..<7]),
@@ -20,7 +21,7 @@ enum HTTPDate {
         else { return nil }
         let date = CivilDay(year: year, month: month + 1, day: day)
         let seconds = date.number * secondsPerDay + Int64(hour * 3600 + minute * 60 + second)
-        // Whatever else may be wrong: only the text of this moment is taken.
+        // Only the one correct text for this time is accepted; this catches all other errors.
         return self.text(seconds: seconds).utf8.elementsEqual(bytes) ? seconds * 1000 : nil
     }
 
@@ -46,16 +47,15 @@ enum HTTPDate {
     }
 }
 
-/// When Apple wants to be asked again.
+/// When Apple allows the next request.
 enum RetryAfter {
-    /// A time that is farther away is not believed: Apple counts by the hour, and one wrong number must not silence an app for
-    /// ever.
+    /// A later time is ignored: Apple's limits are per hour, and one wrong number must not stop an app for ever.
     static let farthestMilliseconds: Int64 = 24 * 3600 * 1000
-    /// The least number that is taken for a time and not for a span: 2001 in milliseconds.
+    /// The smallest number that is read as a time and not as a number of seconds: 2001 in milliseconds.
     private static let leastTime: Int64 = 1_000_000_000_000
 
-    /// Milliseconds since 1970, which may have passed. Apple writes just that. What stands between it and us may write the forms
-    /// of RFC 9110: seconds to wait, or a date. nil for everything else, and for what is more than a day ahead.
+    /// Milliseconds since 1970, possibly in the past. Apple writes exactly this. A proxy may write the forms of RFC
+    /// 9110: seconds to wait, or a date. nil for everything else, and for a time more than a day ahead.
     static func milliseconds(_ text: String, now: Int64) -> Int64? {
         guard let time = time(text, now: now) else { return nil }
         let (distance, overflows) = time.subtractingReportingOverflow(now)

@@ -1,20 +1,20 @@
-// Which notifications and transactions a listing is of.
+// Filters for listings of notifications and transactions.
 
 internal import JSON
 
-/// Apple answers for 180 days back (sandbox: 30).
+/// Apple's history covers the last 180 days (sandbox: 30).
 public struct NotificationHistoryQuery: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var startDate: Int64
     /// Milliseconds since 1970.
     public var endDate: Int64
-    /// As Apple writes it. Not together with `transactionId`.
+    /// In Apple's spelling. Cannot be combined with `transactionId`.
     public var notificationType: String?
-    /// Only with a type.
+    /// Only together with a type.
     public var notificationSubtype: String?
-    /// Any of one customer's.
+    /// Any transaction of one customer.
     public var transactionId: String?
-    /// Those that were never answered with success, also while Apple still tries.
+    /// Only notifications that were never answered with success, including those that Apple still retries.
     public var onlyFailures: Bool?
 
     public init(startDate: Int64, endDate: Int64) {
@@ -22,7 +22,7 @@ public struct NotificationHistoryQuery: Sendable, Equatable {
         self.endDate = endDate
     }
 
-    /// The same bytes for the same query: Apple wants them again with each page.
+    /// The same query always gives the same bytes: Apple requires them for each page.
     var json: [UInt8] {
         var json = JSONWriter()
         json.object { json in
@@ -37,16 +37,16 @@ public struct NotificationHistoryQuery: Sendable, Equatable {
     }
 }
 
-/// Of any member that is nil or empty nothing is said, and Apple does not filter by it.
+/// Members that are nil or empty are left out, and Apple does not filter by them.
 public struct TransactionHistoryQuery: Sendable, Equatable {
     public enum Order: String, Sendable, CaseIterable {
         case ascending = "ASCENDING"
         case descending = "DESCENDING"
     }
 
-    /// By `purchaseDate`, milliseconds since 1970; this one is part of it.
+    /// By `purchaseDate`, milliseconds since 1970; included.
     public var startDate: Int64?
-    /// By `purchaseDate`, milliseconds since 1970; this one is not.
+    /// By `purchaseDate`, milliseconds since 1970; not included.
     public var endDate: Int64?
     public var productIds: [String] = []
     /// `AUTO_RENEWABLE`, `NON_RENEWABLE`, `CONSUMABLE`, `NON_CONSUMABLE`.

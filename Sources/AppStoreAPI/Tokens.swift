@@ -1,4 +1,4 @@
-// The tokens that calls carry: one for each app, kept while it is good.
+// The tokens of requests: one for each app, kept while it is valid.
 
 internal import Contract
 internal import Crypto
@@ -6,13 +6,13 @@ internal import JSON
 import Synchronization
 
 final class Tokens: Sendable {
-    /// Apple refuses a token that was issued in the future. This much may the clock of this host be ahead.
+    /// Apple refuses a token that was issued in the future. The clock of this host may be ahead by this much.
     static let clockAllowanceSeconds: Int64 = 60
-    /// From `iat` to `exp`. Apple takes 60 minutes at most; half of it leaves room for a clock that is wrong.
+    /// From `iat` to `exp`. Apple accepts 60 minutes at most; half of that leaves room for a wrong clock.
     static let lifeSeconds: Int64 = 30 * 60
-    /// A token that ends sooner is not given out: its request may wait for its turn, and the clock of this host may be behind.
+    /// A token that expires sooner is not used: its request may have to wait, and the clock of this host may be behind.
     static let leastLeftSeconds: Int64 = 10 * 60
-    /// Apps whose tokens are kept. More are no installation but a mistake, which must not fill the memory.
+    /// Most apps whose tokens are kept. More apps are a mistake, which must not fill the memory.
     static let maxKept = 1_000
 
     private static let audience = "appstoreconnect-v1"
@@ -22,14 +22,14 @@ final class Tokens: Sendable {
         let issuedAt: Int64
         let endsAt: Int64
 
-        /// A clock that was set back leaves a token that was issued in the future.
+        /// If the clock was set back, a token may have been issued in the future.
         func isGood(at seconds: Int64) -> Bool {
             issuedAt <= seconds && seconds < endsAt - Tokens.leastLeftSeconds
         }
     }
 
     private let key: APIKey
-    /// By the bytes of the bundle id.
+    /// Keyed by the bytes of the bundle id.
     private let kept = Mutex<[[UInt8]: Token]>([:])
 
     init(_ key: APIKey) { self.key = key }
@@ -47,7 +47,7 @@ final class Tokens: Sendable {
         }
     }
 
-    /// The next one is made anew.
+    /// The next request makes a new token.
     func forget(_ bundleId: String) {
         kept.withLock { $0[Array(bundleId.utf8)] = nil }
     }

@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "no JSON (empty)"), ("<html>secret</html>", "no JSON"), (#"["secret"]"#, "an array, not an object"),
+        ("", "not JSON (empty)"), ("<html>secret</html>", "not JSON"), (#"["secret"]"#, "an array, not an object"),
         (#"{"hasMore":true}"#, "no paginationToken"), (#"{"notificationHistory":[]}"#, "no hasMore"),
         (#"{"hasMore":"secret"}"#, "hasMore of it is a string"),
         (#"{"hasMore":false,"notificationHistory":{}}"#, "notificationHistory of it is an object"),
@@ -102,7 +102,7 @@ import Testing
             #"{"hasMore":false,"notificationHistory":[{"signedPayload":"a"},{"sendAttempts":[]}]}"#,
             "notificationHistory[1] has no signedPayload"
         ), (#"{"hasMore":false,"notificationHistory":["secret"]}"#, "notificationHistory[0] is a string"),
-        (#"{"hasMore":false,"secret":1,"secret":2}"#, "no JSON (repeatedName)"),
+        (#"{"hasMore":false,"secret":1,"secret":2}"#, "not JSON (repeatedName)"),
     ])
     func `that cannot be read is an error that names the member`(_ text: String, _ words: String) async throws {
         try await Scene.with(answering: { _ in json(200, text) }) { scene in
