@@ -1,7 +1,8 @@
 // Base64 both ways. Decoding is strict: there is one text for one value.
 //
-// With vectors 32 characters become 24 bytes at a time; the packing is that of Mula and Lemire, "Faster Base64 Encoding and
-// Decoding Using AVX2 Instructions". The end of a text is always left to the table, which alone looks at left-over bits.
+// With vectors 32 characters become 24 bytes at a time; the packing is that of Mula and Lemire, "Faster Base64 Encoding
+// and Decoding Using AVX2 Instructions". The end of a text is always decoded with the table, because only that code
+// checks left-over bits.
 #include "CCrypto.h"
 
 #if defined(__x86_64__)
@@ -11,10 +12,11 @@
 static const char url_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 static const char standard_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// No value: it has bits that no value has, so one look at several of them joined by "or" shows a bad one.
+// Marks an invalid character. It has bits that no value has, so several results can be joined by "or" and checked at
+// once.
 #define NO 0xff
 
-// The values of the characters below 128, with the alphabets' own order; the tests compare them with the alphabets.
+// The values of the characters below 128; the tests compare them with the alphabets.
 static const uint8_t url_values[128] = {
     NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO,
     NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO,
@@ -38,7 +40,7 @@ static const uint8_t standard_values[128] = {
 
 static uint32_t value(const uint8_t *values, uint8_t character) { return character < 128 ? values[character] : NO; }
 
-/// The characters before the padding, which only the standard alphabet has.
+/// The number of characters before the padding, which only the standard alphabet has.
 static size_t body_count(const uint8_t *text, size_t count, bool is_url) {
     if (is_url || count == 0 || text[count - 1] != '=') return count;
     return text[count - 2] == '=' ? count - 2 : count - 1;
@@ -51,7 +53,7 @@ ptrdiff_t perennial_base64_decoded_count(const uint8_t *text, size_t count, bool
     return (ptrdiff_t)(body / 4 * 3 + (rest == 0 ? 0 : rest - 1));
 }
 
-/// Decodes `count` characters without padding, of which `count % 4` is not 1.
+/// Decodes `count` characters without padding; `count % 4` is not 1.
 static bool decode_by_table(const uint8_t *text, size_t count, bool is_url, uint8_t *out) {
     const uint8_t *values = is_url ? url_values : standard_values;
     size_t whole = count / 4 * 4;
@@ -77,22 +79,24 @@ static bool decode_by_table(const uint8_t *text, size_t count, bool is_url, uint
 
 #if defined(__x86_64__)
 
-/// All ones in each byte of `offset` that is at most `last`, as numbers without sign.
+/// Sets all bits in each byte of `offset` that is at most `last`, compared as unsigned numbers.
 __attribute__((target("avx2"))) static inline __m256i is_at_most(__m256i offset, int8_t last) {
     return _mm256_cmpeq_epi8(_mm256_min_epu8(offset, _mm256_set1_epi8(last)), offset);
 }
 
-/// Decodes from the front as much as it can; the number of characters done, a multiple of 32, or -1.
+/// Decodes as much as possible from the start. Returns the number of decoded characters, a multiple of 32, or -1.
 __attribute__((target("avx2"))) static ptrdiff_t decode_by_vector(
     const uint8_t *text, size_t count, bool is_url, uint8_t *out) {
     const __m256i character_62 = _mm256_set1_epi8(is_url ? '-' : '+');
     const __m256i character_63 = _mm256_set1_epi8(is_url ? '_' : '/');
-    // Of each lane's four numbers of 24 bits the three bytes, the highest first; then the two lanes beside each other.
+    // Takes the three bytes of each of the lane's four 24-bit numbers, the highest first; then puts the two lanes
+    // together.
     const __m256i order = _mm256_setr_epi8(
         2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
     size_t done = 0;
-    // A store writes 32 bytes of which 24 count. The 8 beyond must lie within the result, so 11 more characters follow.
+    // A store writes 32 bytes, of which 24 are used. The other 8 must lie within the result, so 11 more characters must
+    // follow.
     for (; count - done >= 32 + 11; done += 32, out += 24) {
         __m256i characters = _mm256_loadu_si256((const __m256i *)(text + done));
         __m256i upper = _mm256_sub_epi8(characters, _mm256_set1_epi8('A'));
@@ -123,7 +127,7 @@ __attribute__((target("avx2"))) static ptrdiff_t decode_by_vector(
 }
 
 static ptrdiff_t decode_front(const uint8_t *text, size_t count, bool is_url, uint8_t *out) {
-    // The answer lies in a variable that libgcc or compiler-rt fills at the start: reading it costs next to nothing.
+    // libgcc or compiler-rt sets a variable with the answer at start, so reading it costs next to nothing.
     return __builtin_cpu_supports("avx2") ? decode_by_vector(text, count, is_url, out) : 0;
 }
 

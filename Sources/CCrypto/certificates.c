@@ -1,7 +1,7 @@
-// Certificates and paths, by OpenSSL's X509.
+// Certificates and paths, with OpenSSL's X509.
 //
-// Threads: X509 computes what it knows of its extensions at the first question, under a lock of its own, and we ask that
-// question in the creation. After that it is only read. X509_STORE locks its list by itself.
+// Threads: X509 parses its extensions at the first query, under its own lock, and we make that query when the
+// certificate is created. After that it is only read. X509_STORE locks its list itself.
 #include "CCrypto.h"
 #include "copy.h"
 #include "times.h"
@@ -16,8 +16,8 @@
 
 static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
 
-/// OpenSSL's reader also takes dates without seconds, with fractions of them, and with other zones. None of those has the
-/// length of the right one.
+/// OpenSSL's reader also accepts dates without seconds, with fractions of seconds, and with other zones. None of those
+/// has the length of the valid form.
 bool perennial_seconds_since_1970(const ASN1_TIME *time, int64_t *out) {
     if (ASN1_STRING_length(time) != (ASN1_STRING_type(time) == V_ASN1_UTCTIME ? 13 : 15)) return false;
     ASN1_TIME *zero = ASN1_TIME_set(NULL, 0);
@@ -28,7 +28,8 @@ bool perennial_seconds_since_1970(const ASN1_TIME *time, int64_t *out) {
     return is_done;
 }
 
-/// SubjectPublicKeyInfo of a P-256 key up to the coordinates, its only DER with a named curve and an uncompressed point.
+/// SubjectPublicKeyInfo of a P-256 key up to the coordinates: the only DER form with a named curve and an uncompressed
+/// point.
 static const uint8_t p256_prefix[27] = {
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
     0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
@@ -61,9 +62,9 @@ static perennial_certificate_result read_der(
     if (!is_encoded_as(x509, der, count)) return PERENNIAL_CERTIFICATE_NOT_DER;
     if (!perennial_seconds_since_1970(X509_get0_notBefore(x509), &facts->not_before)) return PERENNIAL_CERTIFICATE_BAD_TIME;
     if (!perennial_seconds_since_1970(X509_get0_notAfter(x509), &facts->not_after)) return PERENNIAL_CERTIFICATE_BAD_TIME;
-    // Also the first question about extensions, see the top.
+    // This is also the first query about extensions; see the top of the file.
     facts->is_authority = X509_check_ca(x509) == 1;
-    // All bits when there is no keyUsage; none when an extension cannot be read.
+    // All bits if there is no keyUsage; no bits if an extension cannot be read.
     facts->may_verify_signatures = (X509_get_key_usage(x509) & KU_DIGITAL_SIGNATURE) != 0;
     facts->has_p256_point = has_p256_point(x509, facts->p256_point);
     return PERENNIAL_CERTIFICATE_OK;
@@ -155,7 +156,7 @@ static X509_STORE *store_of(const perennial_anchor *anchor) { return (X509_STORE
 
 perennial_anchor *perennial_anchor_create(const perennial_certificate *root) {
     X509_STORE *store = X509_STORE_new();
-    // Takes a reference of its own.
+    // Takes its own reference.
     if (store && X509_STORE_add_cert(store, x509_of(root)) != 1) {
         X509_STORE_free(store);
         store = NULL;
@@ -173,11 +174,11 @@ bool perennial_anchor_judge(
     X509_STORE_CTX *context = X509_STORE_CTX_new();
     if (others && context && sk_X509_push(others, x509_of(intermediate)) > 0
         && X509_STORE_CTX_init(context, store_of(anchor), x509_of(leaf), others) == 1) {
-        // Dates are judged by the caller, at a time that OpenSSL does not know. Nothing else differs from the defaults:
-        // above all a path ends at a self-signed certificate, never at a pinned one in its middle (PARTIAL_CHAIN).
+        // The caller checks the dates, at a time that OpenSSL does not know. All other flags are the defaults. Above
+        // all, a path ends at a self-signed certificate, never at a pinned one in its middle (PARTIAL_CHAIN).
         X509_STORE_CTX_set_flags(context, X509_V_FLAG_NO_CHECK_TIME);
         if (X509_verify_cert(context) == 1) {
-            // It begins with the leaf, ends with the root, and has one certificate to put between them.
+            // The path begins with the leaf and ends with the root, and there is one certificate to put between them.
             is_path = sk_X509_num(X509_STORE_CTX_get0_chain(context)) == 3;
         }
     }

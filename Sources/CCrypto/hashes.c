@@ -1,12 +1,12 @@
-// SHA-2 on OpenSSL's plain structures. They are deprecated in favour of contexts on the heap, which cost an allocation for each
-// hash and cannot be copied without another.
+// SHA-2 with OpenSSL's plain structures. They are deprecated in favour of contexts on the heap, which need an
+// allocation for each hash and another one for each copy.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "CCrypto.h"
 
 #include <openssl/sha.h>
 #include <string.h>
 
-// The words are handed to OpenSSL by way of a copy, so that neither side reads the other's type.
+// The state is copied to and from OpenSSL's type, so that neither side accesses the other's type.
 _Static_assert(sizeof(perennial_sha256) == sizeof(SHA256_CTX), "perennial_sha256 holds a SHA256_CTX");
 
 void perennial_sha256_begin(perennial_sha256 *state) {

@@ -1,8 +1,8 @@
-// Questions about revocation and the answers to them, by OpenSSL's OCSP.
+// Requests about revocation and the answers to them, with OpenSSL's OCSP.
 //
-// OCSP_basic_verify is not used: it asks the clock of the host, takes any certificate below a root that a trust setting
-// allows for a responder, and has a store that must be told of the issuer as if it were a root. The rules of RFC 6960 4.2.2.2
-// are short enough to be written down.
+// OCSP_basic_verify is not used: it uses the clock of the host, accepts any certificate below a root that a trust
+// setting allows as a responder, and needs the issuer in its store as if it were a root. The rules of RFC 6960 4.2.2.2
+// are short enough to be implemented here.
 #include "CCrypto.h"
 #include "copy.h"
 #include "times.h"
@@ -17,7 +17,7 @@
 static X509 *x509_of(const perennial_certificate *certificate) { return (X509 *)certificate; }
 
 size_t perennial_ocsp_addresses(const perennial_certificate *certificate, uint8_t *out, size_t capacity) {
-    // Leaves out texts with a NUL in them, so none looks shorter than it is.
+    // Leaves out texts that contain a NUL, so that none looks shorter than it is.
     STACK_OF(OPENSSL_STRING) *addresses = X509_get1_ocsp(x509_of(certificate));
     size_t total = 0;
     for (int i = 0; i < sk_OPENSSL_STRING_num(addresses); i++) {
@@ -39,7 +39,7 @@ size_t perennial_ocsp_request(
     OCSP_REQUEST *request = OCSP_REQUEST_new();
     OCSP_CERTID *id = OCSP_cert_to_id(EVP_sha256(), x509_of(certificate), x509_of(issuer));
     if (request && id && OCSP_request_add0_id(request, id)) {
-        // It belongs to the request now.
+        // The request owns it now.
         id = NULL;
         int written = i2d_OCSP_REQUEST(request, &der);
         if (written > 0) count = perennial_copy(der, (size_t)written, out, capacity);
@@ -51,18 +51,18 @@ size_t perennial_ocsp_request(
     return count;
 }
 
-/// SHA-256 and wider: a collision of SHA-1 would let one signature stand for two answers.
+/// SHA-256 and larger: a collision of SHA-1 would let one signature be valid for two answers.
 static bool is_strong(int digest_nid) {
     const EVP_MD *digest = digest_nid == NID_undef ? NULL : EVP_get_digestbynid(digest_nid);
     return digest && EVP_MD_get_size(digest) >= 32;
 }
 
-/// A certificate that the issuer itself has issued for this purpose, and for nothing that forbids it.
+/// The issuer itself must have issued the certificate for this purpose, with nothing in it that forbids it.
 static bool may_answer_for(X509 *issuer, X509 *signer) {
-    // The first question about extensions: OpenSSL reads them now, and the flags below are set.
+    // The first query about extensions: OpenSSL parses them now and sets the flags below.
     if (X509_check_issued(issuer, signer) != X509_V_OK) return false;
     if (X509_get_extension_flags(signer) & (EXFLAG_CRITICAL | EXFLAG_INVALID)) return false;
-    // Both give all bits when there is no such extension: that allows any use of a key, but is no delegation.
+    // Both return all bits if the extension is missing: that allows any use of a key, but is not a delegation.
     if (!(X509_get_extension_flags(signer) & EXFLAG_XKUSAGE)) return false;
     if (!(X509_get_extended_key_usage(signer) & XKU_OCSP_SIGN)) return false;
     if (!(X509_get_key_usage(signer) & KU_DIGITAL_SIGNATURE)) return false;
@@ -89,7 +89,8 @@ static bool is_signed_by(OCSP_BASICRESP *basic, X509 *signer) {
 static perennial_ocsp_result check_signer(OCSP_BASICRESP *basic, X509 *issuer, perennial_ocsp_answer *answer) {
     STACK_OF(X509) *known = sk_X509_new_null();
     X509 *signer = NULL;
-    // By the name or the key that the answer gives: the issuer first, then the certificates that came along.
+    // Found by the name or the key that the answer gives: first the issuer, then the certificates that came with the
+    // answer.
     bool is_found = known && sk_X509_push(known, issuer) > 0 && OCSP_resp_get0_signer(basic, &signer, known) == 1;
     sk_X509_free(known);
     if (!is_found) return PERENNIAL_OCSP_STRANGER;
@@ -105,13 +106,13 @@ static perennial_ocsp_result check_signer(OCSP_BASICRESP *basic, X509 *issuer, p
     return is_signed_by(basic, signer) ? PERENNIAL_OCSP_READ : PERENNIAL_OCSP_BAD_SIGNATURE;
 }
 
-/// Responders may name the certificate with another hash than the request did.
+/// Responders may identify the certificate with another hash than the request.
 static bool names(const OCSP_SINGLERESP *single, X509 *certificate, X509 *issuer) {
     const OCSP_CERTID *id = OCSP_SINGLERESP_get0_id(single);
     ASN1_OBJECT *algorithm = NULL;
     OCSP_id_get0_info(NULL, &algorithm, NULL, NULL, (OCSP_CERTID *)id);
     int nid = OBJ_obj2nid(algorithm);
-    // SHA-1 here finds a name among those that the issuer has signed; nobody gains by a collision.
+    // SHA-1 here only selects among names that the issuer has signed; a collision gains nothing.
     if (nid != NID_sha1 && nid != NID_sha256 && nid != NID_sha384 && nid != NID_sha512) return false;
     OCSP_CERTID *expected = OCSP_cert_to_id(EVP_get_digestbynid(nid), certificate, issuer);
     bool is_same = expected && OCSP_id_cmp(expected, id) == 0;
@@ -122,7 +123,7 @@ static bool names(const OCSP_SINGLERESP *single, X509 *certificate, X509 *issuer
 static bool read_single(OCSP_SINGLERESP *single, perennial_ocsp_answer *answer) {
     ASN1_GENERALIZEDTIME *this_update = NULL, *next_update = NULL;
     int status = OCSP_single_get0_status(single, NULL, NULL, &this_update, &next_update);
-    // Without an end an answer could be given again for ever by whoever sits in between: there is no nonce.
+    // Without an end, somebody on the way could replay an answer for ever: there is no nonce.
     if (!this_update || !next_update) return false;
     if (!perennial_seconds_since_1970(this_update, &answer->this_update)) return false;
     if (!perennial_seconds_since_1970(next_update, &answer->next_update)) return false;
@@ -132,14 +133,14 @@ static bool read_single(OCSP_SINGLERESP *single, perennial_ocsp_answer *answer) 
     return true;
 }
 
-/// Several that name the certificate: the worst status, within the time of all of them.
+/// If several answers name the certificate: the worst status, within the time that all of them cover.
 static perennial_ocsp_result find_status(
     OCSP_BASICRESP *basic, X509 *certificate, X509 *issuer, perennial_ocsp_answer *answer) {
     bool is_found = false;
     for (int i = 0; i < OCSP_resp_count(basic); i++) {
         OCSP_SINGLERESP *single = OCSP_resp_get0(basic, i);
         if (!names(single, certificate, issuer)) continue;
-        // A critical extension changes what the answer means, and none is known here.
+        // A critical extension changes the meaning of the answer, and none is supported here.
         if (OCSP_SINGLERESP_get_ext_by_critical(single, 1, -1) >= 0) return PERENNIAL_OCSP_UNREADABLE;
         perennial_ocsp_answer next = *answer;
         if (!read_single(single, &next)) return PERENNIAL_OCSP_BAD_TIME;

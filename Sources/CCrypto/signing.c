@@ -1,4 +1,4 @@
-// ECDSA signatures, with a random nonce or with that of RFC 6979, which OpenSSL 3.0 does not have.
+// ECDSA signatures, with a random nonce or with the nonce of RFC 6979, which OpenSSL 3.0 lacks.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "CCrypto.h"
 
@@ -11,10 +11,10 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
-/// The largest hash and the largest number.
+/// Size of the largest hash and of the largest number.
 enum { LARGEST = 48 };
 
-/// HMAC's two values of RFC 6979 3.2, here a generator of candidates for the nonce.
+/// The two HMAC values of RFC 6979 3.2, here as a generator of candidates for the nonce.
 typedef struct {
     const EVP_MD *hash;
     size_t count;
@@ -43,12 +43,13 @@ static bool stir(generator *g, uint8_t mark, const uint8_t *material, size_t cou
     return is_done;
 }
 
-/// Both curves' orders have as many bits as their numbers have bytes' bits, so bits2int only drops what a hash has too much.
+/// The orders of both curves have exactly as many bits as their numbers have in bytes, so bits2int only drops the
+/// excess of a hash.
 static BIGNUM *number_of_bits(const uint8_t *bytes, size_t count, size_t number) {
     return BN_bin2bn(bytes, (int)(count < number ? count : number), NULL);
 }
 
-/// Steps b to g: the generator for this private number and this digest.
+/// Steps b to g: makes the generator for this private number and this digest.
 static bool seed(
     generator *g, const BIGNUM *private_number, const BIGNUM *order, size_t number, const uint8_t *digest,
     size_t digest_count) {
@@ -58,7 +59,7 @@ static bool seed(
     memset(g->key, 0, sizeof g->key);
     uint8_t material[2 * LARGEST];
     BIGNUM *reduced = number_of_bits(digest, digest_count, number);
-    // bits2octets: one subtraction is enough, the number has no more bits than the order.
+    // bits2octets: one subtraction is enough, because the number has no more bits than the order.
     bool is_done = reduced && (BN_cmp(reduced, order) < 0 || BN_sub(reduced, reduced, order) == 1)
         && BN_bn2binpad(private_number, material, (int)number) == (int)number
         && BN_bn2binpad(reduced, material + number, (int)number) == (int)number
@@ -68,7 +69,7 @@ static bool seed(
     return is_done;
 }
 
-/// Step h, one candidate of `number` bytes.
+/// Step h: one candidate of `number` bytes.
 static BIGNUM *candidate(generator *g, size_t number) {
     uint8_t bytes[2 * LARGEST];
     size_t count = 0;
@@ -84,7 +85,7 @@ static BIGNUM *candidate(generator *g, size_t number) {
     return result;
 }
 
-/// r and the inverse of the nonce; false when this nonce is none (r = 0) or something failed.
+/// Computes r and the inverse of the nonce; false if this nonce cannot be used (r = 0) or something failed.
 static bool prepare(const EC_GROUP *group, const BIGNUM *nonce, BIGNUM **inverse, BIGNUM *r) {
     const BIGNUM *order = EC_GROUP_get0_order(group);
     BN_CTX *context = BN_CTX_secure_new();
@@ -104,7 +105,7 @@ static ECDSA_SIG *sign_again_the_same(EC_KEY *key, size_t number, const uint8_t 
     generator g;
     if (!seed(&g, EC_KEY_get0_private_key(key), order, number, digest, digest_count)) return NULL;
     ECDSA_SIG *signature = NULL;
-    // A candidate is refused with a chance of 2 to the -32 at most: after this many there is another reason.
+    // A candidate is refused with a probability of 2 to the -32 at most; after this many there is another reason.
     for (int attempt = 0; attempt < 16 && !signature; attempt++) {
         BIGNUM *nonce = candidate(&g, number), *inverse = NULL, *r = BN_new();
         if (nonce) BN_set_flags(nonce, BN_FLG_CONSTTIME);

@@ -10,15 +10,15 @@
 
 using namespace simdjson;
 
-/// Of simdjson only what scans with vector instructions is used, which it picks at run time for the machine: the index of a
-/// document's tokens, whose making checks UTF-8, quotation marks and control characters, and the unescaping of strings. The
-/// walk is our own: simdjson's readers are templates, so they are built here for the oldest processor, and take four times as
-/// long.
+/// Only the parts of simdjson that scan with vector instructions, which it selects at run time, are used: the index of
+/// a document's tokens (making it checks UTF-8, quotation marks and control characters) and the unescaping of strings.
+/// The walk is our own: simdjson's readers are templates, so they would be compiled here for the oldest processor and
+/// take four times as long.
 struct perennial_json_parser {
     std::unique_ptr<internal::dom_parser_implementation> simd;
     std::vector<uint8_t> padded;
     std::vector<uint8_t> unescaped;
-    /// As many as the largest document had, of which the first `token_count` are of this one.
+    /// As many as the largest document had; the first `token_count` belong to this document.
     std::vector<perennial_json_token> tokens;
     size_t token_count = 0;
     size_t length = 0;
@@ -32,7 +32,8 @@ namespace {
 bool is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The grammar of RFC 8259. simdjson's own number readers refuse what does not fit a machine number; the text is kept here.
+/// The grammar of RFC 8259. simdjson's own number readers refuse numbers that do not fit a machine number; here the
+/// text is kept.
 bool is_number(std::string_view text) {
     size_t at = 0;
     auto digits = [&] {
@@ -67,9 +68,10 @@ perennial_json_result meaning_of(error_code code) {
     }
 }
 
-/// Goes through simdjson's index, which has the place of each bracket, comma and colon and of the first byte of each other
-/// token. Behind its last entry stands the document's length, where the text is 0: no test for the end is needed, as that
-/// fits nowhere. A loop, not a recursion: both places then stay in registers, which saves a quarter of the time.
+/// Goes through simdjson's index, which has the place of each bracket, comma and colon and of the first byte of each
+/// other token. After its last entry comes the document's length, where the text is 0. That matches no token, so no
+/// test for the end is needed. It is a loop, not a recursion: then both places stay in registers, which saves a quarter
+/// of the time.
 class Walk {
   public:
     explicit Walk(perennial_json_parser &parser)
@@ -78,7 +80,7 @@ class Walk {
 
     perennial_json_result document() {
         for (;;) {
-            // A value, or the bracket that opens it.
+            // A value, or the bracket that opens one.
             bool opens = here() == '{' || here() == '[';
             if (auto fault = opens ? open() : single()) return fault;
             if (!opens || here() == closing) {
@@ -101,22 +103,22 @@ class Walk {
   private:
     perennial_json_parser &parser;
     const uint8_t *const text;
-    /// Of the index, the next.
+    /// The next entry of the index.
     const uint32_t *entry;
-    /// Where the next one goes.
+    /// Where the next token is written.
     perennial_json_token *token;
-    /// The innermost that is open, and the bracket that will close it. Until then its `length` leads back to the one around
-    /// it.
+    /// The innermost open container, and the bracket that will close it. Until it is closed, its `length` leads back to
+    /// the container around it.
     perennial_json_token *container = nullptr;
     uint8_t closing = 0;
     uint32_t depth = 0;
-    /// The first that is not before the string read last.
+    /// The first backslash that is not before the string read last.
     const uint8_t *backslash;
     uint8_t *unescaped;
 
     uint8_t here() const { return text[*entry]; }
 
-    /// What is wrong at the end is that the document ended too early.
+    /// An error at the end means that the document ended too early.
     perennial_json_result fail(perennial_json_result result) const {
         if (*entry >= parser.length) return PERENNIAL_JSON_INCOMPLETE;
         parser.fault_offset = *entry;
@@ -167,7 +169,7 @@ class Walk {
         return PERENNIAL_JSON_OK;
     }
 
-    /// A value without others inside.
+    /// A value that contains no others.
     perennial_json_result single() {
         if (here() == '"') return string(PERENNIAL_JSON_STRING);
         if (here() == 0) return fail(PERENNIAL_JSON_BAD_WORD);
@@ -185,7 +187,7 @@ class Walk {
         return PERENNIAL_JSON_OK;
     }
 
-    /// That it ends with a quotation mark, the index has made sure.
+    /// The index has made sure that the string ends with a quotation mark.
     perennial_json_result string(perennial_json_kind kind) {
         auto start = text + *entry;
         uint32_t end = end_of_token();
@@ -201,7 +203,7 @@ class Walk {
         return PERENNIAL_JSON_OK;
     }
 
-    /// Between a token and the next are only blanks.
+    /// Between a token and the next there are only blanks.
     uint32_t end_of_token() const {
         uint32_t end = entry[1];
         while (is_blank(text[end - 1])) end--;
@@ -215,8 +217,8 @@ class Walk {
     }
 };
 
-/// Room for all that the walk writes, so that it need not ask: a token for each entry of the index, and for strings, which
-/// unescaping never makes longer, as many bytes as the document has.
+/// Reserves space for everything that the walk writes, so that it need not check: a token for each entry of the index,
+/// and as many bytes for strings as the document has, because unescaping never makes a string longer.
 perennial_json_result parse(perennial_json_parser &parser, const uint8_t *bytes, size_t length) {
     if (length == 0) return PERENNIAL_JSON_EMPTY;
     parser.padded.resize(length + SIMDJSON_PADDING);
@@ -225,7 +227,7 @@ perennial_json_result parse(perennial_json_parser &parser, const uint8_t *bytes,
     if (parser.unescaped.size() < parser.padded.size()) parser.unescaped.resize(parser.padded.size());
 
     error_code code = SUCCESS;
-    // A depth is for simdjson's readers, of which none is used.
+    // The depth is for simdjson's readers, which are not used.
     if (!parser.simd) code = get_active_implementation()->create_dom_parser_implementation(length, 1, parser.simd);
     else if (parser.simd->capacity() < length) code = parser.simd->set_capacity(parser.padded.capacity());
     if (!code) code = parser.simd->stage1(parser.padded.data(), length, stage1_mode::regular);
@@ -272,7 +274,7 @@ const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser) { return parser->fault_offset; }
 
 const char *perennial_json_simdjson_version(void) {
-    // SIMDJSON_VERSION is a text in some versions and none in others.
+    // SIMDJSON_VERSION is a string in some versions, but not in others.
     static const std::string version = std::to_string(int(SIMDJSON_VERSION_MAJOR)) + "."
         + std::to_string(int(SIMDJSON_VERSION_MINOR)) + "." + std::to_string(int(SIMDJSON_VERSION_REVISION));
     return version.c_str();

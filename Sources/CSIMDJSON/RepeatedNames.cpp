@@ -16,8 +16,8 @@ Token behind(Token value) {
 
 bool is_same(Token a, Token b) { return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0; }
 
-/// Sorted, because comparing each with each takes time in the square of their number: a gift to whoever writes an object
-/// with ten thousand members.
+/// Sorted, because comparing each with each takes quadratic time: an attacker could send an object with ten thousand
+/// members.
 Token repeated_of_many(Token first, Token end) {
     std::vector<Token> names;
     for (auto name = first; name < end; name = behind(name + 1)) names.push_back(name);
@@ -36,8 +36,8 @@ Token repeated_of_many(Token first, Token end) {
 } // namespace
 
 const perennial_json_token *perennial::repeated_name(const perennial_json_token *object) {
-    // A name is compared with those before it only when one of them may be the same, by its length and three of its bytes:
-    // in most objects none is.
+    // A name is compared with those before it only if one of them may be the same, judged by its length and three of
+    // its bytes: in most objects none is.
     constexpr int limit_compared = 64;
     uint64_t seen[8] = {};
     auto first = object + 1, end = behind(object) - 1;
@@ -50,7 +50,7 @@ const perennial_json_token *perennial::repeated_name(const perennial_json_token 
             hash |= uint32_t(bytes[0]) << 8 | uint32_t(bytes[name->length / 2]) << 16
                 | uint32_t(bytes[name->length - 1]) << 24;
         }
-        // The upper 9 bits of a product with the golden ratio, which depend on all of the others.
+        // The upper 9 bits of a product with the golden ratio, which depend on all other bits.
         hash = hash * 0x9E3779B1u >> 23;
         auto &word = seen[hash / 64];
         auto bit = uint64_t(1) << hash % 64;

@@ -1,12 +1,12 @@
-// Members given twice: readers disagree on which of them counts.
+// Finds members that occur twice: readers disagree about which one counts.
 #pragma once
 
 #include "CSIMDJSON.h"
 
 namespace perennial {
 
-/// `object` is its first token. The name of the first member that has the name of one before it, or NULL. Objects inside are
-/// not looked into. Throws when there is no memory.
+/// `object` is the first token of the object. Returns the name of the first member whose name occurred before, or NULL.
+/// Objects inside are not checked. Throws if there is no memory.
 const perennial_json_token *repeated_name(const perennial_json_token *object);
 
 } // namespace perennial

@@ -5,20 +5,20 @@ internal import CCrypto
 public enum Base64 {
     enum Alphabet { case url, standard }
 
-    /// RFC 4648 section 5 without padding. nil for any other alphabet, padding, a length of 1 modulo 4, and bits left over
-    /// that are not zero: two texts for one value would be two signatures for one payload.
+    /// RFC 4648 section 5 without padding. nil for another alphabet, padding, a length of 1 modulo 4, and non-zero bits
+    /// at the end: two texts for one value would be two signatures for one payload.
     public static func decodeURL(_ text: Span<UInt8>) -> [UInt8]? { decode(text, .url) }
 
-    /// RFC 4648 section 4 with padding and without line breaks, canonical.
+    /// RFC 4648 section 4 with padding and without line breaks, in canonical form.
     public static func decodeStandard(_ text: Span<UInt8>) -> [UInt8]? { decode(text, .standard) }
 
-    /// `decodeURL` into a buffer that is used again and again: its old contents go, its capacity stays. False where the other
-    /// is nil; the buffer is empty then.
+    /// `decodeURL` into a reused buffer: its old contents are removed, its capacity stays. Returns false where the
+    /// other function returns nil; the buffer is empty then.
     public static func decodeURL(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
         decode(text, .url, into: &buffer)
     }
 
-    /// `decodeStandard` into a buffer, in the same way.
+    /// `decodeStandard` into a reused buffer, in the same way.
     public static func decodeStandard(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
         decode(text, .standard, into: &buffer)
     }
@@ -26,7 +26,7 @@ public enum Base64 {
     public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .url) }
     public static func encodeStandard(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .standard) }
 
-    /// `withVectors` false is the way of machines without AVX2, for tests on machines with it.
+    /// With `withVectors` false it does what machines without AVX2 do, so that other machines can test it.
     static func decode(_ text: Span<UInt8>, _ alphabet: Alphabet, withVectors: Bool = true) -> [UInt8]? {
         let decoder = withVectors ? perennial_base64_decode : perennial_base64_decode_scalar
         return text.withUnsafeBufferPointer { text in

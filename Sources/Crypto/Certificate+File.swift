@@ -1,10 +1,10 @@
-// Certificates from files.
+// Reads certificates from files.
 
 extension Certificate {
-    /// Every certificate of a PEM file, or the one of a DER file. Text around PEM blocks is allowed, nothing else.
+    /// Reads all certificates of a PEM file, or the one of a DER file. Other text is allowed only around PEM blocks.
     public static func read(_ file: [UInt8]) throws(CertificateFault) -> [Certificate] {
         guard !file.isEmpty else { throw CertificateFault("the file is empty: PEM or DER is expected") }
-        // A sequence; no text of PEM begins with this byte's "0" and a length.
+        // 0x30 begins a sequence. In PEM it is the digit "0", and no PEM text continues like DER.
         if file.first == 0x30, StrictDER.isWellFormed(file.span) { return [try Certificate(der: file)] }
         var certificates: [Certificate] = []
         var block: [UInt8]?
@@ -13,7 +13,7 @@ extension Certificate {
             case (.begin("CERTIFICATE"), nil): block = []
             case (.begin(let label), nil):
                 throw CertificateFault(
-                    "line \(index + 1) begins a block of another kind (\(label)): only certificates belong here")
+                    "line \(index + 1) begins a block of another kind (\(label)): use a file with only certificates")
             case (.begin, _): throw CertificateFault("line \(index + 1) begins a block within a block")
             case (.end("CERTIFICATE"), let text?):
                 certificates.append(try certificate(number: certificates.count + 1, base64: text))
@@ -30,7 +30,7 @@ extension Certificate {
         return certificates
     }
 
-    /// As OpenSSL writes it.
+    /// In the form that OpenSSL writes.
     public var pem: [UInt8] {
         let der = der
         let text = Base64.encodeStandard(der.span)
@@ -44,7 +44,7 @@ extension Certificate {
 
     private static func certificate(number: Int, base64: [UInt8]) throws(CertificateFault) -> Certificate {
         guard let der = Base64.decodeStandard(base64.span) else {
-            throw CertificateFault("certificate \(number): not base64 as PEM has it")
+            throw CertificateFault("certificate \(number): not valid base64")
         }
         do throws(CertificateFault) {
             return try Certificate(der: der)
@@ -53,7 +53,7 @@ extension Certificate {
         }
     }
 
-    /// Without the blanks and carriage returns at their ends.
+    /// Without blanks and carriage returns at the ends.
     private static func lines(of file: [UInt8]) -> [[UInt8]] {
         let blanks: Set<UInt8> = [0x20, 0x09, 0x0d]
         return file.split(separator: 0x0a, omittingEmptySubsequences: false).map { line in

@@ -1,8 +1,8 @@
-// Certificates of our own making: the simulator's chain, those of tests, and a server's certificate.
+// Makes certificates: for the simulator's chain, for tests, and for a server.
 
 internal import CCrypto
 
-/// What a certificate is to say.
+/// The contents of a certificate.
 public struct CertificateRequest: Sendable {
     public enum Extension: Sendable {
         /// Critical, as in Apple's chain; `pathLength` only for an authority.
@@ -10,16 +10,16 @@ public struct CertificateRequest: Sendable {
         /// Critical. Bits as RFC 5280 counts them: 0 digitalSignature, 5 keyCertSign, 6 cRLSign.
         case keyUsage([Int])
         case subjectAlternativeNames(dns: [String], addresses: [String])
-        /// Any other: value is DER.
+        /// Any other extension; `value` is DER.
         case other(identifier: String, isCritical: Bool, value: [UInt8])
     }
     public var commonName: String
     public var organization: String = "Perennial"
     /// The magnitude, big endian; 1...20 bytes.
     public var serial: [UInt8]
-    /// To the second; what is less is cut off.
+    /// In milliseconds; the fraction of a second is dropped.
     public var validity: ClosedRange<Int64>
-    /// Identifiers of the subject's and the issuer's key are added unless they are among these.
+    /// The identifiers of the subject's and the issuer's key are added unless they are among these.
     public var extensions: [Extension]
 
     public init(commonName: String, serial: [UInt8], validity: ClosedRange<Int64>, extensions: [Extension]) {
@@ -31,9 +31,9 @@ public struct CertificateRequest: Sendable {
 }
 
 extension Certificate {
-    /// `issuer` nil: signed by itself. The hash is SHA-384 for a P-384 issuer, else SHA-256. Whether key and certificate of
-    /// the issuer belong together is not looked at: forgeries are made here too. With `isDeterministic` the same arguments
-    /// give the same bytes.
+    /// With `issuer` nil the certificate is self-signed. The hash is SHA-384 for a P-384 issuer, otherwise SHA-256.
+    /// Whether key and certificate of the issuer belong together is not checked, because forgeries are made here too.
+    /// With `isDeterministic` the same arguments give the same bytes.
     public static func make(
         _ request: CertificateRequest, key: SigningKey, issuer: (certificate: Certificate, key: SigningKey)? = nil,
         isDeterministic: Bool = false
@@ -67,7 +67,7 @@ extension Certificate {
             DER.sequence(try identifierDER("1.2.840.10045.2.1"), try identifierDER(curve)), DER.bits(key.publicPoint))
     }
 
-    /// RFC 7093 2, method 1: 160 bits of a SHA-256, where RFC 5280 suggests SHA-1.
+    /// RFC 7093 section 2, method 1: 160 bits of a SHA-256, where RFC 5280 suggests SHA-1.
     private static func identifier(of key: SigningKey) -> [UInt8] {
         let point = key.publicPoint
         return Array(SHA256.digest(point.span).prefix(20))
@@ -81,9 +81,9 @@ private func identifierDER(_ dotted: String) throws(CertificateFault) -> [UInt8]
 
 extension CertificateRequest {
     fileprivate func name() throws(CertificateFault) -> [UInt8] {
-        // The upper bounds of X.520; OpenSSL reads longer ones, others do not.
+        // The upper bounds of X.520: OpenSSL accepts longer names, other programs do not.
         for text in [commonName, organization] where !(1...64).contains(text.unicodeScalars.count) {
-            throw CertificateFault("a name has 1 to 64 characters: \(text)")
+            throw CertificateFault("a name must have 1 to 64 characters: \(text)")
         }
         return DER.sequence(
             DER.set(of: DER.sequence(try identifierDER("2.5.4.3"), DER.text(commonName))),
@@ -92,7 +92,7 @@ extension CertificateRequest {
 
     fileprivate func serialDER() throws(CertificateFault) -> [UInt8] {
         guard (1...20).contains(serial.count), serial.contains(where: { $0 != 0 }) else {
-            throw CertificateFault("a serial number has 1 to 20 bytes and is not 0 (RFC 5280 4.1.2.2)")
+            throw CertificateFault("a serial number must have 1 to 20 bytes and not be 0 (RFC 5280 4.1.2.2)")
         }
         return DER.integer(serial)
     }
@@ -100,7 +100,7 @@ extension CertificateRequest {
     fileprivate func validityDER() throws(CertificateFault) -> [UInt8] {
         guard let first = DER.time(seconds: validity.lowerBound.seconds),
             let last = DER.time(seconds: validity.upperBound.seconds)
-        else { throw CertificateFault("a certificate is valid within the years 1950 to 9999") }
+        else { throw CertificateFault("the validity of a certificate must be within the years 1950 to 9999") }
         return DER.sequence(first, last)
     }
 
@@ -112,7 +112,7 @@ extension CertificateRequest {
         for wanted in extensions {
             let (identifier, isCritical, value) = try wanted.parts()
             guard isGiven.insert(identifier).inserted else {
-                throw CertificateFault("an extension is there twice: \(identifier)")
+                throw CertificateFault("an extension is given twice: \(identifier)")
             }
             content += try Self.extensionDER(identifier, isCritical: isCritical, value)
         }
@@ -129,7 +129,7 @@ extension CertificateRequest {
         _ identifier: String, isCritical: Bool, _ value: [UInt8]
     ) throws(CertificateFault) -> [UInt8] {
         let name = try identifierDER(identifier)
-        // DER leaves a default out, so a false is not written.
+        // DER omits default values, so a false is not written.
         return isCritical
             ? DER.sequence(name, DER.boolean(true), DER.octets(value)) : DER.sequence(name, DER.octets(value))
     }
@@ -140,14 +140,14 @@ extension CertificateRequest.Extension {
         switch self {
         case .basicConstraints(isAuthority: false, pathLength: nil): return ("2.5.29.19", true, DER.sequence())
         case .basicConstraints(isAuthority: false, pathLength: .some):
-            throw CertificateFault("only an authority has a path length")
+            throw CertificateFault("only a CA certificate can have a path length")
         case .basicConstraints(isAuthority: true, pathLength: nil):
             return ("2.5.29.19", true, DER.sequence(DER.boolean(true)))
         case .basicConstraints(isAuthority: true, pathLength: let length?):
-            guard let length = UInt8(exactly: length) else { throw CertificateFault("a path length is 0 to 255") }
+            guard let length = UInt8(exactly: length) else { throw CertificateFault("a path length must be 0 to 255") }
             return ("2.5.29.19", true, DER.sequence(DER.boolean(true), DER.integer([length])))
         case .keyUsage(let bits):
-            guard bits.allSatisfy((0...8).contains) else { throw CertificateFault("keyUsage has the bits 0 to 8") }
+            guard bits.allSatisfy((0...8).contains) else { throw CertificateFault("keyUsage bits must be 0 to 8") }
             return ("2.5.29.15", true, DER.namedBits(bits))
         case .subjectAlternativeNames(let dns, let addresses):
             var names = dns.flatMap { DER.implicit(2, Array($0.utf8)) }

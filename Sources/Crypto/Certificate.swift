@@ -1,30 +1,30 @@
-// X.509 certificates, as much of them as a chain of signatures needs.
+// X.509 certificates, as far as a chain of signatures needs them.
 
 internal import CCrypto
 
 /// One certificate: strict DER, no trailing bytes.
 ///
-/// A value: all that can be asked was fixed when it was read, so threads share it freely.
+/// A value: everything is determined when the certificate is read, so threads can share it.
 public final class Certificate: @unchecked Sendable {
     public let der: [UInt8]
-    /// basicConstraints names it an authority, and keyUsage does not forbid to sign certificates.
+    /// basicConstraints says that it is a CA, and keyUsage does not forbid signing certificates.
     public let isAuthority: Bool
-    /// Milliseconds since 1970; valid from the first to the last, both included. The second of notAfter belongs to it to its
-    /// end (RFC 5280 4.1.2.5: "through notAfter, inclusive"). One that ends before it begins is never valid, but a
-    /// certificate: its dates matter only to whoever relies on it.
+    /// Milliseconds since 1970; the certificate is valid from the first to the last, both included. The whole second of
+    /// notAfter is included (RFC 5280 4.1.2.5: "through notAfter, inclusive"). A certificate that ends before it begins
+    /// is never valid, but can be read: its dates matter only to code that relies on it.
     public let notBefore: Int64
     public let notAfter: Int64
-    /// No keyUsage allows everything. An extension that cannot be read allows nothing.
+    /// true without a keyUsage extension; false if the extension cannot be read.
     public let mayVerifySignatures: Bool
-    /// nil unless the key is on P-256 as a named curve, its point uncompressed.
+    /// nil unless the key is on P-256 as a named curve, with an uncompressed point.
     public let p256Key: P256PublicKey?
-    /// Owned; read only.
+    /// Owned; only read.
     let handle: OpaquePointer
 
     public init(der: [UInt8]) throws(CertificateFault) {
         guard StrictDER.isWellFormed(der.span) else {
             throw CertificateFault(
-                "a certificate is not one value of DER (an incomplete file, bytes behind it, or BER)")
+                "a certificate is not a single DER value (the file is incomplete, has bytes after it, or is BER)")
         }
         var read: OpaquePointer?
         var facts = perennial_certificate_facts()
@@ -48,7 +48,8 @@ public final class Certificate: @unchecked Sendable {
 
     deinit { perennial_certificate_destroy(handle) }
 
-    /// Lower case hexadecimal without leading zeros beyond a whole byte. A negative one, which RFC 5280 forbids, has a minus.
+    /// Lower-case hexadecimal, in whole bytes without leading zero bytes. A negative number, which RFC 5280 forbids,
+    /// has a minus.
     public var serial: String {
         var isNegative = false
         let bytes = bytes { perennial_certificate_serial(handle, $0.baseAddress, $0.count, &isNegative) }
@@ -63,15 +64,15 @@ public final class Certificate: @unchecked Sendable {
     /// - Parameter date: milliseconds since 1970.
     public func isValid(at date: Int64) -> Bool { notBefore <= date && date <= notAfter }
 
-    /// Signed by its own key in its own name, as every end of a path is. Costs a verification.
+    /// Signed with its own key, in its own name, as every root is. Costs one signature verification.
     public var isSelfSigned: Bool { perennial_certificate_is_self_signed(handle) }
 
-    /// Whether an extension is there, whatever its value; the identifier with dots.
+    /// Whether the certificate has this extension, whatever its value; `identifier` is in dotted form.
     public func hasExtension(_ identifier: String) -> Bool { perennial_certificate_has_extension(handle, identifier) }
 
     /// SHA-256 of the DER.
     public var fingerprint: [UInt8] {
-        // The bytes of a class's property cannot be lent, those of a variable can.
+        // Swift can lend the bytes of a variable, but not those of a class's property.
         let der = der
         return SHA256.digest(der.span)
     }
@@ -80,12 +81,12 @@ public final class Certificate: @unchecked Sendable {
         bytes { perennial_certificate_subject_der(handle, $0.baseAddress, $0.count) }
     }
 
-    /// Empty without that extension.
+    /// Empty if the extension is missing.
     var subjectKeyIdentifier: [UInt8] {
         bytes { perennial_certificate_subject_key_identifier(handle, $0.baseAddress, $0.count) }
     }
 
-    /// What a function writes that is asked for its size first.
+    /// Calls a function that first returns the size and then writes the bytes.
     func bytes(_ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) -> [UInt8] {
         let count = write(UnsafeMutableBufferPointer(start: nil, count: 0))
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -95,11 +96,11 @@ public final class Certificate: @unchecked Sendable {
 
     private static func fault(_ result: perennial_certificate_result) -> CertificateFault {
         switch result {
-        case PERENNIAL_CERTIFICATE_TRAILING: CertificateFault("there are bytes behind a certificate")
+        case PERENNIAL_CERTIFICATE_TRAILING: CertificateFault("there are bytes after the certificate")
         case PERENNIAL_CERTIFICATE_NOT_DER: CertificateFault("a certificate is not in DER")
         case PERENNIAL_CERTIFICATE_BAD_TIME:
-            CertificateFault("a certificate's dates are not as RFC 5280 writes them (YYMMDDHHMMSSZ, YYYYMMDDHHMMSSZ)")
-        default: CertificateFault("no X.509 certificate")
+            CertificateFault("a certificate's dates are not in the form of RFC 5280 (YYMMDDHHMMSSZ, YYYYMMDDHHMMSSZ)")
+        default: CertificateFault("not an X.509 certificate")
         }
     }
 }

@@ -1,4 +1,4 @@
-// DER from values: the few types of a certificate.
+// Writes DER: the few types that a certificate needs.
 
 enum DER {
     static func sequence(_ parts: [UInt8]...) -> [UInt8] { value(0x30, parts.flatMap { $0 }) }
@@ -6,7 +6,7 @@ enum DER {
     static func octets(_ bytes: [UInt8]) -> [UInt8] { value(0x04, bytes) }
     static func boolean(_ isTrue: Bool) -> [UInt8] { value(0x01, [isTrue ? 0xff : 0]) }
     static func text(_ text: String) -> [UInt8] { value(0x0c, Array(text.utf8)) }
-    /// All bits of whole bytes.
+    /// A bit string of whole bytes.
     static func bits(_ bytes: [UInt8]) -> [UInt8] { value(0x03, [0] + bytes) }
     static func explicit(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { value(0xa0 | number, content) }
     static func implicit(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { value(0x80 | number, content) }
@@ -26,7 +26,7 @@ enum DER {
         return [tag] + length + content
     }
 
-    /// Not negative; the magnitude, big endian.
+    /// A non-negative number; the magnitude, big endian.
     static func integer(_ magnitude: [UInt8]) -> [UInt8] {
         var content = Array(magnitude.drop { $0 == 0 })
         if content.first.map({ $0 >= 0x80 }) ?? true { content.insert(0, at: 0) }
@@ -41,7 +41,7 @@ enum DER {
         return value(0x03, [UInt8(7 - last % 8)] + bytes)
     }
 
-    /// nil when it is no identifier with dots.
+    /// nil if the text is not a dotted object identifier.
     static func identifier(_ dotted: String) -> [UInt8]? {
         let words = dotted.split(separator: ".", omittingEmptySubsequences: false)
         let arcs = words.compactMap { word in word.utf8.allSatisfy { (0x30...0x39).contains($0) } ? UInt32(word) : nil }
@@ -61,11 +61,12 @@ enum DER {
         return bytes
     }
 
-    /// As RFC 5280 4.1.2.5 has it: two digits of the year through 2049, four from 2050. nil before 1950 and after 9999.
+    /// In the form of RFC 5280 4.1.2.5: two digits of the year through 2049, four from 2050. nil before 1950 and after
+    /// 9999.
     static func time(seconds: Int64) -> [UInt8]? {
-        // Far beyond what is allowed anyway, and within what the calendar below can count.
+        // Far beyond the allowed range, and within the range of the calendar below.
         guard (-1 << 40...1 << 40).contains(seconds) else { return nil }
-        // Rounded down, before 1970 too.
+        // Rounded down, also before 1970.
         let days = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
         let time = seconds - days * 86_400
         let (year, month, day) = civil(days: days)
@@ -80,8 +81,8 @@ enum DER {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
-    /// The Gregorian date of a day, counted from 1970-01-01: eras of 400 years that begin on 1 March, so that the leap day
-    /// is the last of its year.
+    /// The Gregorian date of a day counted from 1970-01-01. Years begin on 1 March in eras of 400 years, so that the
+    /// leap day is the last day of its year.
     private static func civil(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

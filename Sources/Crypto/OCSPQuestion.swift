@@ -1,29 +1,30 @@
-// Whether a certificate is revoked: the question, and what makes bytes an answer to it (RFC 6960).
+// The request whether a certificate is revoked, and the check of the response (RFC 6960).
 
 internal import CCrypto
 
-/// About one certificate, to whoever answers for its issuer.
+/// A question about one certificate, to the responder of its issuer.
 public struct OCSPQuestion: Sendable {
-    /// How far ahead of ours the responder's clock may be.
+    /// How far the responder's clock may be ahead of ours.
     private static let limitAhead: Int64 = 5 * 60 * 1000
 
     public let certificate: Certificate
     public let issuer: Certificate
 
-    /// `issuer` has issued `certificate`: a chain was built with the two. Nothing is asked of certificates that anybody can
-    /// make.
+    /// `issuer` must have issued `certificate`, as proven by a chain. Nothing is asked about certificates that anybody
+    /// can make.
     public init(about certificate: Certificate, issuedBy issuer: Certificate) {
         self.certificate = certificate
         self.issuer = issuer
     }
 
-    /// Where the certificate itself says that it may be asked about.
+    /// The responder addresses that the certificate names.
     public var addresses: [String] {
         let text = certificate.bytes { perennial_ocsp_addresses(certificate.handle, $0.baseAddress, $0.count) }
         return text.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// DER, the certificate named by SHA-256. Without a nonce: responders give out answers that they have signed before.
+    /// DER; the certificate is identified by SHA-256. Without a nonce, because responders return answers that they
+    /// signed earlier.
     public var request: [UInt8] {
         let request = certificate.bytes {
             perennial_ocsp_request(certificate.handle, issuer.handle, $0.baseAddress, $0.count)
@@ -32,8 +33,9 @@ public struct OCSPQuestion: Sendable {
         return request
     }
 
-    /// Strict: signed by the issuer or by a certificate that the issuer has issued for that, about this certificate, and of
-    /// now. Whether a responder's own certificate is revoked is not asked; its life is short.
+    /// Accepts only an answer that is signed by the issuer, or by a certificate that the issuer has issued for this
+    /// purpose, that is about this certificate, and that is current. Whether the responder's own certificate is revoked
+    /// is not checked, because its life is short.
     ///
     /// - Parameter now: milliseconds since 1970.
     public func answer(_ response: [UInt8], now: Int64) throws(OCSPFault) -> OCSPAnswer {
@@ -50,7 +52,7 @@ public struct OCSPQuestion: Sendable {
         return OCSPAnswer(status: RevocationStatus(read.status), validUntil: validUntil)
     }
 
-    /// The bounds that stand for "no bound" stay what they are.
+    /// The smallest and the largest value mean "no limit" and are not converted.
     private func milliseconds(_ seconds: Int64, after more: Int64 = 0) -> Int64 {
         let (sum, overflows) = seconds.addingReportingOverflow(more)
         let (product, overflowsToo) = sum.multipliedReportingOverflow(by: 1000)
@@ -61,21 +63,21 @@ public struct OCSPQuestion: Sendable {
 public struct OCSPAnswer: Sendable, Equatable {
     /// `unknown`: the responder does not know the certificate.
     public let status: RevocationStatus
-    /// The first millisecond at which it holds no more.
+    /// The first millisecond at which the answer is no longer valid.
     public let validUntil: Int64
 }
 
-/// Why bytes are no answer. A closed set: labels of metrics.
+/// Why bytes are not a valid answer. A closed set: labels of metrics.
 public enum OCSPFault: String, Error, CaseIterable {
     case unreadable
-    /// The responder refuses to answer.
+    /// The responder refused to answer.
     case refused
-    /// Not signed by somebody who may answer.
+    /// The signer is not allowed to answer.
     case untrustedResponder = "untrusted_responder"
     case badSignature = "bad_signature"
-    /// It speaks of other certificates.
+    /// The answer is about other certificates.
     case ofAnother = "of_another"
-    /// Too old, or of the future, or without an end.
+    /// The answer is too old, is dated in the future, or has no end.
     case notOfNow = "not_of_now"
 }
 

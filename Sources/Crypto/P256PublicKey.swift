@@ -1,4 +1,4 @@
-// Verifying signatures of JWS with ES256.
+// Verifies signatures of JWS with ES256.
 
 internal import CCrypto
 
@@ -8,7 +8,7 @@ internal import CCrypto
 public final class P256PublicKey: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// `point` is 0x04, x and y, 65 bytes (SEC 1, uncompressed). nil when it is not on the curve.
+    /// `point` is 0x04, x and y, 65 bytes (SEC 1, uncompressed). nil if the point is not on the curve.
     public init?(point: Span<UInt8>) {
         guard point.count == 65, point[0] == 4 else { return nil }
         guard let key = point.withUnsafeBufferPointer({ perennial_key_from_point($0.baseAddress) }) else { return nil }
@@ -17,8 +17,8 @@ public final class P256PublicKey: @unchecked Sendable {
 
     deinit { perennial_key_destroy(key) }
 
-    /// `signature` is r and s, 32 bytes each; anything else, 0 and numbers of the group's order and beyond do not verify.
-    /// Of the two s that belong to one r both verify, as RFC 7518 has it. `digest` is a SHA-256, 32 bytes.
+    /// `signature` is r and s, 32 bytes each. Any other length, 0, and numbers not below the order of the group are not
+    /// valid. Both values of s that belong to one r are valid, as RFC 7518 says. `digest` is a SHA-256, 32 bytes.
     public func verify(_ signature: Span<UInt8>, digest: Span<UInt8>) -> Bool {
         precondition(digest.count == 32, "ES256 signs a SHA-256")
         guard signature.count == 64 else { return false }

@@ -1,4 +1,4 @@
-// SHA-256, and bytes as hexadecimal text.
+// SHA-256, and hexadecimal text.
 
 internal import CCrypto
 
@@ -6,7 +6,7 @@ public enum SHA256 {
     /// 32 bytes.
     public static func digest(_ bytes: Span<UInt8>) -> [UInt8] { Prefix(bytes).digest() }
 
-    /// The first 8 bytes as a number, the first one highest: for what only has to differ.
+    /// The first 8 bytes as a big-endian number, for hashes that only have to differ.
     public static func beginning(of bytes: Span<UInt8>) -> UInt64 {
         let state = Prefix(bytes).state
         return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
@@ -15,7 +15,8 @@ public enum SHA256 {
         }
     }
 
-    /// The hash of bytes that many texts begin with: they are hashed once. A value; it costs what a copy of 112 bytes costs.
+    /// The hash of a beginning that many texts share, so that it is computed once. A value; copying it copies 112
+    /// bytes.
     public struct Prefix: Sendable {
         fileprivate var state: perennial_sha256
 
@@ -29,7 +30,7 @@ public enum SHA256 {
             bytes.withUnsafeBufferPointer { perennial_sha256_add(&state, $0.baseAddress, $0.count) }
         }
 
-        /// Of what has been added so far.
+        /// The hash of everything added so far.
         public func digest() -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
                 withUnsafePointer(to: state) { perennial_sha256_end($0, buffer.baseAddress) }
@@ -37,7 +38,7 @@ public enum SHA256 {
             }
         }
 
-        /// Of the prefix and then `bytes`.
+        /// The hash of the prefix followed by `bytes`.
         public func digest(followedBy bytes: Span<UInt8>) -> [UInt8] {
             var whole = self
             whole.add(bytes)
@@ -46,7 +47,7 @@ public enum SHA256 {
     }
 }
 
-/// Only for signatures of certificates by keys on P-384.
+/// Only for certificate signatures by keys on P-384.
 enum SHA384 {
     static func digest(_ bytes: Span<UInt8>) -> [UInt8] {
         bytes.withUnsafeBufferPointer { bytes in

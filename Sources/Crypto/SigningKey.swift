@@ -1,4 +1,4 @@
-// Private keys on NIST curves: the simulator's, those of tests, and the one that signs calls to Apple.
+// Private keys on NIST curves: for the simulator, for tests, and for signing requests to Apple.
 
 internal import CCrypto
 
@@ -10,14 +10,14 @@ public final class SigningKey: @unchecked Sendable {
     public let publicPoint: [UInt8]
     private let key: OpaquePointer
 
-    /// From the system's randomness, or, for test data that has to be the same again, from a seed.
+    /// Made from the system's randomness, or from a seed, for test data that must be the same each time.
     public init(_ curve: Curve, seed: [UInt8]? = nil) {
         self.curve = curve
         if let seed {
             key = Self.key(curve, seed: seed)
         } else {
             guard let key = perennial_key_random(curve.size) else {
-                // The kernel's generator does not fail after the boot, and a key takes a few hundred bytes.
+                // The kernel's generator does not fail after boot, and a key takes a few hundred bytes.
                 fatalError("the system has no randomness or no memory")
             }
             self.key = key
@@ -36,7 +36,7 @@ public final class SigningKey: @unchecked Sendable {
         publicPoint = Self.point(of: read, curve)
     }
 
-    /// From the private number, big endian, of as many bytes as the curve has.
+    /// Made from the private number, big endian, with as many bytes as the curve has.
     init(_ curve: Curve, number: [UInt8]) throws(CertificateFault) {
         guard number.count == Int(curve.size), let key = perennial_key_from_number(curve.size, number) else {
             throw CertificateFault("not a private number of the curve")
@@ -50,7 +50,7 @@ public final class SigningKey: @unchecked Sendable {
 
     /// PKCS #8.
     public var pem: [UInt8] {
-        // 241 and 306 bytes on the two curves.
+        // The text has 241 or 306 bytes, depending on the curve.
         [UInt8](unsafeUninitializedCapacity: 1024) { buffer, initialized in
             initialized = perennial_key_pem(key, buffer.baseAddress, buffer.count)
             precondition((1...buffer.count).contains(initialized), "no memory to write a key")
@@ -59,13 +59,13 @@ public final class SigningKey: @unchecked Sendable {
 
     /// nil on P-384.
     public var p256PublicKey: P256PublicKey? {
-        // The bytes of a class's property cannot be lent, those of a variable can.
+        // Swift can lend the bytes of a variable, but not those of a class's property.
         let point = publicPoint
         return P256PublicKey(point: point.span)
     }
 
-    /// The form of JWS: r and s, 32 bytes each (48 on P-384). With the same key and digest always the same bytes when
-    /// `isDeterministic` (RFC 6979). `digest` is a SHA-256 or a SHA-384.
+    /// The form of JWS: r and s, 32 bytes each (48 on P-384). With `isDeterministic`, the same key and digest always
+    /// give the same bytes (RFC 6979). `digest` is a SHA-256 or a SHA-384.
     public func sign(digest: Span<UInt8>, isDeterministic: Bool = false) -> [UInt8] {
         precondition(digest.count == 32 || digest.count == 48, "a SHA-256 or a SHA-384")
         let count = 2 * Int(curve.size)
@@ -75,7 +75,7 @@ public final class SigningKey: @unchecked Sendable {
                     perennial_key_sign(
                         key, curve.size, digest.baseAddress, digest.count, isDeterministic, buffer.baseAddress)
                 else {
-                    // All arguments are right by construction.
+                    // All arguments are valid by construction.
                     fatalError("the system has no randomness or no memory")
                 }
                 initialized = count
@@ -83,7 +83,8 @@ public final class SigningKey: @unchecked Sendable {
         }
     }
 
-    /// Hashes of a counter and the seed are candidates until one is a private number of the curve; the first nearly always is.
+    /// Candidates are hashes of a counter and the seed; the first one that is a private number of the curve is used,
+    /// nearly always the first.
     private static func key(_ curve: Curve, seed: [UInt8]) -> OpaquePointer {
         var counter: UInt8 = 0
         while true {
@@ -92,7 +93,7 @@ public final class SigningKey: @unchecked Sendable {
                 return SHA256.digest((label + seed).span)
             }
             if let key = perennial_key_from_number(curve.size, blocks) { return key }
-            // Each candidate fails with a chance of 2 to the -32 at most.
+            // Each candidate fails with a probability of 2 to the -32 at most.
             precondition(counter < .max, "no memory for a key")
             counter += 1
         }
@@ -109,15 +110,15 @@ public final class SigningKey: @unchecked Sendable {
     private static func fault(_ result: perennial_key_result) -> CertificateFault {
         switch result {
         case PERENNIAL_KEY_ENCRYPTED:
-            CertificateFault("the key is encrypted: write it without a password (openssl pkcs8 -topk8 -nocrypt)")
+            CertificateFault("the key is encrypted: store it without a password (openssl pkcs8 -topk8 -nocrypt)")
         case PERENNIAL_KEY_NOT_A_NIST_CURVE: CertificateFault("the key is not on P-256 or P-384")
-        case PERENNIAL_KEY_INCONSISTENT: CertificateFault("the private and the public part of the key do not fit")
+        case PERENNIAL_KEY_INCONSISTENT: CertificateFault("the private and the public part of the key do not match")
         default: CertificateFault("no private key in PEM (BEGIN PRIVATE KEY or BEGIN EC PRIVATE KEY)")
         }
     }
 }
 
 extension SigningKey.Curve {
-    /// Bytes of a number.
+    /// Size of a number in bytes.
     fileprivate var size: Int32 { Int32(self == .p384 ? PERENNIAL_P384 : PERENNIAL_P256) }
 }

@@ -1,15 +1,15 @@
-// The one encoding that DER allows, where OpenSSL reads every BER.
+// Checks that bytes are DER: OpenSSL accepts any BER.
 
-/// Looks at the form of an encoding, not at its meaning.
+/// Checks the form of an encoding, not its meaning.
 ///
-/// OpenSSL's own reading cannot be compared with the input: of a certificate it keeps the signed part and the names as they
-/// came, and would write BER out again as it was. Not looked into are octet strings (extensions' values among them, of which
-/// OpenSSL reads those it knows) and the order within a SET OF.
+/// OpenSSL's own output cannot be compared with the input: it keeps the signed part and the names of a certificate as
+/// they came, and would write BER unchanged. Octet strings (including values of extensions, of which OpenSSL reads
+/// those it knows) and the order within a SET OF are not checked.
 enum StrictDER {
-    /// A certificate nests 8 deep. The recursion is on a thread's stack.
+    /// A certificate nests 8 deep. The recursion uses a thread's stack.
     private static let deepest = 24
 
-    /// Whether it is exactly one value, and DER down to its leaves.
+    /// Whether the bytes are exactly one value, and DER at every level.
     static func isWellFormed(_ bytes: Span<UInt8>) -> Bool {
         var position = 0
         return isValue(bytes, from: &position, to: bytes.count, depth: 1) && position == bytes.count
@@ -25,7 +25,7 @@ enum StrictDER {
             defer { position = last }
             return tag.universal.map { isPrimitive($0, bytes.extracting(position..<last)) } ?? true
         }
-        // Among the universal types only sequences and sets are constructed; BER also has strings in pieces.
+        // Among the universal types only sequences and sets are constructed; BER also allows strings in pieces.
         if let universal = tag.universal, universal != 0x10, universal != 0x11 { return false }
         while position < last {
             guard isValue(bytes, from: &position, to: last, depth: depth + 1) else { return false }
@@ -35,7 +35,7 @@ enum StrictDER {
 
     private struct Tag {
         var isConstructed: Bool
-        /// nil for tags of a context.
+        /// nil for context-specific tags.
         var universal: UInt8?
     }
 
@@ -43,12 +43,12 @@ enum StrictDER {
         guard position < end else { return nil }
         let first = bytes[position]
         position += 1
-        // Numbers from 31 take more bytes. No certificate has them.
+        // Tag numbers from 31 take more bytes. No certificate has them.
         guard first & 0x1f != 0x1f else { return nil }
         return Tag(isConstructed: first & 0x20 != 0, universal: first & 0xc0 == 0 ? first & 0x1f : nil)
     }
 
-    /// The shortest form, at most three bytes of length: a certificate is far below 16 MiB.
+    /// The shortest form, with at most three bytes of length: a certificate is far below 16 MiB.
     private static func length(_ bytes: Span<UInt8>, from position: inout Int, to end: Int) -> Int? {
         guard position < end else { return nil }
         let first = bytes[position]
@@ -78,20 +78,20 @@ enum StrictDER {
         }
     }
 
-    /// In as few bytes as there can be.
+    /// Whether it has as few bytes as possible.
     private static func isInteger(_ content: Span<UInt8>) -> Bool {
         guard content.count > 1 else { return content.count == 1 }
         return !(content[0] == 0 && content[1] < 0x80) && !(content[0] == 0xff && content[1] >= 0x80)
     }
 
-    /// The unused bits are zero.
+    /// Whether the unused bits are zero.
     private static func isBitString(_ content: Span<UInt8>) -> Bool {
         guard !content.isEmpty, content[0] < 8 else { return false }
         guard content.count > 1 else { return content[0] == 0 }
         return content[content.count - 1] & ((1 << content[0]) - 1) == 0
     }
 
-    /// Arcs in as few bytes as there can be, the last one complete.
+    /// Whether each arc has as few bytes as possible and the last one is complete.
     private static func isIdentifier(_ content: Span<UInt8>) -> Bool {
         guard !content.isEmpty, content[content.count - 1] < 0x80 else { return false }
         var isStart = true
