@@ -203,7 +203,7 @@ extension RealBroker {
             }
             let same = try await reading.offsets(["reset", reading.group, "--to", "end", "--apply"])
             #expect(same.code == 0 && same.standardOutput.isEmpty)
-            #expect(same.standardError.contains("every position is there already"))
+            #expect(same.standardError.contains("every position is already there"))
             #expect(try await reading.offsets(["reset", reading.group, "--to", "0:4", "--apply"]).code == 2)
             let unknown = try await reading.offsets(["reset", "\(reading.group).x", "--to", "end", "--apply"])
             #expect(unknown.code == 1)
@@ -222,7 +222,7 @@ extension RealBroker {
                 try member.poll(until: { !member.assignment.isEmpty })
                 let refused = try await reading.offsets(reset)
                 #expect(refused.code == 1)
-                #expect(refused.standardError.contains("somebody is in the group"))
+                #expect(refused.standardError.contains("the group has members"))
                 #expect(refused.standardError.contains("perennial offsets: dashboard  /"), "\(refused.words)")
                 #expect(try await reading.position() == 1)
                 // A member may join after the program has looked: then the broker refuses, with this message.

@@ -148,10 +148,10 @@ import Testing
         #expect(refused.code == .wrongUsage && refused.lines.isEmpty)
         #expect(
             refused.messages == [
-                "perennial diff: the replay next is not at its end: 2 of 200 records of appstore.production.notifications "
-                    + "wait for it",
-                "perennial diff: perennial replay entitlements --name next goes on where it ended; --unfinished compares what "
-                    + "is there",
+                "perennial diff: the replay next is not at its end: it has not read 2 of 200 records of "
+                    + "appstore.production.notifications",
+                "perennial diff: perennial replay entitlements --name next continues where it stopped; --unfinished "
+                    + "compares what it has written so far",
             ])
         #expect(try desk.diff(["--unfinished", "--format", "json"]).code == .done)
 
@@ -175,8 +175,8 @@ import Testing
                 other, ["appstore.production.accounts.replay-next", "appstore.production.churn.plan.replay-not"]
             ).lines
                 == [
-                    "there is no replay other of entitlements in production; there are: next. perennial replay entitlements "
-                        + "--name other makes one"
+                    "there is no replay other of entitlements in production; there are: next. Run one with perennial replay "
+                        + "entitlements --name other"
                 ])
         desk.from = "2h"
         let late = try desk.diff()
@@ -185,13 +185,13 @@ import Testing
 
         let grown = try desk.diff { $0["appstore.production.accounts.replay-next"] = 3 }
         #expect(grown.code == .wrongUsage)
-        #expect(grown.messages.first?.contains("accounts.replay-next has 3 partitions and the live one 2") == true)
+        #expect(grown.messages.first?.contains("replay-next has 3 partitions and the live topic has 2") == true)
         #expect(grown.messages.first?.contains("perennial replay entitlements --drop next") == true)
 
         let half = try desk.diff { $0["appstore.production.accounts.replay-next"] = nil }
-        #expect(half.code == .wrongUsage && half.messages.first?.contains("accounts.replay-next is not there") == true)
+        #expect(half.code == .wrongUsage && half.messages.first?.contains("replay-next does not exist") == true)
         let lost = try desk.diff { $0["appstore.production.accounts"] = nil }
-        #expect(lost.code == .wrongUsage && lost.messages.first?.contains("accounts is not there") == true)
+        #expect(lost.code == .wrongUsage && lost.messages.first?.contains("accounts does not exist") == true)
         let resized = try desk.diff(partitions: 3)
         #expect(
             resized.code == .wrongUsage && resized.messages.first?.contains("the setting partitions says 3") == true)
@@ -228,7 +228,7 @@ import Testing
         }
         #expect(refusal([]).0 == .wrongUsage)
         #expect(refusal(["churm", "--name", "x"]).1.contains("the nearest is churn"))
-        #expect(refusal(["churn"]).1.contains("--name NAME is that of perennial replay churn"))
+        #expect(refusal(["churn"]).1.contains("as in perennial replay churn --name NAME"))
         #expect(refusal(["churn", "--name", "a.b"]).1.contains("--name takes 1 to 32 letters"))
         #expect(refusal(["churn", "--name", "x"]).1.contains("kafka.bootstrap.servers is not set"))
     }

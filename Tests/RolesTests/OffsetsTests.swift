@@ -8,15 +8,16 @@ import Testing
 @Suite struct `Offsets asked for wrongly` {
     @Test(arguments: [
         (["offsets"], "usage: perennial offsets show|reset|accept-gap [GROUP|WORKER]"),
-        (["offsets", "drop"], "show, reset or accept-gap, not \"drop\""), (["offsets", "reset"], "reset which group?"),
-        (["offsets", "reset", "readers"], "reset to what? Name --to"),
+        (["offsets", "drop"], "show, reset or accept-gap, not \"drop\""),
+        (["offsets", "reset"], "reset needs the name of a group"),
+        (["offsets", "reset", "readers"], "reset needs --to: beginning"),
         (["offsets", "reset", "readers", "--to", "yesterday"], "--to takes beginning, end, 2h"),
         (["offsets", "reset", "readers", "--to", "0:1,0:2"], "--to names partition 0 twice"),
         (["offsets", "reset", "readers", "--to", "0:-1"], "--to takes"),
         (["offsets", "show", "--to", "end"], "--to does not belong to show"),
         (["offsets", "show", "--apply"], "--apply does not belong to show"),
         (["offsets", "reset", "readers", "--partition", "1"], "--partition does not belong to reset"),
-        (["offsets", "accept-gap"], "accept the gap of which worker?"),
+        (["offsets", "accept-gap"], "accept-gap needs a worker"),
         (["offsets", "accept-gap", "clock"], "takes entitlements, churn or consumption, not \"clock\""),
         (["offsets", "accept-gap", "churn", "--partition", "-1"], "--partition takes a number from 0"),
         (["offsets", "accept-gap", "churn", "--to", "2h"], "accept-gap --to takes beginning or end, not \"2h\""),
@@ -183,7 +184,7 @@ import Testing
         #expect(try changes(.offsets([1: 3, 0: 9])) == [[0, 4, 9], [1, 9, 3]])
     }
 
-    @Test(arguments: [([0: 1], "goes from 2 to 9"), ([1: 10], "goes from 0 to 9"), ([7: 0], "no partition 7")])
+    @Test(arguments: [([0: 1], "from 2 to 9"), ([1: 10], "from 0 to 9"), ([7: 0], "no partition 7")])
     func `puts nobody where there is nothing`(offsets: [Int32: Int64], words: String) {
         let fault = #expect(throws: ToolFault.self) { try changes(.offsets(offsets)) }
         #expect(fault?.code == .wrongUsage)

@@ -1,4 +1,4 @@
-// `perennial diff WORKER --name N`: what a replay has made of the log, beside what the live worker has made of it.
+// `perennial diff WORKER --name N`: compares the outputs of a replay with those of the live worker.
 
 import Configuration
 import Contract
@@ -78,7 +78,7 @@ extension Command {
         return try run.run()
     }
 
-    /// nil: there is no such replay. By its plan topic it is known.
+    /// nil: there is no such replay, because its plan topic does not exist.
     private static func plan(
         _ identity: ReplayIdentity, _ log: KafkaLog, _ topics: [String]
     ) throws(ToolFault) -> ReplayPlan? {
@@ -86,7 +86,7 @@ extension Command {
         return try PlanTopic(identity, log).read(by: Deadline(after: .seconds(20)))
     }
 
-    /// The topics that there are, and where both groups stand.
+    /// The existing topics, and the offsets of both groups.
     private static func look(
         _ identity: ReplayIdentity, _ configuration: Configuration
     ) throws(ToolFault) -> (counts: [String: Int32], positions: InputPositions) {

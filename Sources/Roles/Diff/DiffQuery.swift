@@ -1,4 +1,4 @@
-// What is to be compared, and how it is to look.
+// What to compare, and how to print it.
 
 import Contract
 import Platform
@@ -11,11 +11,11 @@ struct DiffQuery: Sendable, Equatable {
     let name: ShadowName
     let samples: Int
     let isJSON: Bool
-    /// Compares a replay that is not at its end.
+    /// Also compares a replay that has not reached its end.
     let takesUnfinished: Bool
     let scratch: String
 
-    /// - Parameter temporary: the directory for files that do not last, as the system has it.
+    /// - Parameter temporary: the system's directory for temporary files.
     init(_ invocation: Invocation, temporary: String?) throws(ToolFault) {
         let word = invocation.operands[0]
         guard let worker = Worker(rawValue: word) else {
@@ -23,11 +23,11 @@ struct DiffQuery: Sendable, Equatable {
             let nearest = nearestName(to: word, among: all).map { "; the nearest is \($0)" } ?? ""
             throw ToolFault(
                 .wrongUsage,
-                "no worker is called \(quoted(word))\(nearest): the workers are \(all.joined(separator: ", "))")
+                "there is no worker \(quoted(word))\(nearest): the workers are \(all.joined(separator: ", "))")
         }
         self.worker = worker
         guard let text = invocation.option("name") else {
-            throw ToolFault(.wrongUsage, "compare with which replay? --name NAME is that of perennial replay \(word)")
+            throw ToolFault(.wrongUsage, "name the replay with --name NAME, as in perennial replay \(word) --name NAME")
         }
         guard let name = ShadowName(text) else {
             throw ToolFault(
@@ -37,7 +37,7 @@ struct DiffQuery: Sendable, Equatable {
         self.name = name
         let count = invocation.option("samples") ?? "\(Self.defaultSamples)"
         guard let samples = Int32(count), samples >= 0 else {
-            throw ToolFault(.wrongUsage, "--samples takes a whole number from 0 on, not \(quoted(count))")
+            throw ToolFault(.wrongUsage, "--samples takes a whole number from 0, not \(quoted(count))")
         }
         self.samples = Int(samples)
         takesUnfinished = invocation.has("unfinished")

@@ -1,20 +1,20 @@
-// What was found, for people and for programs.
+// The result of a comparison, for people and for programs.
 
 import Churn
 import Comparison
 import Contract
 import JSON
 
-/// Samples come as they are found, so that memory does not grow with them. One thread.
+/// Samples are printed as they are found, so that memory does not grow with their number. One thread.
 final class DiffReport {
-    /// Of the members of one key, and of the rates; json has all.
+    /// Lines for the members of one key, and for the rates; json has all.
     private static let limitLines = 100
     private static let columnWidth = 38
 
     private let query: DiffQuery
     private let names: Names
     private let output: Output
-    /// That were told.
+    /// Samples that were printed.
     private(set) var samples = 0
 
     init(_ query: DiffQuery, _ names: Names, _ output: Output) {
@@ -62,7 +62,7 @@ final class DiffReport {
         }
     }
 
-    /// Side by side, a space apart where a text is longer than its column.
+    /// Side by side; a text that is longer than its column is followed by one space.
     private static func row(_ member: String, _ here: String, _ there: String) -> String {
         trimmed("  \(padded(member, to: 30)) \(padded(here, to: columnWidth)) \(there)")
     }
@@ -105,7 +105,7 @@ final class DiffReport {
         rows.append((live(topic.id), counts))
     }
 
-    /// - Parameter isOnlyTopic: the total would say the same again.
+    /// - Parameter isOnlyTopic: then the total is not printed, because it is the same.
     func end(_ total: DiffCounts, isOnlyTopic: Bool, changes: [RateChange]) {
         if query.isJSON {
             for change in changes { line { write(change, to: &$0) } }
@@ -131,7 +131,7 @@ final class DiffReport {
         }
         if total.leftOut > 0 {
             output.message(
-                "perennial diff: \(total.leftOut) requests are left out: Kafka has deleted records of theirs from the live topic"
+                "perennial diff: \(total.leftOut) requests are left out: Kafka has deleted some of their records from the live topic"
             )
         }
     }
@@ -209,7 +209,7 @@ extension KeyVerdict {
 }
 
 extension JSONWriter {
-    /// - Parameter isWhole: it may be no JSON.
+    /// - Parameter isWhole: a whole value, which may not be JSON.
     fileprivate mutating func value(orNull bytes: [UInt8]?, isWhole: Bool = true) {
         guard let bytes else { return null() }
         if isWhole, !isJSON(bytes) { string(String(decoding: bytes, as: UTF8.self)) } else { json(bytes) }

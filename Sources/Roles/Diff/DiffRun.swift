@@ -1,4 +1,4 @@
-// One call of `diff`, over any log.
+// One call of `diff`, on any log.
 
 import Churn
 import Comparison
@@ -7,24 +7,24 @@ import Log
 import Platform
 
 struct DiffRun {
-    /// Of what is fetched ahead. With the buffers of the scratch files and the keys of one of them it leaves the process far below
-    /// 256 MiB.
+    /// Bytes that are fetched ahead. Together with the buffers of the scratch files and the keys of one file, the process stays far
+    /// below 256 MiB.
     private static let readAheadBytes = 48 << 20
 
     private static let answerLimit: Duration = .seconds(20)
 
     let query: DiffQuery
     let identity: ReplayIdentity
-    /// As the settings have it.
+    /// The setting `partitions`.
     let partitions: Int32
     let log: any RecordLog
     let output: Output
-    /// Of the topics that there are.
+    /// The partition counts of the existing topics.
     let partitionCounts: [String: Int32]
     /// Read before this runs.
     let positions: InputPositions
     let plan: ReplayPlan
-    /// Of cells.
+    /// The day of a time, for cells.
     var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
 
     private struct Span {
@@ -40,15 +40,15 @@ struct DiffRun {
         if let from = plan.from {
             throw ToolFault(
                 .wrongUsage,
-                "the replay \(query.name) was made with --from \(from): what it read before that is in no topic of it. Compare one "
-                    + "that was made without --from")
+                "the replay \(query.name) was made with --from \(from), so its topics lack earlier values. Compare a replay that "
+                    + "was made without --from")
         }
         let topics = DiffedTopic.all(of: query.worker)
         try checkTopics(topics)
         let reader = try open(topics)
         defer { reader.close(by: Deadline(after: .seconds(5))) }
         try checkLag()
-        // Behind the positions, before anything is read: what the topics hold at these ends rests on the input before those.
+        // The ends are read after the positions and before any record: values before these ends depend on input before the positions.
         var spans: [TopicPartition: Span] = [:]
         for topic in topics.map({ names.topic($0.id) }).flatMap({ [query.name.shadow(of: $0), $0] }) {
             for partition in partitionsOf(topic) {
@@ -72,7 +72,7 @@ struct DiffRun {
         (0..<partitions).map { TopicPartition(topic, $0) }
     }
 
-    // MARK: Whether they can be compared
+    // MARK: Whether both can be compared
 
     static func missing(_ identity: ReplayIdentity, _ topics: [String]) -> ToolFault {
         let others = ReplayIdentity.all(in: topics, of: [identity.names]).filter { $0.worker == identity.worker }
@@ -82,7 +82,7 @@ struct DiffRun {
             .wrongUsage,
             "there is no replay \(identity.shadow) of \(worker) in \(identity.names.environment.rawValue)"
                 + (others.isEmpty ? "" : "; there are: \(others.joined(separator: ", "))")
-                + ". perennial replay \(worker) --name \(identity.shadow) makes one")
+                + ". Run one with perennial replay \(worker) --name \(identity.shadow)")
     }
 
     private func checkTopics(_ topics: [DiffedTopic]) throws(ToolFault) {
@@ -91,7 +91,7 @@ struct DiffRun {
             guard let count = partitionCounts[topic] else {
                 throw ToolFault(
                     .wrongUsage,
-                    "the topic \(topic) is not there: check topic.prefix, and whether perennial topics apply was run")
+                    "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
             }
             guard count == partitions else {
                 throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
@@ -99,21 +99,21 @@ struct DiffRun {
         }
         for shadow in shadows {
             guard let count = partitionCounts[shadow] else {
-                throw ToolFault(.wrongUsage, "the topic \(shadow) is not there: run \(replay) again, which makes it")
+                throw ToolFault(.wrongUsage, "the topic \(shadow) does not exist: run \(replay) again to create it")
             }
             guard count == partitions else {
                 throw ToolFault(
                     .wrongUsage,
-                    "the topic \(shadow) has \(count) partitions and the live one \(partitions): their keys are in other "
-                        + "places. Remove the replay with perennial replay \(query.worker.rawValue) --drop \(query.name), and "
-                        + "run \(replay)")
+                    "the topic \(shadow) has \(count) partitions and the live topic has \(partitions), so their keys are in "
+                        + "different partitions. Remove the replay with perennial replay \(query.worker.rawValue) --drop "
+                        + "\(query.name), and run \(replay)")
             }
         }
     }
 
     private func open(_ topics: [DiffedTopic]) throws(ToolFault) -> any LogReader {
         let live = topics.map { names.topic($0.id) }
-        // The group is neither joined nor committed to, but the library looks its coordinator up.
+        // The group is neither joined nor committed to, but librdkafka looks up its coordinator.
         var options = ReaderOptions(
             name: "perennial-diff", group: identity.group, topics: live + live.map(query.name.shadow(of:)))
         options.readsAhead = true
@@ -121,7 +121,7 @@ struct DiffRun {
         do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
     }
 
-    /// A replay that ended before its end has nothing to show for many keys, and no difference would be found in them.
+    /// A replay that has not reached its end lacks values for many keys, so differences in them would be missed.
     private func checkLag() throws(ToolFault) {
         let topics = identity.worker.inputs.map(names.topic)
         let patience = Deadline(after: Self.answerLimit)
@@ -129,12 +129,12 @@ struct DiffRun {
         defer { survey.close() }
         for topic in topics {
             let all = partitionsOf(topic)
-            // What came after it was begun it need not have read.
+            // The replay need not have read records that arrived after it was started.
             let goals = try survey.offsets(at: plan.begunAt, all)
             var lag = InputLag(
                 beginnings: try survey.beginnings(all), ends: try survey.ends(all), goals: goals,
                 positions: positions.shadow)
-            // The end may be no record but the marker of a transaction, behind which nobody commits a position.
+            // The last offset may be the marker of a transaction; nobody commits a position after it.
             if lag.missing > 0, lag.isMissing.values.allSatisfy({ $0.count <= Int(InputSurvey.countLimit) }),
                 let counts = try survey.count(lag.isMissing, until: patience)
             {
@@ -145,8 +145,8 @@ struct DiffRun {
             }
             if lag.waiting > 0 {
                 output.message(
-                    "perennial diff: \(lag.waiting) records of \(topic) wait for the replay: what the live worker has made of "
-                        + "them counts as newer")
+                    "perennial diff: the replay has not read \(lag.waiting) records of \(topic): values that the live worker made "
+                        + "from them count as newer")
             }
         }
     }
@@ -155,17 +155,17 @@ struct DiffRun {
         let forgotten =
             positions.shadow.isEmpty
             ? [
-                "its group has no positions: it has committed nothing, or was away for so long that Kafka has forgotten them"
+                "its group has no positions: it has committed nothing, or was stopped for so long that Kafka has deleted them"
             ]
             : []
         return [
-            "the replay \(query.name) is not at its end: \(lag.missing) of \(lag.records) records of \(topic) wait for it"
-        ] + forgotten + ["\(replay) goes on where it ended; --unfinished compares what is there"]
+            "the replay \(query.name) is not at its end: it has not read \(lag.missing) of \(lag.records) records of \(topic)"
+        ] + forgotten + ["\(replay) continues where it stopped; --unfinished compares what it has written so far"]
     }
 
     // MARK: Comparing
 
-    /// What is kept from topic to topic. One thread.
+    /// The state that is kept from topic to topic. One thread.
     private final class Reading {
         let reader: any LogReader
         let report: DiffReport
@@ -179,7 +179,7 @@ struct DiffRun {
             self.report = report
         }
 
-        /// - Parameter part: of these records, that have been dealt with in this step.
+        /// - Parameter part: the fraction of these records that this step has processed.
         func update(_ part: Double, of records: Int64, _ words: () -> String) {
             progress.update(work.fraction(part, of: records), words)
         }
@@ -196,7 +196,7 @@ struct DiffRun {
             let join = try KeyJoin(
                 in: query.scratch, records: here.count + there.count, keepsAll: topic.id == .consumption)
             let intake = RecordIntake(topic, join, positions)
-            // A partition at a time: what it has is forgotten before the next.
+            // One partition at a time: its records are dropped before the next one.
             for (side, partition, span) in [(Side.here, shadow, here), (.there, live, there)] where span.count > 0 {
                 let scan = PartitionScan(reader: reading.reader, partition: partition)
                 try scan.run(
@@ -207,7 +207,7 @@ struct DiffRun {
                 ) { record throws(ToolFault) in try intake.add(record, side) }
                 reading.work.done(span.count)
             }
-            // Of a topic that keeps records for some time: before this one they were deleted.
+            // In a topic with time-based retention, records before this one were deleted.
             let oldest = there.beginning.value > 0 ? intake.oldestThere ?? .max : nil
             let records = here.count + there.count
             try join.eachKey { key, part throws(ToolFault) in
@@ -224,29 +224,29 @@ struct DiffRun {
     }
 }
 
-/// How much of a comparison is done: every record is read, and every record is compared. Pure.
+/// The progress of a comparison: every record is read once and compared once. Pure.
 struct DiffProgress {
     private let all: Int64
     private var done: Int64 = 0
 
     init(records: Int64) { all = records * 2 }
 
-    /// So many were read, or compared.
+    /// Adds records that were read or compared.
     mutating func done(_ records: Int64) { done += records }
 
-    /// - Parameter part: of these records, that have been dealt with in the step that is under way.
+    /// - Parameter part: the fraction of these records that the current step has processed.
     func fraction(_ part: Double, of records: Int64) -> Double {
         all == 0 ? 1 : (Double(done) + part * Double(records)) / Double(all)
     }
 }
 
-/// What of one input topic a replay has still to read, in offsets.
+/// What a replay still has to read of one input topic, in offsets.
 struct InputLag {
-    /// From its position to what has to be there for a comparison.
+    /// From its position to the offset that it must reach for a comparison.
     private(set) var isMissing: [TopicPartition: Range<Int64>] = [:]
     var missing: Int64
     private(set) var waiting: Int64 = 0
-    /// All that is there.
+    /// All offsets of the topic.
     private(set) var records: Int64 = 0
 
     init(
@@ -255,7 +255,7 @@ struct InputLag {
     ) {
         for (partition, end) in ends {
             let beginning = beginnings[partition]?.value ?? 0
-            // What was deleted cannot be read any more.
+            // Deleted records cannot be read any more.
             let next = max(positions[partition]?.value ?? beginning, beginning)
             let goal = goals[partition]?.value ?? end.value
             if next < goal { isMissing[partition] = next..<goal }

@@ -4,14 +4,14 @@ import Comparison
 import Contract
 import Log
 
-/// What `diff` knows of one output topic.
+/// What `diff` knows about one output topic.
 struct DiffedTopic: Sendable {
     let id: TopicID
     let rules: ComparisonRules
-    /// Whose headers its records have.
+    /// The kind of its records, which decides their headers.
     let kind: RecordKind
 
-    /// The way there is no part of a value: which record came last, how many there were, where they lay.
+    /// Members that depend on how a value was reached: which record was last, how many there were, and at which offsets.
     private static let wayThere: [StaticString] = ["sequence", "asOf", "cause", "offset"]
 
     private init(_ id: TopicID, _ type: RecordType, sums: [String] = []) {
@@ -20,7 +20,7 @@ struct DiffedTopic: Sendable {
         kind = RecordKind(type.rawValue, version: type.version)
     }
 
-    /// Topics of states. Event topics tell of changes, not of what is so now: a replay that was begun anew tells them at other places.
+    /// Only topics of states. Event topics contain changes, and a new replay writes these at other offsets.
     static func all(of worker: Worker) -> [DiffedTopic] {
         switch worker {
         case .entitlements: [DiffedTopic(.entitlements, .entitlement), DiffedTopic(.accounts, .account)]
@@ -30,16 +30,16 @@ struct DiffedTopic: Sendable {
     }
 }
 
-/// How many keys came to which verdict.
+/// The number of keys for each verdict.
 struct DiffCounts: Equatable {
     var same = 0
     var different = 0
-    /// In the shadow.
+    /// Keys that only the shadow has.
     var onlyHere = 0
-    /// In the live topic.
+    /// Keys that only the live topic has.
     var onlyThere = 0
     var newer = 0
-    /// Requests so old that Kafka has deleted records of theirs from the live topic, which keeps them for some time only.
+    /// Requests so old that Kafka has deleted some of their records from the live topic, which has a limited retention.
     var leftOut = 0
 
     var differ: Bool { different + onlyHere + onlyThere > 0 }

@@ -1,18 +1,18 @@
-// Keys, numbered as they come.
+// Numbers keys in the order in which they arrive.
 
-/// All keys in one array and their places in another: a dictionary would take an allocation for each.
+/// All keys in one array and their positions in another: a dictionary would need an allocation for each key.
 struct KeyIndex {
     private var bytes: [UInt8] = []
     private var ends: [Int] = []
     private var hashes: [UInt64] = []
-    /// Numbers of keys and one more; 0 is free. A power of two, at most half full.
+    /// The number of each key plus one; 0 is a free slot. The size is a power of two, and at most half is used.
     private var slots: [Int32] = [Int32](repeating: 0, count: 1024)
 
     var count: Int { ends.count }
 
     func key(_ number: Int) -> ArraySlice<UInt8> { bytes[(number == 0 ? 0 : ends[number - 1])..<ends[number]] }
 
-    /// The number of this key; it gets the next one when it is new.
+    /// The number of this key. A new key gets the next number.
     mutating func number(of key: UnsafeRawBufferPointer) -> (number: Int, isNew: Bool) {
         let hash = Self.hash(key)
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)

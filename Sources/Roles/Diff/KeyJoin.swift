@@ -1,9 +1,9 @@
-// Brings together what two topics have of each key, in little memory: the records lie on disk, in as many files as make the keys of
-// one file few, and one file after the other is looked through.
+// Joins the records of two topics by key, in little memory: the records are on disk, in so many files that each file has few keys.
+// The files are read one after another.
 
 import Platform
 
-/// The shadow is here, the live topic there.
+/// `here` is the shadow, `there` is the live topic.
 enum Side: UInt8, Sendable { case here = 0, there = 1 }
 
 /// A record of one side.
@@ -17,20 +17,20 @@ struct JoinedRecord: Equatable {
 
 struct JoinedKey {
     var key: [UInt8]
-    /// The last record of each side; all of them, in order, where all are kept.
+    /// The last record of each side, or all records in order if all are kept.
     var here: [JoinedRecord]
     var there: [JoinedRecord]
 }
 
 /// One thread.
 final class KeyJoin {
-    /// So many records, and a file has at most about as many keys.
+    /// Records per file, and so about the greatest number of keys in a file.
     private static let recordsPerFile: Int64 = 50_000
-    /// Each has a buffer, and a descriptor.
+    /// Each file has a buffer and a descriptor.
     private static let limitFiles = 128
     private static let chunkBytes = 1 << 20
 
-    /// What stands before each record in a file: side, whether it is newer, key's and value's length (below zero: deleted), offset, time.
+    /// The header of each record in a file: side, whether it is newer, lengths of key and value (below zero: deleted), offset, time.
     private struct Head {
         static let count = 28
         var side: Side
@@ -45,9 +45,9 @@ final class KeyJoin {
 
     private struct Entry {
         var head: Head
-        /// Of the value.
+        /// Position of the value in the file.
         var place: Int64
-        /// The one before it of this key and side; -1: there is none.
+        /// The previous entry of this key and side; -1: there is none.
         var previous: Int
     }
 
@@ -60,8 +60,8 @@ final class KeyJoin {
     private var last: [(here: Int, there: Int)] = []
 
     /// - Parameters:
-    ///   - records: that are to be expected, of both sides.
-    ///   - keepsAll: every record of a key counts, not only the last.
+    ///   - records: the expected number of records of both sides.
+    ///   - keepsAll: keeps every record of a key, not only the last.
     init(in directory: String, records: Int64, keepsAll: Bool) throws(ToolFault) {
         self.keepsAll = keepsAll
         var count = 1
@@ -84,7 +84,7 @@ final class KeyJoin {
         record.append(isNewer ? 1 : 0)
         append(UInt16(0))
         append(UInt32(key.count))
-        // Asked so, because a span is not to be mapped.
+        // Written like this because an optional span has no `map`.
         var valueCount: Int32 = -1
         if let value { valueCount = Int32(value.count) }
         append(valueCount)
@@ -95,7 +95,7 @@ final class KeyJoin {
             return KeyIndex.hash(bytes)
         }
         if let value { value.withUnsafeBytes { record.append(contentsOf: $0) } }
-        // The upper bits: the lower ones find places within a file.
+        // The upper bits, because `KeyIndex` uses the lower ones.
         let file = files[Int(truncatingIfNeeded: hash >> 40) & (files.count - 1)]
         try scratch(directory) { () throws(SystemFailure) in try file.append(record) }
     }
@@ -104,9 +104,9 @@ final class KeyJoin {
         withUnsafeBytes(of: number.littleEndian) { record.append(contentsOf: $0) }
     }
 
-    /// Every key of both sides once, and what part of them was before it; then there is nothing more.
+    /// Calls `body` once for every key of both sides, with the fraction of keys before it. Afterwards the join is empty.
     func eachKey(_ body: (JoinedKey, _ part: Double) throws(ToolFault) -> Void) throws(ToolFault) {
-        // The keys of the files are about as many.
+        // The files have about equal numbers of keys.
         for (place, file) in files.enumerated() {
             try look(through: file)
             for number in 0..<index.count {
@@ -120,7 +120,7 @@ final class KeyJoin {
         }
     }
 
-    /// Looks through a file: which keys there are, and where their records lie.
+    /// Scans a file for its keys and the positions of their records.
     private func look(through file: ScratchFile) throws(ToolFault) {
         index.removeAll()
         entries.removeAll(keepingCapacity: true)
@@ -132,7 +132,7 @@ final class KeyJoin {
             while place < file.count {
                 let filled = try read(file, at: place, into: &chunk)
                 let used = chunk.withUnsafeBytes { note(UnsafeRawBufferPointer(rebasing: $0[..<filled]), from: place) }
-                // A head with its key that no chunk of this size holds whole.
+                // The header and key of one record are larger than a chunk.
                 if used == 0 { chunk = [UInt8](repeating: 0, count: chunk.count * 2) }
                 place += used
             }
@@ -146,7 +146,7 @@ final class KeyJoin {
         return try result.get()
     }
 
-    /// - Returns: how far the next record is; a value need not be in the chunk.
+    /// - Returns: the distance to the next record; its value need not be in the chunk.
     private func note(_ chunk: UnsafeRawBufferPointer, from start: Int64) -> Int64 {
         var at = 0
         while chunk.count - at >= Head.count {
@@ -217,7 +217,7 @@ final class KeyJoin {
     }
 }
 
-/// What the system refuses of the scratch directory ends the run, with what to do.
+/// A system error in the scratch directory ends the run, with what to do.
 private func scratch<Answer>(
     _ directory: String, _ body: () throws(SystemFailure) -> Answer
 ) throws(ToolFault) -> Answer {
@@ -226,7 +226,7 @@ private func scratch<Answer>(
     } catch {
         throw ToolFault(
             .gaveUp,
-            "\(error): --scratch names a directory that can be written and has room for what the greatest partition has in "
-                + "both topics (now: \(directory))")
+            "\(error): set --scratch to a writable directory with room for the largest partition of both topics (now: "
+                + "\(directory))")
     }
 }

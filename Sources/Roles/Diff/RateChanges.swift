@@ -4,20 +4,20 @@ import Churn
 import Contract
 import Notices
 
-/// A rate that the replay reckons otherwise.
+/// A rate that differs between the replay and the live worker.
 struct RateChange {
     /// `2026-10`.
     let month: String
-    /// nil: of numbers, whatever the currency.
+    /// nil: a rate of counts, for all currencies.
     let currency: String?
-    /// Both of one name; at least one of them has a value.
+    /// Both rates have the same name; at least one of them has a value.
     let shadow: Rate?
     let live: Rate?
 
     var title: String { (live ?? shadow)?.title ?? "" }
     var name: String { (live ?? shadow)?.name ?? "" }
 
-    /// `4.10 %` and `3.90 %`; more digits where fewer would show no difference.
+    /// `4.10 %` and `3.90 %`, with more digits if fewer would show no difference.
     var shown: (live: String, shadow: String) {
         for digits in [2, 4] {
             let (before, after) = (live?.shown(digits: digits), shadow?.shown(digits: digits))
@@ -27,7 +27,7 @@ struct RateChange {
     }
 }
 
-/// The cells of both sides, added up over everything but the currency: no more than days to keep, however many cells there are.
+/// The cells of both sides, added up over everything but the currency, so that memory depends only on the number of days.
 struct CellSides {
     private(set) var shadow = CellTable()
     private(set) var live = CellTable()
@@ -35,13 +35,12 @@ struct CellSides {
     private var lastDay: CivilDay?
     private var asOf: Int64?
 
-    /// Cells of days beyond this many years after the first difference are of no month that anybody asks for.
+    /// Months after the first difference; nobody asks for later ones.
     private static let limitMonths = 1200
 
-    /// A cell as both sides have it; nil: it is not there.
+    /// Adds a cell of both sides; nil: the cell does not exist.
     ///
-    /// - Parameter isAlike: nothing can be said of it, so it counts alike on both sides: what it changes is no difference of the
-    ///   replay.
+    /// - Parameter isAlike: the cell cannot be compared, so the live value counts on both sides.
     mutating func add(shadow: CellRecord?, live: CellRecord?, isAlike: Bool) {
         let mine = isAlike ? live : shadow
         guard let day = (mine ?? live)?.key.day else { return }
@@ -59,11 +58,11 @@ struct CellSides {
         table.add(cell)
     }
 
-    /// By month, from the first in which a cell differs: what is there at its end is what the next one begins with.
+    /// By month, from the first month in which a cell differs, because each month begins with the stocks of the month before.
     func changes(dayOf: @escaping @Sendable (Int64) -> CivilDay) -> [RateChange] {
         guard let firstDifference, let lastDay else { return [] }
         var (shadow, live) = (self.shadow, self.live)
-        // One horizon for both: days that are not over must be the same days.
+        // The same horizon for both, so that the same days are not over.
         if let asOf {
             shadow.see(asOf: asOf)
             live.see(asOf: asOf)
@@ -85,7 +84,7 @@ struct CellSides {
         return changes
     }
 
-    /// Nothing is asked apart: there is one group, or none.
+    /// The request has no grouping, so there is at most one group.
     private static func changes(_ shadow: MetricsReport, _ live: MetricsReport, in month: String) -> [RateChange] {
         let (mine, theirs) = (shadow.groups.first, live.groups.first)
         var changes = compare(mine?.rates ?? [], theirs?.rates ?? [], month, nil)
@@ -108,7 +107,7 @@ struct CellSides {
         }
     }
 
-    /// As numbers: two of four are one of two. Of nothing there is no share.
+    /// Compares values: 2/4 is 1/2. A ratio with denominator 0 has no value.
     static func isSame(_ left: Ratio?, _ right: Ratio?) -> Bool {
         let mine = left.flatMap { $0.denominator == 0 ? nil : $0 }
         let other = right.flatMap { $0.denominator == 0 ? nil : $0 }

@@ -1,11 +1,11 @@
-// From records of both topics to the join.
+// Passes records of both topics to the join.
 
 import Contract
 import Log
 import Notices
 import Platform
 
-/// One partition of both sides. One thread.
+/// For one partition of both sides. One thread.
 final class RecordIntake {
     private let topic: DiffedTopic
     private let join: KeyJoin
@@ -25,7 +25,7 @@ final class RecordIntake {
         if case .newer(let words) = topic.kind.meaning(of: record, upgrade: "the perennial that compares") {
             throw ToolFault(.wrongUsage, "\(side == .here ? "shadow" : "live") topic of \(topic.id.name): \(words)")
         }
-        // No worker writes one without: it is nobody's.
+        // No worker writes a record without a key.
         guard let key = record.key else { return }
         let source = record.header("source")
         let isNewer = side == .here ? rules.here.isNewer(source) : rules.there.isNewer(source)
@@ -34,7 +34,7 @@ final class RecordIntake {
                 side, key: key, value: record.value, isNewer: isNewer, offset: record.offset,
                 timestamp: record.timestamp)
         }
-        // Of a step that cannot be read only the subscription is known.
+        // If a step cannot be read, only its subscription is known.
         guard let value = record.value, let step = requests.step(value) else {
             return try join.add(
                 side, key: key, value: record.value, isNewer: isNewer, offset: record.offset,

@@ -4,10 +4,9 @@ import Consumption
 import JSON
 import Notices
 
-/// `consumption` tells a request step by step. Compared is where its decision stands: what was asked, what the worker said last
-/// (`decided` or `withheld`), what the second policy would have said, and what Apple made known. Steps on the way, the clock at
-/// which they were taken, and all that only a sender does, are no part of it: usage may arrive between two notifications at
-/// another place when both topics are read again.
+/// `consumption` has one record for each step of a request. `diff` compares the decision: the request, the last step of the worker
+/// (`decided` or `withheld`), the answer of the second policy, and Apple's outcome. It does not compare earlier steps, their clock,
+/// and the steps of the sender, because a replay may read usage at another point between two notifications.
 final class RequestFold {
     private var json = JSONDocument()
 
@@ -16,7 +15,7 @@ final class RequestFold {
         let isDecision: Bool
     }
 
-    /// nil: it is no record of a request that this version knows.
+    /// nil: this version does not know such a record.
     func step(_ value: Span<UInt8>) -> Step? {
         do throws(JSONFault) { try json.read(value) } catch { return nil }
         guard let record = ConsumptionRecord(json) else { return nil }
@@ -30,7 +29,7 @@ final class RequestFold {
         }
     }
 
-    /// - Parameter steps: in order. One that is no JSON stands in it as text.
+    /// - Parameter steps: in order. A step that is not JSON is included as text.
     func value(_ steps: [[UInt8]]) -> [UInt8] {
         var single: [(name: StaticString, value: [UInt8])] = []
         var outcomes: [[UInt8]] = []
@@ -63,7 +62,7 @@ final class RequestFold {
         return writer.bytes
     }
 
-    /// A step without the instant at which it was said.
+    /// A step without its time.
     private static func withoutClock(_ json: borrowing JSONDocument) -> [UInt8] {
         var writer = JSONWriter()
         writer.object { writer in

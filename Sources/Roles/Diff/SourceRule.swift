@@ -1,8 +1,8 @@
-// What follows from the input that a record was made from. Pure.
+// Whether a value can be compared, judged by the input that it was made from. Pure.
 
 import Log
 
-/// Where the groups of the replay and of the live worker stood before anything was read.
+/// The positions of both groups, of the replay and the live worker, before anything was read.
 struct InputPositions: Sendable, Equatable {
     var shadow: [TopicPartition: NextOffset]
     var live: [TopicPartition: NextOffset]
@@ -10,24 +10,24 @@ struct InputPositions: Sendable, Equatable {
 
 /// Judges the header `source` of one side's records. One thread.
 ///
-/// Outputs and positions are committed together: what a topic holds at its end rests on all input before a position that was read
-/// earlier, and perhaps on more. So a value that rests on input at or behind the other side's position cannot be compared yet, and
-/// every other value can.
+/// Outputs and positions are committed together, so the values of a topic include all input before a position that was read
+/// earlier, and perhaps more. So a value that was made from input at or after the other side's position cannot be compared yet.
+/// Every other value can.
 struct SourceRule {
     private let positions: [TopicPartition: NextOffset]
-    /// Of a partition in which the other side has no position.
+    /// The answer for a partition in which the other side has no position.
     private let isNewerWithoutPosition: Bool
-    /// The last place: nearly all records of a partition come from one partition.
+    /// The partition of the last source: nearly all records of a partition come from one partition.
     private var prefix: [UInt8] = []
     private var position: NextOffset?
 
-    /// Of records of the live topic: newer when the replay has not come that far. Where it has no position, it has read nothing.
+    /// For records of the live topic: newer if the replay has not read their input. Without a position, it has read nothing.
     static func live(_ positions: InputPositions) -> SourceRule {
         SourceRule(positions: positions.shadow, isNewerWithoutPosition: true)
     }
 
-    /// Of records of the shadow: newer when the replay is ahead, such as while the live worker is stopped. Kafka forgets the
-    /// positions of a group that was away for a week: without one the live worker is taken to be up to date.
+    /// For records of the shadow: newer if the replay is ahead, for example while the live worker is stopped. Kafka deletes the
+    /// positions of a group that was stopped for a week; without a position the live worker counts as up to date.
     static func shadow(_ positions: InputPositions) -> SourceRule {
         SourceRule(positions: positions.live, isNewerWithoutPosition: false)
     }
@@ -37,9 +37,9 @@ struct SourceRule {
         self.isNewerWithoutPosition = isNewerWithoutPosition
     }
 
-    /// Whether it was made from input that the other side has not dealt with.
+    /// Whether the value was made from input that the other side has not processed.
     ///
-    /// - Parameter source: `topic:partition:offset`. Of a record without one, or with one that says nothing, nothing follows.
+    /// - Parameter source: `topic:partition:offset`. A record without a valid source is not newer.
     mutating func isNewer(_ source: Span<UInt8>?) -> Bool {
         guard let source, let (colon, offset) = Self.split(source) else { return false }
         let place = source.extracting(0..<colon)
@@ -52,7 +52,7 @@ struct SourceRule {
         return position.map { offset >= $0.value } ?? isNewerWithoutPosition
     }
 
-    /// Where the offset's colon is, and the offset.
+    /// The position of the last colon, and the offset after it.
     private static func split(_ source: Span<UInt8>) -> (colon: Int, offset: Int64)? {
         var place = source.count - 1
         while place >= 0, source[place] != UInt8(ascii: ":") { place -= 1 }

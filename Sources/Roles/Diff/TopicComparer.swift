@@ -1,11 +1,11 @@
-// Counts the verdicts of one topic's keys, and picks those that are shown.
+// Counts the verdicts for the keys of one topic, and selects samples.
 
 import Churn
 import Comparison
 import Contract
 import JSON
 
-/// A key that is not the same on both sides.
+/// A key whose values differ.
 struct DiffSample {
     let topic: TopicID
     let partition: Int32
@@ -33,8 +33,8 @@ struct TopicComparer: ~Copyable {
         samplesLeft = samples
     }
 
-    /// - Parameter oldestThere: of a live topic whose first records were deleted, when the first of the others was written.
-    /// - Returns: what is to be shown.
+    /// - Parameter oldestThere: if the first records of the live topic were deleted, the timestamp of the first that is left.
+    /// - Returns: a sample to show.
     mutating func add(
         _ key: JoinedKey, partition: Int32, oldestThere: Int64?, _ cells: inout CellSides
     ) -> DiffSample? {
@@ -56,7 +56,7 @@ struct TopicComparer: ~Copyable {
             topic: topic.id, partition: partition, key: key.key, verdict: verdict, here: here, there: there)
     }
 
-    /// Whether the replay has what the live topic, which keeps requests for some time only, cannot have any more.
+    /// Whether the live topic, which has a limited retention, has lost the records of this key.
     private func isLeftOut(_ key: JoinedKey, _ oldestThere: Int64?) -> Bool {
         guard topic.id == .consumption, let oldestThere else { return false }
         return key.here.contains { $0.timestamp < oldestThere }
@@ -73,7 +73,7 @@ struct TopicComparer: ~Copyable {
         }
     }
 
-    /// Of a topic of steps all of them are one value.
+    /// In a topic of steps, all steps together are one value.
     private func merged(_ records: [JoinedRecord]) -> JoinedRecord? {
         guard var record = records.last else { return nil }
         guard topic.id == .consumption else { return record }
@@ -85,7 +85,7 @@ struct TopicComparer: ~Copyable {
 
     // MARK: Cells
 
-    /// A cell that counts nothing is one that is not there.
+    /// A cell whose counters are all zero equals a missing cell.
     private mutating func withoutEmptyCell(_ record: JoinedRecord?) -> JoinedRecord? {
         guard var record, let value = record.value, let cell = cell(value), cell.sums.isEmpty else { return record }
         record.value = nil

@@ -34,7 +34,7 @@ extension Command {
 
     private static func policy(_ configuration: Configuration) throws(ConfigurationFaults) -> VerificationPolicy {
         var policy = try checkedPolicy(configuration).policy
-        // A signed text is never longer than the body that brings it: this one takes none above the limit that was set.
+        // A signed text is never longer than its body, so the limit of bodies is also the limit of signed texts.
         policy.maxBytes = configuration.ingest.maxBodyBytes
         return policy
     }
@@ -45,7 +45,7 @@ extension Command {
         let output = invocation.output
         let settings = configuration.service
         let logger = Logger(level: settings.logLevel, format: settings.logFormat)
-        // A series that belongs to one of them says so itself.
+        // A series that belongs to one environment sets the label itself.
         let metrics = Metrics(common: ["environment": "both"])
         metrics.buildInfo(version: PerennialVersion.text)
         metrics.processInfo()
@@ -67,11 +67,11 @@ extension Command {
         let ingest = IngestService(
             configuration, judge: verifiers,
             app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
-        // Notifications are taken whoever ticks.
+        // Ingest accepts notifications even if another process ticks.
         let ticker = Ticker(
             Ticker.Configuration(configuration), readiness: .timeOfHost, health: health, metrics: metrics,
             logger: logger)
-        // Before those who ask it, so that it stops after them.
+        // It starts before the parts that use it, so that it stops after them.
         let asked: [any ServicePart] = revocations.map { [$0] } ?? []
         let reload = IngestReload(configuration, invocation.reload, verifiers, ingest, logger)
         let watch = FileWatch({ reload.files }, logger: logger, reload: { try reload.settings() })

@@ -1,4 +1,4 @@
-// The files that settings of ingest name, judged before anything starts.
+// The files that the settings of ingest name, checked before anything starts.
 
 import AppStore
 import Configuration
@@ -7,8 +7,8 @@ import Ingest
 import Platform
 import Settings
 
-/// What the settings make of whose signatures are taken, and of the certificate of TLS; nil: none is set. Throws everything that is
-/// wrong with `verify.roots`, `ingest.tls.certificate` and `ingest.tls.key`.
+/// The policy for signatures, and the TLS certificate; nil: none is set. Throws all faults of `verify.roots`,
+/// `ingest.tls.certificate` and `ingest.tls.key`.
 func checkedPolicy(
     _ configuration: Configuration
 ) throws(ConfigurationFaults) -> (policy: VerificationPolicy, term: CertificateTerm?) {
@@ -29,7 +29,7 @@ func checkedPolicy(
     return (policy, term)
 }
 
-/// nil: no certificate is set. One file without the other has been refused already.
+/// nil: no certificate is set. A certificate without a key was refused before.
 private func certificateTerm(_ ingest: Configuration.Ingest) throws(SettingFault) -> CertificateTerm? {
     guard let certificatePath = ingest.certificatePath, let keyPath = ingest.keyPath else { return nil }
     let identity: HTTPServer.Identity

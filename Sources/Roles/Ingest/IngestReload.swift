@@ -1,4 +1,4 @@
-// What ingest reads again while it runs.
+// Reads settings of ingest again while it runs.
 
 import AppStore
 import Configuration
@@ -9,13 +9,13 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// The TLS certificate is read again by itself; settings and what they name, here. One that cannot be used does not keep the
-/// other from being read.
+/// The server reloads the TLS certificate; this type reloads settings and the files that they name. If one reload fails, the other
+/// still happens.
 final class IngestReload: Sendable {
     private let read: @Sendable () throws -> Configuration
     private let verifiers: VerifierPool
     private let ingest: IngestService
-    /// The server's own limit stays, too.
+    /// Kept, because the limit of the HTTP server does not change either.
     private let maxBodyBytes: Int
     private let hasUsage: Bool
     private let named: Mutex<[String]>
@@ -34,7 +34,7 @@ final class IngestReload: Sendable {
         self.logger = logger
     }
 
-    /// Of the settings read last.
+    /// The files that the last settings name.
     var files: [String] { named.withLock { $0 } }
 
     func everything() throws {
@@ -55,12 +55,12 @@ final class IngestReload: Sendable {
         ingest.replace(usageTokens: token.map { [$0] } ?? [])
         let usage =
             if hasUsage {
-                token == nil ? "admits nobody until usage.token is set again" : "on"
+                token == nil ? "refuses every request until usage.token is set again" : "on"
             } else {
                 token == nil ? "off" : "off until a restart"
             }
         logger.info(
-            "apps, verify.roots and usage.token were read again; other settings count after a restart",
+            "apps, verify.roots and usage.token were read again; other settings take effect after a restart",
             [
                 "apps": .integer(next.apps.count), "roots": .integer(policy.anchors.roots.count),
                 "usage": .string(usage),

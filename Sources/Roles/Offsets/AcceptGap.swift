@@ -1,4 +1,4 @@
-// `offsets accept-gap`: a worker goes on behind records that are gone.
+// `offsets accept-gap`: lets a worker continue after records that were deleted.
 
 import Configuration
 import Contract
@@ -10,11 +10,11 @@ import Runtime
 import Telemetry
 
 struct AcceptGapRun {
-    /// A gap, and where the worker would go on.
+    /// A gap, and the offset where the worker would continue.
     private struct Step {
         let acceptance: GapAcceptance
         let gap: AcceptableGap
-        /// nil: a person has to say where.
+        /// nil: the user must name the offset.
         let next: NextOffset?
     }
 
@@ -42,8 +42,8 @@ struct AcceptGapRun {
         }
         guard wanted.applies else {
             say(
-                "nothing was written. Stop every process of \(wanted.worker.rawValue), then --partition and --apply go on "
-                    + "behind the gap; what is lost stays lost")
+                "nothing was written. Stop every process of \(wanted.worker.rawValue); then --partition P with --apply "
+                    + "continues after the gap. The deleted records stay lost")
             return .done
         }
         return try apply(steps, by: deadline)
@@ -88,14 +88,14 @@ struct AcceptGapRun {
 
     private func apply(_ steps: [Step], by deadline: Deadline) throws(ToolFault) -> ExitCode {
         if Set(steps.map(\.gap.input.topic)).count > 1, configuration.namedEnvironments.count > 1 {
-            throw ToolFault(.wrongUsage, "several topics have a gap there: name one environment with --environment")
+            throw ToolFault(.wrongUsage, "gaps in several topics: name one environment with --environment")
         }
         for step in steps {
             guard let next = step.next else {
                 throw ToolFault(
                     .wrongUsage,
-                    "where should \(wanted.worker.rawValue) go on in \(step.gap.input)? --to beginning reads all that the topic "
-                        + "has, --to end nothing of it")
+                    "where should \(wanted.worker.rawValue) continue in \(step.gap.input)? --to beginning reads everything that "
+                        + "the topic has, --to end nothing of it")
             }
             do throws(LogFault) {
                 try step.acceptance.accept(step.gap, at: next, by: deadline)
@@ -106,17 +106,17 @@ struct AcceptGapRun {
                 }
                 throw ToolFault(.gaveUp, error.words)
             }
-            say("\(wanted.worker.rawValue) goes on in \(step.gap.input) at offset \(next)")
+            say("\(wanted.worker.rawValue) continues in \(step.gap.input) at offset \(next)")
         }
         return .done
     }
 
     private func say(_ words: String) { output.message("perennial offsets: \(words)") }
 
-    // MARK: What is shown
+    // MARK: Output
 
     static func text(_ gap: AcceptableGap, _ next: NextOffset?) -> String {
-        let lost = gap.lostOffsets.map { "\($0) offsets are gone" } ?? "the position lies beyond the end, \(gap.end)"
+        let lost = gap.lostOffsets.map { "\($0) offsets are gone" } ?? "the position is beyond the end, \(gap.end)"
         return
             "gap  \(gap.input)  \(gap.position) -> \(next.map { "\($0)" } ?? "?")  \(lost)  last record read: "
             + "\(time(gap.clock))  first record left: \(time(gap.firstTimestamp))"

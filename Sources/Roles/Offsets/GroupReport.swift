@@ -8,9 +8,9 @@ import Telemetry
 struct GroupReport {
     private let group: GroupStanding
     private let now: Int64
-    /// Of the partitions that have one; nil: none has.
+    /// The sum over partitions with a known lag; nil: no partition has one.
     let lag: Lag?
-    /// Milliseconds; nil: nothing waits, or when it was written is not known.
+    /// Milliseconds; nil: no record waits, or its timestamp is not known.
     let behind: Int64?
     let heldBack: Int64
     /// Partitions without a position.
@@ -43,7 +43,7 @@ struct GroupReport {
         return lines
     }
 
-    /// As the member calls itself, and where it is.
+    /// The member's name, and its host.
     static func words(_ member: Admin.Member) -> String {
         printable("\(member.instanceID ?? member.clientID)  \(member.host)")
     }
@@ -62,7 +62,7 @@ struct GroupReport {
         ]
     }
 
-    /// Two spaces apart, so that a shell can cut it.
+    /// Columns are two spaces apart, so that a shell can cut them.
     private static func table(_ rows: [[String]]) -> [String] {
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -89,7 +89,7 @@ struct GroupReport {
         return parts.joined(separator: "  ")
     }
 
-    /// Two units at most: who reads it wants to know how bad it is.
+    /// At most two units: readers want to know the magnitude.
     static func duration(_ milliseconds: Int64) -> String {
         let seconds = milliseconds / 1000
         switch seconds {
@@ -102,7 +102,7 @@ struct GroupReport {
 
     // MARK: JSON
 
-    /// The partitions, each on a line, and then the group with its totals. Member `kind` tells them apart.
+    /// One line for each partition, then one for the group with its totals. The member `kind` distinguishes them.
     var jsonLines: [String] { group.partitions.map(json) + [jsonTotals] }
 
     private func json(_ standing: PartitionStanding) -> String {
@@ -149,7 +149,7 @@ struct GroupReport {
 }
 
 extension PartitionStanding {
-    /// Retention was faster than the group.
+    /// Retention deleted records that the group has not read.
     fileprivate var hasLostRecords: Bool {
         guard let position, let ends else { return false }
         return position < ends.beginning

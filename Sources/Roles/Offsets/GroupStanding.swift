@@ -1,11 +1,11 @@
-// Where a group stands, as values.
+// The state of a group, as values.
 
 import Kafka
 import Log
 
 struct GroupStanding: Sendable {
     var name: String
-    /// As Kafka says it.
+    /// Kafka's name of the state.
     var state: String
     var members: [Admin.Member]
     /// Sorted.
@@ -14,31 +14,31 @@ struct GroupStanding: Sendable {
 
 struct PartitionStanding: Sendable {
     var partition: TopicPartition
-    /// The next record to read; nil: the group has none here.
+    /// The committed offset; nil: the group has none here.
     var position: NextOffset?
-    /// nil: the partition is not there any more.
+    /// nil: the partition does not exist any more.
     var ends: PartitionEnds?
-    /// nil: not known, for want of a position or of an answer.
+    /// nil: not known, because a position or an answer is missing.
     var lag: Lag?
-    /// Milliseconds since 1970 of the next record to read; nil: there is none, or it is not known.
+    /// Timestamp of the next record to read, in milliseconds since 1970; nil: there is no record, or it is not known.
     var nextTimestamp: Int64?
 }
 
 struct PartitionEnds: Sendable, Equatable {
     var beginning: NextOffset
-    /// Of committed records.
+    /// The end of committed records.
     var committed: NextOffset
-    /// Of all, those of open transactions included.
+    /// The end of all records, including those of open transactions.
     var all: NextOffset
 
-    /// Offsets that readers of committed records do not get yet.
+    /// Offsets that consumers of committed records do not get yet.
     var heldBack: Int64 { max(0, all.value - committed.value) }
 }
 
 /// Records that wait to be read.
 enum Lag: Sendable, Equatable {
     case exactly(Int64)
-    /// Some of the offsets may be no records.
+    /// Some of the offsets may not be records.
     case atMost(Int64)
 
     var count: Int64 {

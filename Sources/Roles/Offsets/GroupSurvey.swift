@@ -1,4 +1,4 @@
-// Asks Kafka where groups stand. Changes nothing.
+// Asks Kafka for the state of groups. Changes nothing.
 
 import Configuration
 import Contract
@@ -8,7 +8,7 @@ import Platform
 
 /// One thread.
 final class GroupSurvey {
-    /// Kafka's word for a group that is not there, or has neither members nor positions any more.
+    /// Kafka's state of a group that does not exist, or has neither members nor positions any more.
     private static let absent = "Dead"
 
     private let admin: Admin
@@ -16,9 +16,9 @@ final class GroupSurvey {
     private let deadline: Deadline
     private let topics: [String: [Int32]]
     private let reader: Consumer
-    /// Sees open transactions: the broker's answer depends on who asks.
+    /// Sees the records of open transactions: the broker's answer depends on the isolation level.
     private let witness: Consumer
-    /// Set when records that are there did not come in time.
+    /// Set if existing records did not arrive in time.
     private(set) var silence: String?
 
     init(_ access: ClusterAccess, _ configuration: Configuration, by deadline: Deadline) throws(ToolFault) {
@@ -27,7 +27,7 @@ final class GroupSurvey {
         self.deadline = deadline
         topics = Dictionary(
             access.cluster.topics.map { ($0.name, $0.partitions.map(\.id)) }, uniquingKeysWith: { first, _ in first })
-        // A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+        // A name that access lists can grant: it is neither joined nor committed to, but librdkafka looks up its coordinator.
         let names = Names(prefix: configuration.topicPlan.prefix, environment: configuration.namedEnvironments[0])
         let group = "\(names.prefix).\(names.environment.rawValue).offsets"
         do throws(PropertyFault) {
@@ -46,21 +46,21 @@ final class GroupSurvey {
         witness.close(by: Deadline(after: .seconds(2)))
     }
 
-    /// The groups that there are whose names begin as ours do.
+    /// Existing groups whose names begin with our prefix.
     func groupsOfInstallation() throws(ToolFault) -> [String] {
         let beginnings = configuration.namedEnvironments.map { "\(configuration.topicPlan.prefix).\($0.rawValue)." }
         let groups = try asking { () throws(KafkaFault) in try admin.groups(by: deadline) }
         return groups.filter { group in beginnings.contains { group.hasPrefix($0) } }
     }
 
-    /// nil: there is none of this name.
+    /// nil: there is no group with this name.
     func group(_ name: String) throws(ToolFault) -> GroupStanding? {
         try asking { () throws(KafkaFault) in try standing(of: name) }
     }
 
     private func standing(of name: String) throws(KafkaFault) -> GroupStanding? {
         let (state, members) = try describe(name)
-        // Positions before ends: what is written or read in between then makes no position lie beyond its end.
+        // Positions are read before ends, so that records written or read in between never put a position beyond its end.
         let positions = try admin.currentOffsets(ofGroup: name, by: deadline)
         if state == Self.absent, positions.isEmpty { return nil }
         let partitions = partitions(of: name, positions, members)
@@ -78,7 +78,7 @@ final class GroupSurvey {
         try ToolFault.persisting(until: deadline, body)
     }
 
-    /// Newer protocols say of a group that is not there that it is not found; the older ones call it dead.
+    /// For a missing group, newer protocols answer "not found", older ones the state "Dead".
     private func describe(_ name: String) throws(KafkaFault) -> (state: String, members: [Admin.Member]) {
         do throws(KafkaFault) {
             let group = try admin.describe(group: name, by: deadline)
@@ -89,8 +89,8 @@ final class GroupSurvey {
         }
     }
 
-    /// Those in which the group has positions or members, and of our workers all that they read: a partition that nobody works
-    /// on must not be the one that is not shown.
+    /// Partitions in which the group has positions or members, and for our workers all of their inputs, so that a partition without
+    /// a member is shown too.
     private func partitions(
         of group: String, _ positions: [TopicPartition: NextOffset], _ members: [Admin.Member]
     ) -> [TopicPartition] {
@@ -134,15 +134,15 @@ final class GroupSurvey {
         var spans: [TopicPartition: LagProbe.Span] = [:]
         for (partition, position) in positions {
             guard let ends = ends[partition] else { continue }
-            // What was deleted cannot be read any more: the first record that can be is the next.
+            // Deleted records cannot be read any more: the next record is the first that is left.
             spans[partition] = LagProbe.Span(from: max(position, ends.beginning), to: ends.committed)
         }
-        // A group asks for a moment of patience only: what does not come is counted by offsets.
+        // Waits only a moment for each group: the lag of late records is counted by offsets.
         let patience = Deadline(after: min(.seconds(5), deadline.remaining))
         let (found, isWhole) = try LagProbe.look(reader, spans, until: patience)
         if !isWhole {
             let cause = reader.recentFaults.last.map { " (\($0.detail))" } ?? ""
-            silence = "Kafka did not give every record that is next in time\(cause): some times are not known"
+            silence = "Kafka did not return every next record in time\(cause): some times are not known"
         }
         return found
     }

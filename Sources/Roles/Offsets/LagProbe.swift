@@ -1,12 +1,12 @@
-// What waits between a position and an end: its first record, and how many there are.
+// The records between a position and an end: the first one, and their number.
 
 import Kafka
 import Log
 import Platform
 
 enum LagProbe {
-    /// Up to so many offsets the records are read and counted one by one: near the end is where an operator looks closely, and
-    /// where the ends of transactions, which take offsets and are no records, would look like a lag that never goes away.
+    /// Up to this many offsets, records are read and counted one by one. Near the end an operator wants exact numbers, and the ends
+    /// of transactions, which use offsets but are not records, would look like a lag that never ends.
     static let countLimit: Int64 = 1000
 
     struct Span: Equatable {
@@ -18,11 +18,11 @@ enum LagProbe {
 
     struct Found: Equatable {
         var lag: Lag
-        /// Of the first record, milliseconds since 1970.
+        /// Timestamp of the first record, in milliseconds since 1970.
         var timestamp: Int64?
     }
 
-    /// Counts the records of one span as they come.
+    /// Counts the records of one span as they arrive.
     struct Count {
         let span: Span
         private var records: Int64 = 0
@@ -42,7 +42,7 @@ enum LagProbe {
             isDone = offset + 1 == span.to.value || span.offsets > LagProbe.countLimit
         }
 
-        /// Nothing more comes before this offset.
+        /// No more records arrive before this offset.
         mutating func pass(to next: NextOffset) { if next >= span.to { isDone = true } }
 
         var found: Found {
@@ -54,7 +54,7 @@ enum LagProbe {
         }
     }
 
-    /// - Returns: what was found, and whether all of it was found in time.
+    /// - Returns: the results, and whether all were complete in time.
     static func look(
         _ reader: Consumer, _ spans: [TopicPartition: Span], until deadline: Deadline
     ) throws(KafkaFault) -> (found: [TopicPartition: Found], isWhole: Bool) {
@@ -66,13 +66,13 @@ enum LagProbe {
             if let record = try reader.poll(.milliseconds(100)) {
                 counts[record.topicPartition]?.add(offset: record.offset, timestamp: record.timestamp)
             }
-            // The end may be no record but the marker of a transaction.
+            // The last offset may be the marker of a transaction instead of a record.
             let positions = reader.positions
             let done = open.filter { partition in
                 if let next = positions[partition] { counts[partition]?.pass(to: next) }
                 return counts[partition]?.isDone ?? true
             }
-            // Nothing more of them is fetched for nothing.
+            // Stops fetching from finished partitions.
             if !done.isEmpty { try reader.pause(done.sorted()) }
             open.subtract(done)
         }

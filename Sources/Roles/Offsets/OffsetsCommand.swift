@@ -1,4 +1,4 @@
-// `perennial offsets show|reset`: where groups stand, and a new place for those that keep no state.
+// `perennial offsets show|reset|accept-gap`: shows the positions of groups, and moves those of groups without state.
 
 import Configuration
 import Contract
@@ -71,7 +71,7 @@ struct OffsetsRun {
         switch query.verb {
         case .show: return try show(survey)
         case .reset(let reset): return try OffsetsReset(reset, query, output).run(survey, access.admin, by: deadline)
-        case .acceptGap: preconditionFailure("it was dealt with before")
+        case .acceptGap: preconditionFailure("accept-gap was handled before")
         }
     }
 
@@ -89,7 +89,7 @@ struct OffsetsRun {
         if let silence = survey.silence { output.message("perennial offsets: \(silence)") }
         if shown > 0 { return .done }
         guard query.name != nil else {
-            output.message("perennial offsets: no group of this prefix is there")
+            output.message("perennial offsets: there is no group with this prefix")
             return .done
         }
         output.message("perennial offsets: there is no group \(names.joined(separator: ", nor "))")

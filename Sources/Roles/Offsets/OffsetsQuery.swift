@@ -1,4 +1,4 @@
-// What is asked for.
+// The arguments of `offsets`.
 
 import Configuration
 import Contract
@@ -14,17 +14,17 @@ struct OffsetsQuery: Sendable {
 
     struct Reset: Sendable, Equatable {
         var target: Target
-        /// nil: of every topic in which the group has positions.
+        /// nil: every topic in which the group has positions.
         var topic: String?
         var applies: Bool
     }
 
     struct AcceptGap: Sendable, Equatable {
-        /// Where to go on when the position lies beyond the end.
+        /// Where to continue if the position is beyond the end.
         enum Place: String, Sendable { case beginning, end }
 
         var worker: Worker
-        /// nil: all are looked at.
+        /// nil: all partitions.
         var partition: Int32?
         var place: Place?
         var applies: Bool
@@ -39,7 +39,7 @@ struct OffsetsQuery: Sendable {
     }
 
     let verb: Verb
-    /// Of a group or a worker.
+    /// The name of a group or a worker.
     let name: String?
     let isJSON: Bool
 
@@ -56,10 +56,10 @@ struct OffsetsQuery: Sendable {
             verb = .show
         case "reset":
             try Self.refuse(["partition"], with: "reset", invocation)
-            guard let name else { throw ToolFault(.wrongUsage, "reset which group?") }
+            guard let name else { throw ToolFault(.wrongUsage, "reset needs the name of a group") }
             if let reason = Self.refusal(of: name) { throw ToolFault(.wrongUsage, reason) }
             guard let to = invocation.option("to") else {
-                throw ToolFault(.wrongUsage, "reset to what? Name --to beginning, end, a time or PARTITION:OFFSET")
+                throw ToolFault(.wrongUsage, "reset needs --to: beginning, end, a time or PARTITION:OFFSET")
             }
             verb = .reset(
                 Reset(
@@ -69,7 +69,9 @@ struct OffsetsQuery: Sendable {
             try Self.refuse(["topic"], with: "accept-gap", invocation)
             verb = .acceptGap(try AcceptGap(invocation, name))
         default:
-            throw ToolFault(.wrongUsage, "show, reset or accept-gap, not \(quoted(invocation.operands[0]))")
+            throw ToolFault(
+                .wrongUsage,
+                "the first operand must be show, reset or accept-gap, not \(quoted(invocation.operands[0]))")
         }
     }
 
@@ -81,7 +83,7 @@ struct OffsetsQuery: Sendable {
         }
     }
 
-    /// A worker stands for its groups in the environments that are looked at. nil: no name was given.
+    /// A worker's name means its groups in the selected environments. nil: no name was given.
     func groups(of configuration: Configuration) -> [String]? {
         guard let name else { return nil }
         let names = configuration.namedEnvironments.map {
@@ -104,8 +106,8 @@ struct OffsetsQuery: Sendable {
         return .time(time)
     }
 
-    /// Why a group is not reset by hand; nil: it may be. Judged by the end of the name alone, because the workers of another
-    /// prefix keep their state no less.
+    /// Why a group must not be reset by hand; nil: it may be. Judged only by the end of the name, because workers of another prefix
+    /// keep state as well.
     static func refusal(of group: String) -> String? {
         let parts = group.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         for (index, part) in parts.enumerated() {
@@ -114,11 +116,11 @@ struct OffsetsQuery: Sendable {
             guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
             if Worker(rawValue: part) != nil {
                 return
-                    "offsets of workers with state are not reset by hand (\(part) would fold records into a state that has them already); "
+                    "offsets of workers with state are not reset by hand (\(part) would add records to a state that has them already); "
                     + "run perennial replay \(part) --name NAME"
             }
             if part == "clock" {
-                return "the group \(group) has no positions: its members only divide the ticking of partitions"
+                return "the group \(group) has no positions: its members only share the partitions to tick"
             }
         }
         return nil
@@ -128,7 +130,7 @@ struct OffsetsQuery: Sendable {
 extension OffsetsQuery.AcceptGap {
     init(_ invocation: Invocation, _ name: String?) throws(ToolFault) {
         guard let name else {
-            throw ToolFault(.wrongUsage, "accept the gap of which worker? entitlements, churn or consumption")
+            throw ToolFault(.wrongUsage, "accept-gap needs a worker: entitlements, churn or consumption")
         }
         guard let worker = Worker(rawValue: name) else {
             throw ToolFault(.wrongUsage, "accept-gap takes entitlements, churn or consumption, not \(quoted(name))")

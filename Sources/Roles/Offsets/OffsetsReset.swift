@@ -1,4 +1,4 @@
-// `offsets reset`: another place for a group that keeps no state.
+// `offsets reset`: moves the positions of a group without state.
 
 import JSON
 import Kafka
@@ -12,7 +12,7 @@ struct OffsetsReset {
         var to: NextOffset
     }
 
-    /// A commit takes milliseconds: one that takes longer is of somebody who hangs or is gone.
+    /// A commit takes milliseconds. A longer one belongs to a process that hangs or has ended.
     private static let commitLimit: Duration = .seconds(5)
 
     private let reset: OffsetsQuery.Reset
@@ -21,7 +21,7 @@ struct OffsetsReset {
     private let output: Output
 
     init(_ reset: OffsetsQuery.Reset, _ query: OffsetsQuery, _ output: Output) {
-        guard let name = query.name else { preconditionFailure("a reset names its group") }
+        guard let name = query.name else { preconditionFailure("a reset has the name of a group") }
         self.reset = reset
         group = name
         isJSON = query.isJSON
@@ -37,13 +37,13 @@ struct OffsetsReset {
         for change in changes { output.data(isJSON ? Self.json(change) : Self.text(change)) }
         guard standing.members.isEmpty else {
             output.message(
-                "perennial offsets: nothing was written: somebody is in the group, whose positions are theirs to move. Stop "
-                    + "them first")
+                "perennial offsets: nothing was written: the group has members, and only they may move its positions. Stop "
+                    + "these members first:")
             for member in standing.members { output.message("perennial offsets: \(GroupReport.words(member))") }
             return .no
         }
         if changes.isEmpty {
-            output.message("perennial offsets: every position is there already")
+            output.message("perennial offsets: nothing to do: every position is already there")
         } else if !reset.applies {
             output.message("perennial offsets: nothing was written; --apply sets \(changes.count) positions")
         } else {
@@ -66,7 +66,7 @@ struct OffsetsReset {
             })
     }
 
-    /// Those in which the group has positions, or the one of them that was named.
+    /// The topics in which the group has positions, or the named one of them.
     static func topics(
         _ reset: OffsetsQuery.Reset, of positions: [TopicPartition: NextOffset]
     ) throws(ToolFault) -> [String] {
@@ -75,19 +75,19 @@ struct OffsetsReset {
             guard known.contains(topic) else {
                 throw ToolFault(
                     .wrongUsage,
-                    "the group has no position in \(topic): it has some in \(known.joined(separator: ", "))")
+                    "the group has no position in \(topic), only in \(known.joined(separator: ", "))")
             }
             return [topic]
         }
         if case .offsets = reset.target, known.count > 1 {
             throw ToolFault(
                 .wrongUsage,
-                "PARTITION:OFFSET of which topic? Name one with --topic: \(known.joined(separator: ", "))")
+                "PARTITION:OFFSET needs --topic, one of: \(known.joined(separator: ", "))")
         }
         return known
     }
 
-    /// What is to change; a position that is there already does not.
+    /// The changes; a position that is already there is left out.
     static func changes(
         _ target: OffsetsQuery.Target, _ positions: [TopicPartition: NextOffset],
         _ ends: [TopicPartition: PartitionEnds],
@@ -104,11 +104,11 @@ struct OffsetsReset {
                 guard let (partition, ends) = ends.first(where: { $0.key.partition == number }) else {
                     throw ToolFault(.wrongUsage, "there is no partition \(number)")
                 }
-                // A position outside of them would be a fault of whoever starts there.
+                // A consumer that starts outside of this range would get an error.
                 guard (ends.beginning.value...ends.committed.value).contains(offset) else {
                     throw ToolFault(
                         .wrongUsage,
-                        "\(partition) goes from \(ends.beginning) to \(ends.committed): there is no position \(offset)")
+                        "\(partition) has offsets from \(ends.beginning) to \(ends.committed), not \(offset)")
                 }
                 places[partition] = NextOffset(offset)
             }
@@ -136,11 +136,11 @@ struct OffsetsReset {
         output.message(
             isSet
                 ? "perennial offsets: \(changes.count) positions are set"
-                : "perennial offsets: nothing was written: somebody has joined the group meanwhile")
+                : "perennial offsets: nothing was written: a member has joined the group meanwhile")
         return isSet ? .done : .no
     }
 
-    /// A commit under way inside a transaction would come after ours, and undo it.
+    /// A pending commit inside a transaction would take effect after ours and undo it.
     private func waitForCommits(_ admin: Admin, by deadline: Deadline) throws(ToolFault) {
         do throws(KafkaFault) {
             _ = try admin.offsets(ofGroup: group, by: Deadline(after: min(Self.commitLimit, deadline.remaining)))
@@ -148,8 +148,8 @@ struct OffsetsReset {
             guard error.remedy == .retrySameCall else { throw ToolFault(error) }
             throw ToolFault(
                 .gaveUp,
-                "nothing was written: the positions of \(group) are not settled, as when somebody has committed some in a "
-                    + "transaction that is still open. Wait for its end (\(error.words))")
+                "nothing was written: the positions of \(group) are not stable, probably because an open transaction has "
+                    + "committed some. Wait for its end (\(error.words))")
         }
     }
 

@@ -1,8 +1,8 @@
-// Places in partitions, as people give them.
+// Offsets of partitions, as people write them.
 
 import Platform
 
-/// `PARTITION:OFFSET[,...]`; nil: it is something else.
+/// `PARTITION:OFFSET[,...]`; nil: anything else.
 func partitionOffsets(_ text: String, option: String) throws(ToolFault) -> [Int32: Int64]? {
     var offsets: [Int32: Int64] = [:]
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
