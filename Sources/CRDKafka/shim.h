@@ -1,4 +1,4 @@
-// librdkafka as Swift can see it: variadic functions and unions are wrapped here, without logic of their own.
+// librdkafka for Swift: wraps variadic functions and unions, without logic.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/// The library's table of its properties as text, to be freed; NULL when memory is short.
+/// librdkafka's table of its properties as text, which the caller frees; NULL if memory is short.
 static inline char *perennial_rdkafka_properties(void) {
     char *text = NULL;
     size_t size = 0;
@@ -17,8 +17,8 @@ static inline char *perennial_rdkafka_properties(void) {
     return text;
 }
 
-/// One record for `rd_kafka_produceva`, which takes an array of unions that Swift would copy member by member.
-/// `headers` become the library's on success only; so does the duty to destroy them (rd_kafka_headers_destroy).
+/// One record for `rd_kafka_produceva`, which takes an array of unions that Swift would copy member by member. Only on
+/// success `headers` belong to librdkafka; otherwise the caller must destroy them (rd_kafka_headers_destroy).
 static inline rd_kafka_error_t *perennial_rdkafka_produce(
     rd_kafka_t *handle, rd_kafka_topic_t *topic, int32_t partition, const void *key, size_t key_bytes, const void *value,
     size_t value_bytes, rd_kafka_headers_t *headers, int64_t timestamp_ms, void *token) {

@@ -1,4 +1,4 @@
-// Groups: who is in them, and where they stand.
+// Groups: their members and their offsets.
 
 internal import CRDKafka
 public import Log
@@ -6,7 +6,7 @@ public import Platform
 
 extension Admin {
     public struct Group: Sendable {
-        /// As Kafka says it: `Empty`, `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Dead`, `Unknown`.
+        /// As Kafka names it: `Empty`, `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Dead`, `Unknown`.
         public var state: String
         public var members: [Member]
     }
@@ -18,8 +18,8 @@ extension Admin {
         public var partitions: [TopicPartition]
     }
 
-    /// The names of all groups one may see, sorted. A broker that cannot say which it has is a fault: a list with gaps would be
-    /// taken for the whole.
+    /// The names of all groups that the client may see, sorted. If one broker cannot list its groups, this throws: an
+    /// incomplete list would look complete.
     public func groups(by deadline: Deadline) throws(KafkaFault) -> [String] {
         try ask(RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, "list groups", by: deadline) { options, queue in
             rd_kafka_ListConsumerGroups(raw, options, queue)
@@ -67,11 +67,12 @@ extension Admin {
             partitions: partitions.map { UnsafeMutablePointer(mutating: $0).partitions.sorted() } ?? [])
     }
 
-    /// Every position the group has committed. Waits for pending transactions, which may still move them; `retrySameCall`
-    /// when one is open at the deadline. A partition whose first position is still pending is left out.
+    /// Every offset that the group has committed. Waits for open transactions, which may still change them, and throws
+    /// `retrySameCall` if one is still open at the deadline. A partition whose first commit is still open is left out.
     public func offsets(ofGroup group: String, by deadline: Deadline) throws(KafkaFault) -> [TopicPartition: NextOffset]
     {
-        // 2.0.2 forgets to ask for stable positions when it asks for those of all partitions: so which there are, then those.
+        // librdkafka 2.0.2 does not ask for stable offsets when it asks for those of all partitions. So this lists the
+        // partitions first, and then asks for the offsets of each.
         let known = try currentOffsets(ofGroup: group, by: deadline).keys.sorted()
         while !known.isEmpty {
             do throws(KafkaFault) {
@@ -84,7 +85,7 @@ extension Admin {
         return [:]
     }
 
-    /// The positions that are in force now, without waiting for pending transactions: for those who only look.
+    /// The offsets committed at this moment, without waiting for open transactions: for display only.
     public func currentOffsets(ofGroup group: String, by deadline: Deadline) throws(KafkaFault)
         -> [TopicPartition: NextOffset]
     {
@@ -93,8 +94,8 @@ extension Admin {
 
     private static let attemptLimit: Duration = .seconds(5)
 
-    /// A broker that does not coordinate the group (yet, or any more) says so, or never answers: then the coordinator is looked for
-    /// again.
+    /// A broker that does not coordinate the group (yet, or any longer) says so or never answers. Then the client looks
+    /// up the coordinator again.
     private func offsets(
         ofGroup group: String, in partitions: [TopicPartition]?, stableOnly: Bool = true, by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
@@ -124,7 +125,7 @@ extension Admin {
         }
     }
 
-    /// Sets positions of a group that has no members; with members the broker refuses (`UNKNOWN_MEMBER_ID`).
+    /// Sets offsets of a group without members. If it has members, the broker refuses (`UNKNOWN_MEMBER_ID`).
     public func setOffsets(
         ofGroup group: String, to positions: [TopicPartition: NextOffset], by deadline: Deadline
     ) throws(KafkaFault) {
@@ -159,7 +160,7 @@ extension Admin {
         return offsets
     }
 
-    /// Forgets a group that has no members.
+    /// Deletes a group without members.
     public func delete(group: String, by deadline: Deadline) throws(KafkaFault) {
         var request = rd_kafka_DeleteGroup_new(group)
         defer { rd_kafka_DeleteGroup_destroy(request) }

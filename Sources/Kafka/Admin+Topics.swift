@@ -1,4 +1,4 @@
-// Topics: made, changed, deleted.
+// Creates, changes and deletes topics.
 
 internal import CRDKafka
 public import Platform
@@ -20,7 +20,7 @@ extension Admin {
         }
     }
 
-    /// Creates topics; each has its own outcome (nil: created). `validateOnly` lets the broker check without doing it.
+    /// Creates topics; each has its own outcome (nil: created). With `validateOnly` the broker only checks the request.
     public func create(
         _ topics: [NewTopic], validateOnly: Bool = false, by deadline: Deadline
     ) throws(KafkaFault) -> [String: KafkaFault?] {
@@ -63,7 +63,8 @@ extension Admin {
         }
     }
 
-    /// Raises the number of partitions. Keys then change their partition: never for a topic that a worker reads.
+    /// Raises the number of partitions. Keys then change their partition: never do this for a topic that a worker
+    /// reads.
     public func grow(topic: String, to partitions: Int, by deadline: Deadline) throws(KafkaFault) {
         var message = [CChar](repeating: 0, count: 256)
         guard var request = rd_kafka_NewPartitions_new(topic, partitions, &message, message.count) else {
@@ -106,7 +107,7 @@ extension Admin {
     public struct TopicSetting: Sendable, Equatable {
         public var name: String
         public var value: String
-        /// Set on this topic, not inherited from the broker or built in.
+        /// The value is set on this topic, not inherited from the broker or a default.
         public var isOwn: Bool
 
         public init(name: String, value: String, isOwn: Bool) {
@@ -116,7 +117,7 @@ extension Admin {
         }
     }
 
-    /// All settings of each topic, inherited ones included; a topic that does not exist is left out.
+    /// All settings of each topic, including inherited ones; a topic that does not exist is left out.
     public func settings(of topics: [String], by deadline: Deadline) throws(KafkaFault) -> [String: [TopicSetting]] {
         if topics.isEmpty { return [:] }
         var requests: [OpaquePointer?] = topics.map { rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, $0) }
@@ -155,10 +156,10 @@ extension Admin {
         }.sorted { $0.name < $1.name }
     }
 
-    /// Changes settings of a topic and leaves its other own settings as they are.
+    /// Changes settings of a topic and keeps its other own settings.
     ///
-    /// librdkafka 2.0.2 can only replace all of a topic's own settings at once, so they are read first and sent along; a
-    /// change that somebody else makes in between would be lost.
+    /// librdkafka 2.0.2 can only replace all own settings of a topic at once, so they are read first and sent along. A
+    /// change that another client makes in between would be lost.
     public func change(
         _ changes: [(name: String, value: String)], of topic: String, by deadline: Deadline
     ) throws(KafkaFault) {

@@ -1,4 +1,4 @@
-// Asking and changing the cluster: topics with their settings, partitions, groups.
+// Reads and changes the cluster: topics with their settings, partitions, groups.
 
 internal import CRDKafka
 public import Platform
@@ -24,7 +24,7 @@ public final class Admin {
 
     var raw: OpaquePointer { handle.raw }
 
-    /// The newest troubles with brokers, oldest first: why a call found no answer.
+    /// The latest faults of brokers, oldest first: why a call got no answer.
     public var recentFaults: [(code: KafkaCode, detail: String)] {
         rd_kafka_poll(raw, 0)
         return context.recentFaults
@@ -39,7 +39,7 @@ public final class Admin {
         public var id: String?
         public var brokers: [(id: Int32, address: String)]
         public var topics: [Topic]
-        /// Topics that are there but cannot be described, such as for want of a right.
+        /// Topics that exist but cannot be described, for example because of a missing right.
         public var hidden: [(name: String, fault: KafkaFault)]
     }
 
@@ -50,13 +50,13 @@ public final class Admin {
 
     public struct Partition: Sendable {
         public var id: Int32
-        /// nil while there is none.
+        /// nil if there is no leader now.
         public var leader: Int32?
         public var replicas: [Int32]
         public var inSyncReplicas: [Int32]
     }
 
-    /// Brokers and every topic one may see.
+    /// Brokers, and every topic that the client may see.
     public func cluster(by deadline: Deadline) throws(KafkaFault) -> Cluster {
         var answer: UnsafePointer<rd_kafka_metadata>?
         try KafkaFault.check(
@@ -96,12 +96,12 @@ public final class Admin {
         }.sorted { $0.id < $1.id }
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// An hour is the most that the library takes.
+    /// librdkafka accepts at most an hour.
     private static let longestWait: Int32 = 3_600_000
 
-    /// One request of the Admin API and its answer, over a queue of its own.
+    /// Sends one request of the Admin API and reads its answer from its own queue.
     func ask<Answer>(
         _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline, validateOnly: Bool = false,
         request: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
@@ -114,17 +114,17 @@ public final class Admin {
         let queue = rd_kafka_queue_new(raw)
         defer { rd_kafka_queue_destroy(queue) }
         request(options, queue)
-        // The library answers by its own time-out; the second on top only covers its rounding.
+        // librdkafka ends the request at its own time-out; the additional second only covers rounding.
         return try answer(rd_kafka_queue_poll(queue, wait + 1_000), words, read)
     }
 
-    /// The same, of a group's coordinator. The client is made for this one question, and knows the group without being in it. With
-    /// another, 2.0.2 ends the process in two cases:
+    /// The same for a request to a group's coordinator. The client is created for this one request, and has the group's
+    /// name without being a member. With a shared client, 2.0.2 ends the process in two cases:
     ///
-    /// - The library's time is over before the coordinator was found, and it is found later (librdkafka #4605). So its time never
-    ///   is over, and the client goes with the question.
-    /// - A broker answers that it does not coordinate the group (#5040). The library then tells the client's own group to look for
-    ///   the coordinator. A client without a group has a null pointer there.
+    /// - librdkafka's time-out passes before the coordinator is found, and it is found later (librdkafka #4605). So the
+    ///   request gets a time-out that never passes, and the client is closed with the request.
+    /// - A broker answers that it does not coordinate the group (#5040). librdkafka then tells the client's own group
+    ///   to look for the coordinator, and a client without a group has a null pointer there.
     func askCoordinator<Answer>(
         of group: String, _ operation: rd_kafka_admin_op_t, _ words: String, by deadline: Deadline,
         stableOnly: Bool = false,
@@ -132,7 +132,7 @@ public final class Admin {
         read: (_ event: OpaquePointer) throws(KafkaFault) -> Answer
     ) throws(KafkaFault) -> Answer {
         var client = try client(of: group)
-        // Nobody waits for its end, which takes a while when a question is open.
+        // Nothing waits until the client is closed, which takes a while if a request is still open.
         defer { _ = client.close(by: Deadline(after: .zero)) }
         let options = options(of: client.raw, operation, Self.longestWait)
         defer { rd_kafka_AdminOptions_destroy(options) }
@@ -184,7 +184,7 @@ public final class Admin {
 }
 
 extension KafkaFault {
-    /// For errors that belong to the result they came in.
+    /// For errors that belong to the result that contains them.
     static func check(copying error: OpaquePointer?, _ operation: String) throws(KafkaFault) {
         guard let error, rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
         let code = KafkaCode(rd_kafka_error_code(error))

@@ -1,36 +1,38 @@
-// How long the calls of the transaction protocol take, and from when on a request of one may have been sent twice.
+// Measures the calls of the transaction protocol, and decides from which duration on a request may have been sent
+// twice.
 
 internal import Platform
 
-/// The library sends a request again after `retry.backoff.ms` (newer versions: less up to a fifth), TxnOffsetCommit after 500 ms
-/// whatever that setting says. So a call that took less than three quarters of both was sent once. An ordinary one takes 3 to 12 ms
-/// beside the brokers, and far from them some times the way there and back: then the pause of the next client is longer, so that
-/// ordinary calls and repeated ones can still be told apart.
+/// librdkafka repeats a request after `retry.backoff.ms` (newer versions: up to a fifth less), and TxnOffsetCommit
+/// always after 500 ms. So a call that took less than three quarters of both was sent once. A normal call takes 3 to 12
+/// ms near the brokers, and several round trips far from them. There the next client gets a longer pause, so that
+/// normal and repeated calls can still be distinguished.
 struct CallTimes {
-    /// A longer pause of the library would tell nothing more: TxnOffsetCommit does not keep it.
+    /// A longer pause would not help: TxnOffsetCommit does not use it.
     static let longestBackoff: Duration = .milliseconds(500)
-    /// An ordinary call may take so many times the usual one.
+    /// A normal call may take this many times the usual duration.
     private static let tolerance = 4
-    /// Few: a way that has become longer costs a replacement for each call until most of these know it.
+    /// Only a few: when the network becomes slower, each call costs a replacement until most of these durations show
+    /// it.
     private static let remembered = 5
 
     enum Call: String, CaseIterable { case sendOffsets, commit, abort }
 
-    /// As the user wants it, or the layer's own.
+    /// The pause that the user has set, or the default of this layer.
     private let smallest: Duration
     private let longest: Duration
     /// `retry.backoff.ms` of the client in use.
     private(set) var backoff: Duration
     private var recent: [Call: [Duration]] = [:]
 
-    /// - Parameter longest: that the library pauses at most, whatever `retry.backoff.ms` says.
+    /// - Parameter longest: the longest pause that librdkafka makes, whatever `retry.backoff.ms` is.
     init(backoff: Duration, longest: Duration? = nil) {
         self.longest = min(longest ?? Self.longestBackoff, Self.longestBackoff)
         smallest = backoff
         self.backoff = backoff
     }
 
-    /// A call that took so long may have sent a request twice.
+    /// A call that took at least this long may have sent a request twice.
     var limit: Duration { min(backoff, longest) * 3 / 4 }
 
     mutating func note(_ call: Call, took duration: Duration) {
@@ -38,32 +40,32 @@ struct CallTimes {
         if recent[call]!.count > Self.remembered { recent[call]!.removeFirst() }
     }
 
-    /// What the slowest kind of call takes as a rule.
+    /// The usual duration of the slowest kind of call.
     var usual: Duration {
         recent.values.reduce(.zero) { longest, times in max(longest, times.sorted()[times.count / 2]) }
     }
 
-    /// For the client that is made next: its limit is the tolerance times what calls take.
+    /// Sets the pause of the next client: its limit is the tolerance times the usual duration.
     mutating func adapt() {
         backoff = max(smallest, min(longest, usual * Self.tolerance * 4 / 3))
     }
 
-    /// Nothing can be told apart any more, whatever the pause.
+    /// The pause is as long as it can be, and does not help to distinguish any more.
     var isAtItsEnd: Bool { backoff >= longest }
 }
 
-/// How many of the last transactions had to replace their producer.
+/// Counts how many of the last transactions replaced their producer.
 struct ReplacementRate {
     private static let window = 100
-    /// More than one in ten.
+    /// Percent of transactions above which a warning is due.
     private static let bearable = 10
-    /// Between two warnings.
+    /// Minimum time between two warnings.
     private static let silence: Duration = .seconds(600)
 
     private var replaced: [Bool] = []
     private var warnedAt: ContinuousClock.Instant?
 
-    /// Of one more transaction. How many of the last hundred, when it is time to say so.
+    /// Adds one transaction. Returns how many of the last hundred were replaced if a warning is due, else nil.
     mutating func note(_ isReplaced: Bool, at now: ContinuousClock.Instant = .now) -> Int? {
         replaced.append(isReplaced)
         if replaced.count > Self.window { replaced.removeFirst() }

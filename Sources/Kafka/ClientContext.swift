@@ -1,55 +1,56 @@
-// What librdkafka's callbacks find behind their opaque pointer.
+// The object behind the opaque pointer of librdkafka's callbacks.
 
 internal import CRDKafka
 import Synchronization
 
-/// Something a client says by itself, outside the answer to a call.
+/// Something that a client reports outside of the answer to a call.
 public enum ClientEvent: Sendable {
     public enum Level: Sendable { case error, warning, info, debug }
 
-    /// A log line of the library or of this layer.
+    /// A log line of librdkafka or of this layer.
     case log(Level, facility: String, message: String)
-    /// Informational: connections come and go, and the library mends them itself.
+    /// Informational: connections open and close, and librdkafka recovers by itself.
     case error(KafkaCode, detail: String)
-    /// Raw JSON of the library's statistics; see `Statistics`.
+    /// librdkafka's statistics as raw JSON; see `Statistics`.
     case statistics([UInt8])
     /// A transactional producer in whose transaction a request may have been sent twice was replaced by a new one.
     case producerReplaced(reason: String)
-    /// What a person should change.
+    /// Something that a person should change.
     case advice(String)
 }
 
-/// Hears the events of one client. Called on whatever thread the library is on: be quick, do not call back.
+/// Receives the events of one client, on any of librdkafka's threads: it must be fast, and must not call the client.
 public typealias ClientEventHandler = @Sendable (ClientEvent) -> Void
 
-/// The fate of one record.
+/// The outcome of sending one record.
 public struct DeliveryReport: Sendable {
-    /// The number given to `send`.
+    /// The number passed to `send`.
     public var token: UInt
     public var partition: Int32
-    /// Where it stands; below zero when it is not known to be written.
+    /// The record's offset; negative if it is not known to be written.
     public var offset: Int64
-    /// nil: acknowledged by every in-sync replica. `unconfirmed`: the library takes it for written, and no broker has said so.
+    /// nil: acknowledged by every in-sync replica. `unconfirmed`: librdkafka assumes that it is written, but no broker
+    /// has confirmed it.
     public var failure: KafkaCode?
 }
 
-/// Kept alive by the owner of the handle for longer than the handle.
+/// The owner of the handle keeps this alive for longer than the handle.
 ///
-/// Threads: the log callback comes on the library's own threads and touches `events`, `signs` and `faults` only, which are
-/// safe there. All others come on the thread that polls, which is the owner's.
+/// Threads: the log callback runs on librdkafka's own threads and uses only `events`, `signs` and `faults`, which are
+/// safe there. All other callbacks run on the thread that polls, which is the owner's.
 final class ClientContext {
-    /// Of lines that this layer writes itself.
+    /// Facility of the lines that this layer itself writes.
     static let ownFacility = "CLOSE"
 
     private let events: ClientEventHandler
-    /// Counts signs of a request that may have been sent twice: time-outs, lost connections, whatever the error callback
-    /// reports; and records that were refused, after which 2.0.2 goes on with a sequence that the broker does not expect. Only
-    /// ever compared with an earlier reading.
+    /// Counts signs that a request may have been sent twice: time-outs, lost connections, and everything that the error
+    /// callback reports; and records that were refused, after which 2.0.2 continues with a sequence that the broker
+    /// does not expect. The value is only compared with earlier ones.
     let signs = Atomic<UInt64>(0)
     private let faults = Mutex<[(code: KafkaCode, detail: String)]>([])
 
     private let onDelivery: (DeliveryReport) -> Void
-    /// Records that came to be `unconfirmed`. On the owner's thread.
+    /// Number of records that became `unconfirmed`. Used on the owner's thread.
     private(set) var unconfirmedCount = 0
     var onRebalance: ((rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Void)?
 
@@ -58,12 +59,13 @@ final class ClientContext {
         self.onDelivery = onDelivery
     }
 
-    /// Once per record: nothing is retained on the way from the library to the owner's closure.
+    /// Called once per record: nothing is retained on the way from librdkafka to the owner's closure.
     func deliver(_ message: UnsafePointer<rd_kafka_message_t>) {
         var failure = message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaCode(message.pointee.err)
-        // The library calls a record written when the broker has taken a later one of the same partition, since brokers refuse
-        // gaps. Not the first records of a producer, of which a broker knows no sequence: those that it refused while it became
-        // leader are lost. No broker has said where such a record stands, by which it is told from those that are there.
+        // librdkafka reports a record as written when the broker has accepted a later one of the same partition, since
+        // brokers refuse gaps. This is wrong for the first records of a producer, whose sequence the broker does not
+        // know yet: those that it refused while it became leader are lost. Such a record has no offset from a broker,
+        // unlike the records that exist.
         if failure == nil, message.pointee.offset < 0 {
             failure = .unconfirmed
             unconfirmedCount += 1
@@ -77,7 +79,7 @@ final class ClientContext {
 
     func tell(_ event: ClientEvent) { events(event) }
 
-    /// The newest troubles, oldest first: what a person wants to know when a call has timed out.
+    /// The latest faults, oldest first: what a person needs to know when a call has timed out.
     var recentFaults: [(code: KafkaCode, detail: String)] { faults.withLock { $0 } }
 
     func forgetFaults() { faults.withLock { $0 = [] } }
@@ -85,7 +87,7 @@ final class ClientContext {
     func noteError(_ code: KafkaCode, _ detail: String) {
         signs.wrappingAdd(1, ordering: .relaxed)
         faults.withLock { faults in
-            // The same trouble comes again and again with another "(after 3ms in state CONNECT, 2 identical ...)".
+            // The same fault repeats with a different "(after 3ms in state CONNECT, 2 identical ...)".
             let cause = detail.firstRange(of: " (after ").map { String(detail[..<$0.lowerBound]) } ?? detail
             if faults.contains(where: { $0.code == code && $0.detail == cause }) { return }
             if faults.count == 8 { faults.removeFirst() }
@@ -95,7 +97,8 @@ final class ClientContext {
     }
 
     func noteLog(_ level: Int32, _ facility: String, _ message: String) {
-        // REQTMOUT: requests timed out. FAIL, ERROR, DISCONN: a connection was lost, and what was in flight is sent again.
+        // REQTMOUT: requests timed out. FAIL, ERROR, DISCONN: a connection was lost, and the requests in flight are
+        // sent again.
         if ["REQTMOUT", "TIMEOUT", "FAIL", "ERROR", "DISCONN", "CONNERR"].contains(facility) {
             signs.wrappingAdd(1, ordering: .relaxed)
         }
@@ -136,7 +139,7 @@ private func onStatistics(
     guard let json else { return 0 }
     let bytes = [UInt8](UnsafeRawBufferPointer(start: json, count: size))
     ClientContext.from(opaque).tell(.statistics(bytes))
-    return 0  // the library frees its buffer itself
+    return 0  // librdkafka frees its buffer itself
 }
 
 private func onDelivery(
@@ -155,14 +158,15 @@ private func onRebalance(
 }
 
 extension ClientConf {
-    /// Hangs the context and the callbacks every client has on the configuration.
+    /// Sets the context and the callbacks that every client has.
     mutating func install(_ context: ClientContext, for type: rd_kafka_type_t) {
         rd_kafka_conf_set_opaque(raw, Unmanaged.passUnretained(context).toOpaque())
         rd_kafka_conf_set_log_cb(raw, onLog)
         rd_kafka_conf_set_error_cb(raw, onError)
         rd_kafka_conf_set_stats_cb(raw, onStatistics)
         if type == RD_KAFKA_PRODUCER {
-            // Always, and for every record: without it commit and flush wait in steps of 10 ms (at most 89 transactions/s).
+            // Always set, for every record: without it commit and flush wait in steps of 10 ms (at most 89
+            // transactions/s).
             rd_kafka_conf_set_dr_msg_cb(raw, onDelivery)
         } else {
             rd_kafka_conf_set_rebalance_cb(raw, onRebalance)

@@ -1,11 +1,11 @@
-// The one owner of a librdkafka client.
+// The single owner of a librdkafka client.
 
 internal import CRDKafka
 internal import Log
 internal import Platform
 import Synchronization
 
-/// Owns an `rd_kafka_t` together with the context its callbacks use. One thread.
+/// Owns an `rd_kafka_t` and the context of its callbacks. For use by one thread.
 struct ClientHandle: ~Copyable {
     private let client: OpaquePointer
     let context: ClientContext
@@ -18,7 +18,7 @@ struct ClientHandle: ~Copyable {
         var message = [CChar](repeating: 0, count: 512)
         let copy = conf.duplicate()
         guard let raw = rd_kafka_new(type, copy, &message, message.count) else {
-            // The library owns the configuration only when it made a client.
+            // librdkafka owns the configuration only if it created a client.
             rd_kafka_conf_destroy(copy)
             throw PropertyFault(property: "*", reason: Self.reason(text(of: message)))
         }
@@ -27,41 +27,41 @@ struct ClientHandle: ~Copyable {
         self.label = label
     }
 
-    /// The library's words, and what it takes for granted.
+    /// librdkafka's message, with the default that it silently assumes.
     private static func reason(_ words: String) -> String {
-        "a Kafka client cannot be made of these properties: \(words)"
+        "a Kafka client cannot be created with these properties: \(words)"
             + (words.contains("sasl.kerberos") ? "; kafka.sasl.mechanisms is not set, and Kerberos is its default" : "")
     }
 
-    /// The library's handle, which is freed by `close`.
+    /// librdkafka's handle, which `close` frees.
     var raw: OpaquePointer {
-        precondition(!isClosed, "a closed client is not used")
+        precondition(!isClosed, "the client is closed")
         return client
     }
 
-    // `rd_kafka_destroy` waits for everything still alive, so it must not hide in a deinit: an owner that was not closed
-    // leaks the client and says so.
+    // `rd_kafka_destroy` waits for everything that is still in use, so it must not hide in a deinit: an owner that was
+    // not closed leaks the client and logs it.
     deinit {
         if isClosed { return }
-        context.tell(.log(.error, facility: "CLOSE", message: "\(label) was not closed before its owner went away"))
+        context.tell(.log(.error, facility: "CLOSE", message: "\(label) was not closed before its owner was released"))
         _ = Unmanaged.passRetained(context)
     }
 
-    /// Destroys the client; false when that is not over by the deadline. Then it goes on beside us, and the process should
-    /// end without waiting for it.
+    /// Destroys the client. Returns false if that did not finish by the deadline. It then continues on its own thread,
+    /// and the process should end without waiting for it.
     ///
-    /// - Parameter leaving: a consumer says goodbye to its group first, which gives its partitions to others at once.
+    /// - Parameter leaving: a consumer first leaves its group, which then gives its partitions to others at once.
     mutating func close(by deadline: Deadline, leaving: Bool = false) -> Bool {
         if isClosed { return true }
         let doomed = Doomed(raw: raw, context: context, leavesBy: leaving ? deadline : nil)
         isClosed = true
         let thread = WorkerThread.start("kafka-close") { doomed.destroy() }
-        // Short steps: an ordinary close takes a few milliseconds.
+        // Short steps: a normal close takes a few milliseconds.
         while !thread.isFinished && !deadline.hasPassed { pause(for: .milliseconds(1)) }
         return thread.isFinished
     }
 
-    /// What the library knows of a fatal error, which ends this client for good.
+    /// The fatal error of this client, if it had one: the client cannot be used again.
     var fatalFault: KafkaFault? {
         var message = [CChar](repeating: 0, count: 512)
         let code = KafkaCode(rd_kafka_fatal_error(raw, &message, message.count))
@@ -72,7 +72,8 @@ struct ClientHandle: ~Copyable {
     }
 }
 
-/// Carries the handle to the thread that destroys it. Unchecked: the owner has given it up, so exactly one thread has it.
+/// Passes the handle to the thread that destroys it. Unchecked: the owner has given it up, so exactly one thread uses
+/// it.
 private final class Doomed: @unchecked Sendable {
     private let raw: OpaquePointer
     private let context: ClientContext
@@ -84,7 +85,7 @@ private final class Doomed: @unchecked Sendable {
         self.leavesBy = leavesBy
     }
 
-    /// Whatever the group says from here on is answered with giving everything back: the owner has done so already.
+    /// Answers every further rebalance by giving up all partitions: the owner has done so already.
     private func leave(by deadline: Deadline) {
         let raw = raw
         context.onRebalance = { _, _ in rd_kafka_assign(raw, nil) }
@@ -92,16 +93,17 @@ private final class Doomed: @unchecked Sendable {
         defer { rd_kafka_queue_destroy(queue) }
         if let failure = rd_kafka_consumer_close_queue(raw, queue) { return rd_kafka_error_destroy(failure) }
         while rd_kafka_consumer_closed(raw) == 0 && !deadline.hasPassed {
-            // Serves the callback. What was fetched and not given yet comes this way too and is dropped.
+            // Runs the rebalance callback. Records that were fetched and not delivered yet arrive here too, and are
+            // dropped.
             if let message = rd_kafka_consume_queue(queue, 10) { rd_kafka_message_destroy(message) }
         }
     }
 
     func destroy() {
         if let leavesBy { leave(by: leavesBy) }
-        // A consumer has been closed by its owner, or had no time for it: its hooks must not be called on this thread.
+        // The owner has closed the consumer, or had no time for it: its hooks must not be called on this thread.
         rd_kafka_destroy_flags(raw, Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE))
-        // Nothing of the library runs any more: the context may go.
+        // No thread of librdkafka runs any more: the context may be released.
         withExtendedLifetime(context) {}
     }
 }
@@ -114,7 +116,7 @@ struct TopicPartitionList: ~Copyable {
         raw = rd_kafka_topic_partition_list_new(Int32(capacity))
     }
 
-    /// Takes ownership of a list that the library made.
+    /// Takes ownership of a list that librdkafka created.
     init(owning raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
         self.raw = raw
     }
@@ -127,7 +129,7 @@ struct TopicPartitionList: ~Copyable {
 
     var count: Int { Int(raw.pointee.cnt) }
 
-    /// `body` may read the element's topic only during the call.
+    /// `body` may use the element's topic only during the call.
     func forEach<E: Error>(_ body: (rd_kafka_topic_partition_t) throws(E) -> Void) throws(E) {
         for index in 0..<count { try body(raw.pointee.elems[index]) }
     }

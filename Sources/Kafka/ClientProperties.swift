@@ -1,4 +1,4 @@
-// What the user says about clients (`kafka.*`), what the layer relies on, and how the two meet.
+// Combines the client properties that the user sets (`kafka.*`) with those that this layer requires.
 
 internal import CRDKafka
 import Glibc
@@ -9,7 +9,8 @@ public enum ClientKind: String, Sendable, CaseIterable {
     case consumer, producer, admin
 }
 
-/// Properties of librdkafka as the user gave them: passed on verbatim, but for the few that correctness depends on.
+/// librdkafka's properties as the user set them. They are passed on verbatim, except the few on which correctness
+/// depends.
 public struct ClientProperties: Sendable {
     public struct Property: Sendable, Equatable {
         /// nil: every kind of client.
@@ -25,17 +26,17 @@ public struct ClientProperties: Sendable {
     }
 
     public private(set) var properties: [Property]
-    /// Hears of every client that is made with these what its own handler hears, on whatever thread that is, and the statistics of
-    /// those that tell them. nil: one is made.
+    /// Receives, for every client created with these properties, the events of its own handler, on any thread, and the
+    /// statistics of clients that report them. It is called with nil when a client is created.
     public var watch: (@Sendable (_ client: String, _ event: ClientEvent?) -> Void)?
-    /// They are read on the thread that polls: seldom.
+    /// The thread that polls parses the statistics, so they are rare.
     static let watchedStatisticsMilliseconds = 15_000
 
     public init(_ properties: [Property] = []) {
         self.properties = properties
     }
 
-    /// Later ones win over earlier ones of the same reach.
+    /// A later value replaces an earlier one for the same kind.
     public mutating func set(_ name: String, _ value: String, for kind: ClientKind? = nil) {
         properties.append(Property(kind: kind, name: name, value: value))
     }
@@ -44,15 +45,15 @@ public struct ClientProperties: Sendable {
         self.init([Property(name: "bootstrap.servers", value: bootstrapServers)])
     }
 
-    /// Where clients begin to look for brokers; nil when nobody said.
+    /// Addresses of the first brokers to contact; nil if not set.
     public var bootstrapServers: String? {
         properties.last { Self.canonical($0.name) == "bootstrap.servers" && !$0.value.isEmpty }?.value
     }
 
-    /// Who clients sign in as; nil: not by a user and a password.
+    /// The user as which clients authenticate; nil: not with a user and a password.
     public var userName: String? { properties.last { $0.name == "sasl.username" && !$0.value.isEmpty }?.value }
 
-    /// The handler of a client, and whoever watches.
+    /// A handler that calls the client's own handler and `watch`.
     func watching(_ client: String, _ events: @escaping ClientEventHandler) -> ClientEventHandler {
         guard let watch else { return events }
         watch(client, nil)
@@ -62,17 +63,17 @@ public struct ClientProperties: Sendable {
         }
     }
 
-    /// What goes to clients of `kind`: general properties first, so that those for the kind win.
+    /// The properties for clients of `kind`: general ones first, so that those for the kind win.
     func values(for kind: ClientKind) -> [(name: String, value: String)] {
         (properties.filter { $0.kind == nil } + properties.filter { $0.kind == kind }).map { ($0.name, $0.value) }
     }
 
-    /// Why a property may not be set; nil when it is the user's to choose.
+    /// Why the user may not set a property; nil if the user may.
     public static func refusal(of name: String) -> String? {
         refused[canonical(name)]
     }
 
-    /// librdkafka knows some properties by two names.
+    /// librdkafka has two names for some properties.
     private static func canonical(_ name: String) -> String {
         switch name {
         case "metadata.broker.list": "bootstrap.servers"
@@ -99,36 +100,36 @@ public struct ClientProperties: Sendable {
             "equal partition numbers of a worker's topics must have one owner, which only `range` gives",
         "group.id": "the group is named by topic.prefix, environment and worker, so that rights can be given to it",
         "group.instance.id": "the identity of a worker comes from worker.slot; set that instead",
-        "transaction.timeout.ms": "how long a dead worker may hold its readers back belongs to the worker",
-        "message.timeout.ms": "it follows from the time a transaction or a request may take",
+        "transaction.timeout.ms": "the worker sets how long an open transaction of a dead worker may block readers",
+        "message.timeout.ms": "it is derived from the time limit of a transaction or a request",
         "transactional.id": "the identity of a worker comes from worker.slot; set that instead",
         "enable.idempotence": "without it a retry may write a record twice or out of order",
-        "enable.gapless.guarantee": "it stops a producer for good where a transaction is only aborted",
-        "acks": "what was answered with success must be on every in-sync replica (acks=all)",
+        "enable.gapless.guarantee": "it makes errors fatal that otherwise only abort a transaction",
+        "acks": "acknowledged records must be on every in-sync replica (acks=all)",
         "partitioner": "the partition is computed by Perennial (murmur2) and passed explicitly",
         "auto.offset.reset": "a new group starts at the beginning; starting at the end would lose records",
         "allow.auto.create.topics":
-            "a topic made by accident has the wrong partition count; use `perennial topics apply`",
-        "enable.partition.eof": "positions rest on the end-of-partition events",
+            "a topic created by accident has the wrong number of partitions; use `perennial topics apply`",
+        "enable.partition.eof": "positions depend on the end-of-partition events",
         "delivery.report.only.error": "each record's offset comes from its delivery report",
         "enabled_events": "callbacks belong to Perennial",
         "dr_cb": "callbacks belong to Perennial",
         "dr_msg_cb": "callbacks belong to Perennial",
         "log.queue": "log lines tell of late requests and must come at once; use log.level for what is shown",
         "log_level": "log lines tell of late requests and must come at once; use log.level for what is shown",
-        "log.connection.close": "a lost connection makes a transactional producer suspect and must be told",
-        "plugin.library.paths": "plug-ins crash librdkafka before 2.13 when a client cannot be made",
+        "log.connection.close": "a lost connection makes a transactional producer suspect and must be reported",
+        "plugin.library.paths": "plug-ins crash librdkafka before 2.13 when a client cannot be created",
     ]
 
-    /// Below this a retry cannot be told from an ordinary commit (3 to 12 ms, with outliers of some ten).
+    /// Below this a retry cannot be distinguished from a normal commit (3 to 12 ms, sometimes tens of ms).
     static let smallestRetryBackoffMilliseconds = 50
 }
 
-/// Wrong settings of a client: told before anything connects.
+/// A wrong property of a client, reported before anything connects.
 public struct PropertyFault: Error, Equatable, CustomStringConvertible {
     public var property: String
     public var reason: String
-    /// The nearest property that librdkafka knows, when the name is unknown.
+    /// The most similar property that librdkafka knows, if the name is unknown.
     public var suggestion: String?
 
     public var description: String {
@@ -137,17 +138,17 @@ public struct PropertyFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Owns an `rd_kafka_conf_t` until a client is made of it.
+/// Owns an `rd_kafka_conf_t` until a client is created with it.
 struct ClientConf: ~Copyable {
     private(set) var raw: OpaquePointer
 
-    /// What every client is made with; the user's properties come on top.
+    /// The properties of every client; the user's properties are added to these.
     init(clientID: String) throws(PropertyFault) {
         raw = rd_kafka_conf_new()
         try set("client.id", clientID)
-        // Nagle's algorithm adds the waits of delayed acknowledgements to every small request.
+        // Nagle's algorithm adds the delay of delayed acknowledgements to every small request.
         try set("socket.nagle.disable", "true")
-        // Instead of half a minute: looking for a coordinator waits behind one broker that does not answer.
+        // Instead of 30 s: one broker that does not answer delays the lookup of a coordinator by this time.
         try set("socket.connection.setup.timeout.ms", "5000")
         try set("allow.auto.create.topics", "false")
     }
@@ -156,15 +157,15 @@ struct ClientConf: ~Copyable {
 
     deinit { rd_kafka_conf_destroy(raw) }
 
-    /// What the user may not override is set by the layer only.
+    /// Only this layer sets the properties that the user may not change.
     mutating func apply(_ properties: ClientProperties, to kind: ClientKind) throws(PropertyFault) {
         for (name, value) in properties.values(for: kind) {
             if let reason = ClientProperties.refusal(of: name) {
                 throw PropertyFault(property: name, reason: "cannot be set: \(reason)")
             }
             if let reason = unreadableFile(name, value) { throw PropertyFault(property: name, reason: reason) }
-            // Both kinds of property live in one configuration object; one that is for the other kind is ignored by
-            // the library, so that `kafka.*` can go to every client.
+            // Both kinds of property are in one configuration object, and librdkafka ignores one for the other kind, so
+            // `kafka.*` can go to every client.
             try set(name, value)
         }
         guard let backoff = Int(get("retry.backoff.ms") ?? ""),
@@ -189,7 +190,7 @@ struct ClientConf: ~Copyable {
         default:
             throw PropertyFault(
                 property: name,
-                reason: "has a wrong value"
+                reason: "has an invalid value"
                     + (isSecret(name) ? "" : ": \(text(of: message))"))
         }
     }
@@ -204,7 +205,7 @@ struct ClientConf: ~Copyable {
 
     func duplicate() -> OpaquePointer { rd_kafka_conf_dup(raw) }
 
-    /// The library opens its files when a client is made, and then says "system lib".
+    /// librdkafka opens its files when a client is created, and then only reports "system lib".
     private func unreadableFile(_ name: String, _ value: String) -> String? {
         let isPath = name.hasPrefix("ssl.") && name.hasSuffix(".location") || name == "sasl.kerberos.keytab"
         guard isPath, value != "probe", access(value, R_OK) != 0 else { return nil }
@@ -218,20 +219,21 @@ struct ClientConf: ~Copyable {
     private func nearest(to name: String) -> String? {
         guard let table = perennial_rdkafka_properties() else { return nil }
         defer { free(table) }
-        // One row a property: its name, then columns between bars.
+        // One row per property: its name, then columns between bars.
         let names = String(cString: table).split(separator: "\n").filter { $0.contains("|") }
             .map { String($0.prefix { $0 != " " }) }
         return nearestName(to: name, among: names)
     }
 }
 
-/// Text that C wrote into a buffer of ours.
+/// Text that C wrote into our buffer.
 func text(of buffer: [CChar]) -> String {
     String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 extension ClientProperties {
-    /// Says what is wrong without making a client: every property is tried on a configuration of the kinds it reaches.
+    /// Finds wrong properties without creating a client: tries each one on a configuration of the kinds to which it
+    /// applies.
     public func faults() -> [PropertyFault] {
         var faults: [PropertyFault] = []
         for kind in ClientKind.allCases {

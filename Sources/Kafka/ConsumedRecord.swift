@@ -1,12 +1,12 @@
-// One record as it lies in the fetch buffer.
+// One record in librdkafka's fetch buffer.
 
 internal import CRDKafka
 public import Log
 
-/// Owns one consumed message; gives it back when it goes out of scope.
+/// Owns one consumed message, and returns it when it goes out of scope.
 ///
-/// Key and value point into the buffer of a whole fetch response, which stays alive as long as one of its records does: copy
-/// what outlives the cycle, and keep no record.
+/// Key and value point into the buffer of a whole fetch response, which stays in memory as long as one of its records
+/// exists: copy what outlives the cycle, and keep no record.
 public struct ConsumedRecord: ~Copyable {
     private let message: UnsafeMutablePointer<rd_kafka_message_t>
 
@@ -16,7 +16,7 @@ public struct ConsumedRecord: ~Copyable {
 
     deinit { rd_kafka_message_destroy(message) }
 
-    /// Made anew each time it is asked for.
+    /// Created anew at each call.
     public var topic: String { String(cString: rd_kafka_topic_name(message.pointee.rkt)) }
     public var partition: Int32 { message.pointee.partition }
     public var offset: Int64 { message.pointee.offset }
@@ -40,10 +40,10 @@ public struct ConsumedRecord: ~Copyable {
         }
     }
 
-    /// The key's bytes, to keep.
+    /// The key's bytes, as a copy.
     public func copyOfKey() -> [UInt8]? { copy(message.pointee.key, message.pointee.key_len) }
 
-    /// The value's bytes, to keep.
+    /// The value's bytes, as a copy.
     public func copyOfValue() -> [UInt8]? { copy(message.pointee.payload, message.pointee.len) }
 
     private func copy(_ address: UnsafeMutableRawPointer?, _ count: Int) -> [UInt8]? {
@@ -56,7 +56,7 @@ public struct ConsumedRecord: ~Copyable {
         return _overrideLifetime(span, borrowing: self)
     }
 
-    /// Milliseconds since 1970, as the producer or the broker set it; nil when the record has none.
+    /// Milliseconds since 1970, as the producer or the broker set it; nil if the record has no timestamp.
     public var timestamp: Int64? {
         var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
         let milliseconds = rd_kafka_message_timestamp(message, &type)
@@ -67,7 +67,7 @@ public struct ConsumedRecord: ~Copyable {
     public var headers: [RecordHeader] { copyHeaders(of: message) }
 }
 
-/// What a consumer's group thinks of it at this moment: the member, and the generation that fences it.
+/// The consumer's current membership: the member, and the generation that fences it.
 public struct GroupMetadata: ~Copyable {
     let raw: OpaquePointer
 

@@ -1,18 +1,18 @@
-// Rebalances as values: the callback notes what the group has said, and the owner answers when it is ready.
+// Rebalances as values: the callback notes the event of the group, and the owner answers when it is ready.
 
 internal import CRDKafka
 internal import Log
 
 extension Consumer {
-    /// Joins the group. What it says stays in `unanswered` until `take` or `giveBack`; the group waits as long.
+    /// Joins the group. A rebalance stays in `unanswered` until `take` or `giveBack`; the group waits until then.
     func subscribe(answeringLater topics: [String]) throws(KafkaFault) {
         answersLater = true
         try subscribe(to: topics)
     }
 
-    /// Called by the library, inside whatever call serves its callbacks.
+    /// librdkafka calls this inside any call that runs its callbacks.
     func note(_ code: rd_kafka_resp_err_t, _ partitions: [TopicPartition]) {
-        // Only here does the library know whether the partitions may have another owner already.
+        // Only here does librdkafka know whether the partitions may already have another owner.
         unanswered =
             if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
                 .assigned(partitions)
@@ -21,25 +21,26 @@ extension Consumer {
             } else {
                 .revoked(partitions)
             }
-        // Else the poll that serves the callback would go on waiting for a record: of partitions that have none to give.
+        // Otherwise the poll that runs the callback would continue to wait for a record from partitions that deliver
+        // none.
         rd_kafka_yield(raw)
     }
 
-    /// Takes the assigned partitions over, each from its start.
+    /// Takes the assigned partitions, each from its start.
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(KafkaFault) {
         try assign(starts)
         unanswered = nil
         gone = []
-        // What the library fetches before the pause is in force is older than it, and dropped by the library.
+        // Records that librdkafka fetches before the pause takes effect are outdated, and librdkafka drops them.
         try pause(paused.sorted())
     }
 
-    /// From here on no record of the old partitions is given, whatever the library has fetched.
+    /// After this no record of the old partitions is delivered, whatever librdkafka has fetched.
     func giveBack() {
         unanswered = nil
         gone = []
         readings.reset(to: [])
-        // Fails only for a client that has ended, which owns nothing.
+        // This fails only for a client that has ended, which owns nothing.
         rd_kafka_assign(raw, nil)
     }
 }

@@ -1,11 +1,11 @@
-// What a consumer asks the broker; all of it blocks.
+// Requests of a consumer to the broker; all of them block.
 
 internal import CRDKafka
 public import Log
 public import Platform
 
 extension Consumer {
-    /// The group's committed positions; nil for a partition without one. Waits for pending transactions of an earlier owner.
+    /// The group's committed offsets; nil for a partition without one. Waits for open transactions of an earlier owner.
     public func committed(
         _ partitions: [TopicPartition], by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
@@ -21,14 +21,14 @@ extension Consumer {
         return committed
     }
 
-    /// How many each of the topics has. Throws when one is missing.
+    /// The number of partitions of each topic. Throws if a topic is missing.
     func partitionCounts(_ names: [String], by deadline: Deadline) throws(KafkaFault) -> [Int32] {
         var counts: [Int32] = []
         for name in names {
             guard let topic = rd_kafka_topic_new(raw, name, nil) else {
                 throw KafkaFault(
                     .stopProcess, KafkaCode(rd_kafka_last_error()), operation: "use topic \(name)",
-                    detail: "\(name) is no name of a topic")
+                    detail: "\(name) is not a valid topic name")
             }
             defer { rd_kafka_topic_destroy(topic) }
             counts.append(try partitionCount(of: topic, raw, by: deadline))
@@ -36,7 +36,7 @@ extension Consumer {
         return counts
     }
 
-    /// The first offset there is, and the end: of committed records, or with `readsUncommitted` of all.
+    /// The first existing offset, and the end: of committed records, or of all with `readsUncommitted`.
     public func watermarks(
         of partition: TopicPartition, by deadline: Deadline
     ) throws(KafkaFault) -> (beginning: NextOffset, end: NextOffset) {
@@ -51,7 +51,7 @@ extension Consumer {
         return (NextOffset(low), NextOffset(high))
     }
 
-    /// Of each partition the first record with a timestamp at or after `timestamp` (ms); the end when there is none.
+    /// For each partition the first record with a timestamp at or after `timestamp` (ms); the end if there is none.
     public func offsets(
         at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
@@ -62,22 +62,22 @@ extension Consumer {
         return found
     }
 
-    /// The end of each partition, as in `watermarks`, with one request to each broker for all of its partitions.
+    /// The end of each partition, as in `watermarks`, with one request to each broker for all its partitions.
     public func ends(
         of partitions: [TopicPartition], by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         try list(Int64(RD_KAFKA_OFFSET_END), of: partitions, "read the ends of partitions", by: deadline)
     }
 
-    /// The first offset there is, of each partition, with one request to each broker.
+    /// The first existing offset of each partition, with one request to each broker.
     public func beginnings(
         of partitions: [TopicPartition], by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         try list(Int64(RD_KAFKA_OFFSET_BEGINNING), of: partitions, "read the beginnings of partitions", by: deadline)
     }
 
-    /// The request of the protocol behind the three: a time, or one of two numbers that stand for the ends. A partition without an
-    /// answer is left out.
+    /// The request (ListOffsets) behind the three functions above: a time, or one of two special numbers for beginning
+    /// and end. A partition without an answer is left out.
     private func list(
         _ timestamp: Int64, of partitions: [TopicPartition], _ operation: String, by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {
@@ -97,9 +97,9 @@ extension Consumer {
         }
     }
 
-    /// The library learns once who leads a partition, and believes it for a quarter of an hour. A broker that says it is not the
-    /// leader any more corrects that only for topics that this client reads (2.0.2); the others would be asked about in vain for
-    /// as long. So after a question has failed, brokers are asked anew who leads, before the next one.
+    /// librdkafka looks up a partition's leader once and keeps it for 15 minutes. If a broker answers that it is not
+    /// the leader any more, 2.0.2 looks the leader up again only for topics that this client reads; requests for other
+    /// topics would fail for as long. So after a failed request this looks the leaders up before the next one.
     private func askingLeaders<Answer>(
         of topics: Set<String>, by deadline: Deadline, _ body: () throws(KafkaFault) -> Answer
     ) throws(KafkaFault) -> Answer {

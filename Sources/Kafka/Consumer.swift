@@ -1,28 +1,30 @@
-// The consumer: one member of a group, or a reader of partitions it chose itself.
+// The consumer: a member of a group, or a reader of partitions that it chose itself.
 
 internal import CRDKafka
 public import Log
 public import Platform
 
-/// Told of partitions that come and go, on the thread that polls, while it polls.
+/// Notified of rebalances, on the thread that polls, during the poll.
 public protocol RebalanceHooks: AnyObject {
-    /// These partitions are the member's from now on, and all it has: `range` gives everything anew each time.
+    /// From now on the member owns these partitions and no others: `range` assigns all of them anew each time.
     func assigned(_ partitions: [TopicPartition], by consumer: Consumer) -> AssignmentPlan
-    /// They are about to go to others, who wait for this call: commit what is open, within seconds.
+    /// Others are about to get these partitions and wait for this call: commit what is open, within seconds.
     func revoked(_ partitions: [TopicPartition], by consumer: Consumer)
-    /// They may belong to others already: drop what is open, commit nothing.
+    /// Others may already own these partitions: drop what is open, commit nothing.
     func lost(_ partitions: [TopicPartition], by consumer: Consumer)
 }
 
-/// How to begin with partitions just assigned.
+/// Where to start in partitions that were just assigned.
 public struct AssignmentPlan: Sendable {
-    /// Where reading starts; a partition left out starts at the group's committed offset, else at the beginning.
+    /// The first offset to read; a partition that is not listed starts at the group's committed offset, or else at the
+    /// beginning.
     public var starts: [TopicPartition: NextOffset] = [:]
-    /// Given no records until `resume`.
+    /// These deliver no records until `resume`.
     public var paused: Set<TopicPartition> = []
     private(set) var readsNothing = false
 
-    /// For members that own partitions and want none of their records: no position is asked for, and nothing is given.
+    /// For members that own partitions but read none of their records: no offset is requested, and nothing is
+    /// delivered.
     public static var readingNothing: AssignmentPlan {
         var plan = AssignmentPlan()
         plan.readsNothing = true
@@ -35,29 +37,34 @@ public struct AssignmentPlan: Sendable {
     }
 }
 
-/// Reads partitions in order. One thread owns it and makes every call; none of them is safe elsewhere.
+/// Reads partitions in order. One thread owns it and makes every call; none of the calls is safe on another thread.
 public final class Consumer {
     public struct Configuration {
         public var clientID: String
-        /// The group, or for a reader that assigns itself: a name that is never committed to.
+        /// The group; for a reader that assigns itself: a name to which nothing is committed.
         public var groupID: String
-        /// Stable over restarts: a member that is back within the session gets its partitions without a rebalance.
+        /// Stable across restarts: a member that returns within the session timeout gets its partitions without a
+        /// rebalance.
         public var instanceID: String?
         public var properties: ClientProperties
-        /// Sees records of open and aborted transactions, and the true end of a partition. For watermarks of a restore.
+        /// Reads records of open and aborted transactions, and sees the true end of a partition, for the ends of a
+        /// restore.
         public var readsUncommitted = false
         /// How long a silent member keeps its partitions; longer than a restart takes.
         public var sessionTimeout: Duration = .seconds(30)
-        /// Fetched ahead per partition. When this or `queuedKilobytes` is reached, librdkafka 2.0.2 pauses fetching for up to a
-        /// second: enough for live input, and far too little for a replay, which wants 500,000 and 512 MiB.
+        /// Records fetched ahead per partition. When this or `queuedKilobytes` is reached, librdkafka 2.0.2 pauses
+        /// fetching for up to a second: enough for live input, and far too little for a replay, which needs 500,000 and
+        /// 512 MiB.
         public var queuedRecords = 10_000
-        /// Fetched ahead by the whole client: every worker thread may hold this much (librdkafka's default is four times it).
+        /// KiB that the whole client fetches ahead: every worker thread may hold this much (librdkafka's default is
+        /// four times as much).
         public var queuedKilobytes = 16 * 1024
         public var onEvent: ClientEventHandler = { _ in }
-        /// To whoever watches. Only for a client that is polled all the time: the library keeps what nobody takes.
+        /// Reports statistics to `watch`. Only for a client that is polled all the time: librdkafka keeps statistics
+        /// that are not polled.
         public var tellsStatistics = false
 
-        /// The library keeps some 400 bytes beside the bytes of each record.
+        /// librdkafka needs about 400 bytes in addition to the bytes of each record.
         mutating func readAhead(bytes: Int) {
             queuedKilobytes = max(1024, bytes / 1024 * 2 / 3)
             queuedRecords = max(1000, bytes / 3 / 400)
@@ -76,23 +83,24 @@ public final class Consumer {
     private let context: ClientContext
     private var isClosed = false
     let isStatic: Bool
-    /// Internal for tests, which make the library and it disagree.
+    /// Internal for tests in which librdkafka and the readings disagree.
     let readings = Readings()
     /// Kept alive until `close`.
     private var hooks: (any RebalanceHooks)?
-    /// Half of what may be fetched ahead, and what was given since the brokers' threads were last woken.
+    /// Half of the records and bytes that may be fetched ahead, and the number delivered since the brokers' threads
+    /// were last woken.
     private let halfQueue: (records: Int, bytes: Int)
     private var given: (records: Int, bytes: Int) = (0, 0)
-    /// What went wrong in a callback, for the next `poll` to throw.
+    /// The fault of a callback, which the next `poll` throws.
     private var pendingFault: KafkaFault?
-    /// Rebalances wait for an answer instead of being dealt with inside the callback; see `Consumer+Answers.swift`.
+    /// Rebalances wait for an answer instead of being handled in the callback; see `Consumer+Answers.swift`.
     var answersLater = false
-    /// What the group has said and what has no answer yet: `assigned`, `revoked` or `lost`.
+    /// The rebalance that has no answer yet: `assigned`, `revoked` or `lost`.
     var unanswered: SessionEvent?
-    /// Of a consumer that answers later: owned partitions without a record at their position, which the owner has not heard of
-    /// yet. The library reads nothing more of them.
+    /// For a consumer that answers later: owned partitions without a record at their position, which are not reported
+    /// to the owner yet. librdkafka reads no more of them.
     var gone: [TopicPartition] = []
-    /// Topics of questions that have failed: who leads their partitions may have changed.
+    /// Topics of requests that have failed: their partitions may have other leaders now.
     var leadersInDoubt: Set<String> = []
 
     public init(_ configuration: Configuration) throws(PropertyFault) {
@@ -115,10 +123,10 @@ public final class Consumer {
         try conf.set("enable.auto.commit", "false")
         try conf.set("enable.auto.offset.store", "false")
         try conf.set("isolation.level", configuration.readsUncommitted ? "read_uncommitted" : "read_committed")
-        // Gives partition p of all topics to one owner. Cooperative-sticky does not, and aborts the process in 2.0.2 when a
-        // member is destroyed early.
+        // Assigns partition p of all topics to one owner. Cooperative-sticky does not, and aborts the process in 2.0.2
+        // if a member is destroyed early.
         try conf.set("partition.assignment.strategy", "range")
-        // A position that does not exist any more is a fault, never a reason to jump: see `starts(of:)` and `hear`.
+        // A position that no longer exists is a fault, never a reason to jump: see `starts(of:)` and `hear`.
         try conf.set("auto.offset.reset", "error")
         try conf.set("enable.partition.eof", "true")
         conf.install(context, for: RD_KAFKA_CONSUMER)
@@ -126,21 +134,21 @@ public final class Consumer {
             RD_KAFKA_CONSUMER, conf: conf, context: context, label: "consumer \(configuration.clientID)")
         client = handle.raw
         self.handle = consume handle
-        // One poll serves records and every callback.
+        // One poll delivers records and runs every callback.
         rd_kafka_poll_set_consumer(client)
         context.onRebalance = { [unowned self] code, list in rebalance(code, list) }
     }
 
-    /// The library's handle, which is freed by `close`.
+    /// librdkafka's handle, which `close` frees.
     var raw: OpaquePointer {
-        precondition(!isClosed, "a closed consumer is not used")
+        precondition(!isClosed, "the consumer is closed")
         return client
     }
 
     // MARK: Membership
 
-    /// Joins the group. Every member of a group subscribes to the same topics, and passes its hooks here; they are kept
-    /// alive until `close`.
+    /// Joins the group. Every member of a group must subscribe to the same topics. The hooks are kept alive until
+    /// `close`.
     public func subscribe(to topics: [String], hooks: (any RebalanceHooks)? = nil) throws(KafkaFault) {
         self.hooks = hooks
         let list = TopicPartitionList(capacity: topics.count)
@@ -148,7 +156,7 @@ public final class Consumer {
         try KafkaFault.check(rd_kafka_subscribe(raw, list.raw), "subscribe to \(topics.joined(separator: ", "))")
     }
 
-    /// Reads these partitions from these positions, without a group: for restores and readers.
+    /// Reads these partitions from these offsets, without a group: for restores and readers.
     public func assign(_ starts: [TopicPartition: NextOffset]) throws(KafkaFault) {
         readings.reset(to: Array(starts.keys))
         readings.place(at: starts)
@@ -186,8 +194,8 @@ public final class Consumer {
                 try KafkaFault.check(rd_kafka_assign(raw, nil), "give partitions back")
             }
         } catch {
-            // An assignment is answered in any case, or the group waits for ever. What was not taken over is not offered again to
-            // this member, so polling once more would read nothing, quietly.
+            // Always answer an assignment, or the group waits forever. Partitions that were not taken are not offered
+            // again to this member, so further polls would silently read nothing.
             readings.reset(to: [])
             rd_kafka_assign(raw, nil)
             pendingFault = KafkaFault(
@@ -204,7 +212,7 @@ public final class Consumer {
         if plan.readsNothing { return try own(partitions, list) }
         let starts = try plan.starts.merging(self.starts(of: partitions.filter { plan.starts[$0] == nil })) { $1 }
         for index in 0..<Int(list.pointee.cnt) {
-            // A partition without a committed position starts at its beginning, said in so many words.
+            // A partition without a committed offset starts at its beginning, which is set explicitly.
             let start = starts[TopicPartition(list.pointee.elems[index])]
             list.pointee.elems[index].offset = start?.value ?? Int64(RD_KAFKA_OFFSET_BEGINNING)
         }
@@ -213,7 +221,7 @@ public final class Consumer {
         try pause(plan.paused.sorted())
     }
 
-    /// The end is where nothing has to be fetched until the pause is in force.
+    /// Starts at the end, where nothing is fetched before the pause takes effect.
     private func own(
         _ partitions: [TopicPartition], _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) throws(KafkaFault) {
@@ -222,39 +230,40 @@ public final class Consumer {
         try pause(partitions)
     }
 
-    /// The group's committed positions. Waits for transactions that an earlier owner has left open: until they are settled, nobody
-    /// knows where to start.
+    /// The group's committed offsets. Waits for open transactions of an earlier owner: until they end, the start is
+    /// unknown.
     private func starts(of partitions: [TopicPartition]) throws(KafkaFault) -> [TopicPartition: NextOffset] {
         if partitions.isEmpty { return [:] }
-        // Longer than a dead owner's transaction lives (10 s, and as long again until the broker looks), shorter than the time
-        // after which the group takes a silent member for dead.
+        // Longer than a dead owner's transaction lasts (10 s, and as long again until the broker checks), and shorter
+        // than the time after which the group removes a silent member.
         return try committed(partitions, by: Deadline(after: .seconds(45)))
     }
 
     // MARK: Reading
 
-    /// The next record; nil when none came within `timeout`. Serves callbacks, rebalances among them, so partitions may have
-    /// come or gone when it returns.
+    /// The next record; nil if none arrived within `timeout`. Runs callbacks, including rebalances, so the assignment
+    /// may have changed when it returns.
     ///
-    /// Call at least once a second, also when everything is paused.
+    /// Call at least once a second, even if everything is paused.
     public func poll(_ timeout: Duration = .zero) throws(KafkaFault) -> ConsumedRecord? {
         guard let message = try message(within: timeout) else { return nil }
         return ConsumedRecord(owning: message)
     }
 
-    /// The next record as the library's message, which the caller destroys; nil also when a rebalance waits for its answer.
+    /// The next record as librdkafka's message, which the caller destroys; also nil if a rebalance waits for its
+    /// answer.
     func message(within timeout: Duration) throws(KafkaFault) -> UnsafeMutablePointer<rd_kafka_message_t>? {
         if timeout <= .zero { return try nextMessage(wait: 0) }
         let deadline = Deadline(after: timeout)
         repeat {
-            // An event ends the library's wait as well as a record does.
+            // An event also ends librdkafka's wait, as a record does.
             if let message = try nextMessage(wait: deadline.remaining.timeoutMilliseconds) { return message }
         } while unanswered == nil && !deadline.hasPassed
         return nil
     }
 
-    /// The next record of those that are there; waits, at most once, only when nothing is. No clock is read here: with 500-byte
-    /// records one look at it costs a tenth of the whole loop.
+    /// The next record of those that are fetched; waits, at most once, only if there is none. This does not read the
+    /// clock: with 500-byte records that costs a tenth of the whole loop.
     func nextMessage(wait: Int32) throws(KafkaFault) -> UnsafeMutablePointer<rd_kafka_message_t>? {
         var wait = wait
         while let message = rd_kafka_consumer_poll(raw, wait) {
@@ -271,8 +280,8 @@ public final class Consumer {
         return nil
     }
 
-    /// After records were given. A thread of 2.0.2 that finds the queue full looks again after a second, or when it has something
-    /// else to do: it gets a question before what is queued has run out.
+    /// Call this after records were delivered. A thread of 2.0.2 that finds the queue full checks it again after a
+    /// second, or when it has other work: so it gets a request before the queued records run out.
     func keepFetching(records: Int, bytes: Int) throws(KafkaFault) {
         given.records += records
         given.bytes += bytes
@@ -281,14 +290,14 @@ public final class Consumer {
         do throws(KafkaFault) {
             _ = try ends(of: readings.partitions, by: Deadline(after: .milliseconds(200)))
         } catch {
-            // Nobody wanted the answer.
+            // The answer is not needed.
             if error.remedy == .stopProcess { throw error }
         }
     }
 
-    /// Gives every record that is there, without waiting for more; stops after `limit`. Returns how many there were.
+    /// Delivers every record that is fetched, without waiting for more, up to `limit`. Returns their number.
     ///
-    /// Fewer than `limit` means the input is drained for now: the moment to commit.
+    /// Fewer than `limit` means that the input is drained for now, which is the time to commit.
     public func drain<E: Error>(
         limit: Int, _ body: (borrowing ConsumedRecord) throws(E) -> Void
     ) throws -> Int {
@@ -300,7 +309,7 @@ public final class Consumer {
         return count
     }
 
-    /// A message that is an event.
+    /// Handles a message that is an event.
     private func hear(_ message: UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaFault) {
         let code = KafkaCode(message.pointee.err)
         switch message.pointee.err {
@@ -313,8 +322,8 @@ public final class Consumer {
             let fault = KafkaFault(
                 .stopProcess, .offsetOutOfRange, operation: "read \(Self.partition(of: message))",
                 detail:
-                    "there is no record at the position any more: retention has deleted records before they were read, or the "
-                    + "topic was created again")
+                    "there is no longer a record at the position: retention deleted records before they were read, or "
+                    + "the topic was created again")
             try noteGone(message, fault)
         default:
             let detail = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? code.explanation
@@ -325,7 +334,7 @@ public final class Consumer {
         }
     }
 
-    /// The owner of a session goes on with its other partitions; for everybody else it is a fault.
+    /// The owner of a session continues with its other partitions; for all other users it is a fault.
     private func noteGone(
         _ message: UnsafeMutablePointer<rd_kafka_message_t>, _ fault: KafkaFault
     ) throws(KafkaFault) {
@@ -340,32 +349,33 @@ public final class Consumer {
 
     // MARK: Positions
 
-    /// The next record to be given, of every owned partition that has shown one, its end, or was told where to start.
+    /// The next record to be delivered, for every owned partition that delivered one, reached its end, or got a start.
     public var positions: [TopicPartition: NextOffset] {
         var positions: [TopicPartition: NextOffset] = [:]
         for (partition, slot) in readings.all { positions[partition] = slot.next }
         return positions
     }
 
-    /// The same of one; nil when it is not owned.
+    /// The same for one partition; nil if it is not owned.
     func position(of partition: TopicPartition) -> NextOffset? { readings[partition]?.pointee.next }
 
     func owns(_ partition: TopicPartition) -> Bool { readings[partition] != nil }
 
-    /// Whether every partition that is not paused was last seen at its end (of committed records). False without partitions.
+    /// Whether every partition that is not paused last reached its end (of committed records). False without
+    /// partitions.
     public var isAtEnd: Bool {
         !readings.partitions.isEmpty && readings.all.allSatisfy { $0.slot.isPaused || $0.slot.isAtEnd }
     }
 
-    /// Records below the expected position that the library gave again, and that were not passed on.
+    /// Records below the expected position that librdkafka delivered again, and that were dropped.
     public var droppedRepeats: Int { readings.droppedRepeats }
 
-    /// No records of these partitions until `resume`. A paused partition stays paused only while it is owned.
+    /// Stops the records of these partitions until `resume`. A partition stays paused only while it is owned.
     public func pause(_ partitions: [TopicPartition]) throws(KafkaFault) {
         try setPaused(true, partitions)
     }
 
-    /// Only partitions that are paused: resuming another one makes 2.0.2 read again from an older place.
+    /// Only for partitions that are paused: after resuming another one, 2.0.2 reads again from an earlier offset.
     public func resume(_ partitions: [TopicPartition]) throws(KafkaFault) {
         try setPaused(false, partitions)
     }
@@ -382,22 +392,22 @@ public final class Consumer {
             paused ? "pause partitions" : "resume partitions")
         for partition in changing {
             readings[partition]?.pointee.isPaused = paused
-            // What came meanwhile is fetched only now; the library tells the end again.
+            // Later records are fetched only now; librdkafka reports the end again.
             if !paused { readings[partition]?.pointee.isAtEnd = false }
         }
     }
 
-    /// Goes back or forth; what was fetched before is dropped. Only partitions owned now; others are ignored.
+    /// Moves to other offsets and drops what was fetched before. Only for partitions owned now; others are ignored.
     public func seek(to positions: [TopicPartition: NextOffset]) throws(KafkaFault) {
         let owned = positions.filter { readings[$0.key] != nil }
         guard !owned.isEmpty else { return }
         let list = TopicPartitionList(capacity: owned.count)
         for (partition, next) in owned { list.append(partition, offset: next.value) }
-        // A partition just assigned takes no seek for a moment.
+        // Shortly after an assignment a partition refuses to seek.
         let deadline = Deadline(after: .seconds(5))
         while true {
-            // -1: until every partition has answered, which asks no broker. A time-out would be a thousand times too short in
-            // 2.0.2.
+            // -1: until every partition has answered, which needs no broker. 2.0.2 would make a time-out a thousand
+            // times too short.
             try KafkaFault.check(rd_kafka_seek_partitions(raw, list.raw, -1), "seek")
             var fault: KafkaFault?
             list.forEach { element in
@@ -413,14 +423,15 @@ public final class Consumer {
         readings.place(at: owned)
     }
 
-    // MARK: End
+    // MARK: Closing
 
-    /// The newest troubles with brokers, oldest first.
+    /// The latest faults of brokers, oldest first.
     public var recentFaults: [(code: KafkaCode, detail: String)] { context.recentFaults }
 
-    /// Leaves: the hooks hear of the revocation inside this call. A static member keeps its partitions for the session time.
+    /// Closes the consumer: the hooks are called for the revocation inside this call. A static member keeps its
+    /// partitions for the session timeout.
     ///
-    /// False when the client was not gone by the deadline; then end the process.
+    /// False if the client was not closed by the deadline; then end the process.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
@@ -433,7 +444,8 @@ public final class Consumer {
             rd_kafka_error_destroy(failure)
         } else {
             while rd_kafka_consumer_closed(raw) == 0 && !deadline.hasPassed {
-                // Serves the rebalance callback. What was fetched and not given yet comes this way too and is dropped.
+                // Runs the rebalance callback. Records that were fetched and not delivered yet arrive here too, and are
+                // dropped.
                 if let message = rd_kafka_consume_queue(queue, 10) { rd_kafka_message_destroy(message) }
             }
         }
@@ -443,11 +455,12 @@ public final class Consumer {
         return handle.close(by: deadline)
     }
 
-    /// A static member does not leave, so there is nobody to say goodbye to: the library is asked to go without a last rebalance.
+    /// A static member does not leave the group, so librdkafka is asked to close without a last rebalance.
     ///
-    /// That one could come behind another that has no answer yet, and an answer to it waits for ever when the library has closed
-    /// its group meanwhile (librdkafka #4884, seen with 2.0.2). So a member that leaves gives the first answer before, and leaves
-    /// on the thread that ends the client, for which nobody waits longer than `deadline`.
+    /// That rebalance could follow another one that is not answered yet, and an answer to it blocks forever if
+    /// librdkafka has closed its group meanwhile (librdkafka #4884, seen with 2.0.2). So a member that leaves answers
+    /// the earlier one first, and leaves on the thread that destroys the client, for which the caller waits at most
+    /// until `deadline`.
     private func closeAnsweringNothing(by deadline: Deadline) -> Bool {
         if !isStatic && unanswered != nil { giveBack() }
         isClosed = true

@@ -1,20 +1,21 @@
-// What the broker has said of a transaction's records.
+// The broker's acknowledgements of a transaction's records.
 
 internal import Log
 
-/// Keeps the greatest offset that was acknowledged per partition of each output. Filled inside the producer's calls, on its
-/// owner's thread, once per record: a number in an array, found without a hash. A report's token is its topic's index.
+/// Keeps the greatest acknowledged offset per partition of each output. It is filled inside the producer's calls, on
+/// the owner's thread, once per record, so it is an array that is indexed without a hash. A report's token is the index
+/// of its topic.
 final class Deliveries {
-    /// Where the partitions of each topic begin; one more at the end.
+    /// The index of the first partition of each topic, and one more at the end.
     private var firsts = [0]
     private var open: [Int64] = []
     private var committed: [Int64] = []
-    /// Why a record of the open transaction was refused, and the index of its topic, of the first such one.
+    /// Why the first refused record of the open transaction was refused, and the index of its topic.
     private(set) var refusal: (code: KafkaCode, topic: Int)?
 
     private static let none: Int64 = -1
 
-    /// - Parameter partitions: how many each topic has.
+    /// - Parameter partitions: the number of partitions of each topic.
     func reset(partitions: [Int32]) {
         firsts = partitions.reduce(into: [0]) { $0.append($0.last! + Int($1)) }
         open = Array(repeating: Self.none, count: firsts.last!)
@@ -23,7 +24,7 @@ final class Deliveries {
 
     func note(_ report: DeliveryReport) {
         if let failure = report.failure {
-            // A purge is the abort's own work.
+            // An abort itself purges records.
             if !failure.isPurge && refusal == nil { refusal = (failure, Int(report.token)) }
             return
         }
@@ -38,7 +39,7 @@ final class Deliveries {
 
     func commit() { swap(&open, &committed) }
 
-    /// Behind the last record of the last commit; nil when that wrote nothing there.
+    /// The offset after the last record of the last commit; nil if that commit wrote nothing there.
     func end(topic: Int, partition: Int32) -> NextOffset? {
         guard let place = place(of: partition, in: topic), committed[place] != Self.none else { return nil }
         return NextOffset(after: committed[place])

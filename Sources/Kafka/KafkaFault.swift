@@ -1,8 +1,8 @@
-// What can go wrong, and what to do about it.
+// Faults of Kafka and their remedies.
 
 internal import CRDKafka
 
-/// A code of Kafka's protocol (positive) or of the client library (negative).
+/// An error code of Kafka's protocol (positive) or of librdkafka (negative).
 public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConvertible {
     public var rawValue: Int32
 
@@ -13,7 +13,8 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let queueFull = KafkaCode(RD_KAFKA_RESP_ERR__QUEUE_FULL)
     public static let timedOut = KafkaCode(RD_KAFKA_RESP_ERR__TIMED_OUT)
     public static let deliveryTimedOut = KafkaCode(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
-    /// Not known to be written: no broker has said where the record stands. Of this layer; librdkafka does not report records so.
+    /// Not known to be written: no broker has returned the record's offset. Only this layer uses the code; librdkafka
+    /// reports no record so.
     public static let unconfirmed = KafkaCode(RD_KAFKA_RESP_ERR__INCONSISTENT)
     public static let transport = KafkaCode(RD_KAFKA_RESP_ERR__TRANSPORT)
     public static let resolve = KafkaCode(RD_KAFKA_RESP_ERR__RESOLVE)
@@ -31,11 +32,12 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let unknownTopicOrPartition = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     public static let topicAlreadyExists = KafkaCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     public static let tooLarge = KafkaCode(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
-    /// The record lies further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic allows.
+    /// The record's timestamp is further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic
+    /// allows.
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
     public static let offsetOutOfRange = KafkaCode(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
-    /// The group has members, so its positions are theirs to move.
+    /// The group has members, so only they may commit its offsets.
     public static let unknownMember = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
     public static let notCoordinator = KafkaCode(RD_KAFKA_RESP_ERR_NOT_COORDINATOR)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
@@ -48,7 +50,7 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
         RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ]
 
-    /// The broker knows who we are and forbids it; trying again cannot help.
+    /// The broker knows the client and refuses it; a retry cannot help.
     public var isAuthorisation: Bool { Self.authorisation.contains { $0.rawValue == rawValue } }
 
     private static let electing: [rd_kafka_resp_err_t] = [
@@ -56,36 +58,36 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
         RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
     ]
 
-    /// The group's coordinator is another broker, or none yet.
+    /// Another broker coordinates the group, or none does yet.
     var wantsAnotherCoordinator: Bool { Self.electing.contains { $0.rawValue == rawValue } }
 
-    /// Purged by an abort: expected, no failure of the broker or the network.
+    /// An abort purged the record: expected, no failure of the broker or the network.
     public var isPurge: Bool { self == .purgedInQueue || self == .purgedInFlight }
 
     var raw: rd_kafka_resp_err_t { rd_kafka_resp_err_t(rawValue: rawValue) }
 
-    /// Kafka's name of the code without prefix, such as `INVALID_TIMESTAMP` or `_QUEUE_FULL`.
+    /// Kafka's name of the code without its prefix, such as `INVALID_TIMESTAMP` or `_QUEUE_FULL`.
     public var name: String { String(cString: rd_kafka_err2name(raw)) }
 
     public var description: String { name }
 }
 
 public struct KafkaFault: Error, Equatable, CustomStringConvertible {
-    /// Decided here, where the library's answer is at hand, so that no caller guesses from a code.
+    /// Decided here, where librdkafka's answer is available, so that no caller has to guess from a code.
     public enum Remedy: String, Sendable {
-        /// The same call with the same arguments, after a short wait. No other call in between.
+        /// Repeat the same call with the same arguments, after a short wait, with no other call in between.
         case retrySameCall
-        /// `abort`, seek back to the start of the cycle, begin again. An everyday path.
+        /// `abort`, seek back to the start of the cycle, and begin again. This is common.
         case abortTransaction
-        /// Close this client without writing anything that rests on the open cycle, and make a new one.
+        /// Close this client without writing anything that depends on the open cycle, and create a new one.
         case rebuildClient
-        /// Only a person can help (rights, credentials, wrong use): end the process with the reason.
+        /// Only a person can help (rights, credentials, misuse): end the process with the reason.
         case stopProcess
     }
 
     public var remedy: Remedy
     public var code: KafkaCode
-    /// What was being done, such as "commit the transaction".
+    /// What was attempted, such as "commit the transaction".
     public var operation: String
     public var detail: String
 
@@ -96,7 +98,7 @@ public struct KafkaFault: Error, Equatable, CustomStringConvertible {
         self.detail = detail ?? code.explanation
     }
 
-    /// For people: what failed, why, and Kafka's name of the code. The remedy is for programs.
+    /// For people: what failed, why, and Kafka's name of the code. Programs use the remedy.
     public var words: String { "cannot \(operation): \(detail) (\(code.name))" }
 
     public var description: String { "cannot \(operation): \(detail) (\(code.name), \(remedy.rawValue))" }
@@ -114,8 +116,8 @@ extension KafkaFault {
         throw KafkaFault(remedy, code, operation: operation, detail: String(cString: rd_kafka_error_string(raw)))
     }
 
-    /// The order of the questions matters: a fatal error may also say that it wants an abort, and an abort of a fenced
-    /// producer only fails again. What needs a person comes before all.
+    /// The order of the checks matters: a fatal error may also ask for an abort, and an abort of a fenced producer only
+    /// fails again. Errors that need a person come first.
     static func remedy(for code: KafkaCode, isFatal: Bool, wantsAbort: Bool, isRetriable: Bool) -> Remedy {
         if code.isAuthorisation { return .stopProcess }
         if isFatal { return .rebuildClient }
@@ -132,7 +134,7 @@ extension KafkaFault {
 }
 
 extension KafkaCode {
-    /// For calls that answer with a bare code.
+    /// For calls that return only a code.
     public var remedyOutsideTransactions: KafkaFault.Remedy {
         if isAuthorisation { return .stopProcess }
         switch raw {
@@ -152,19 +154,19 @@ extension KafkaCode {
         }
     }
 
-    /// Plain words, with the likely cause where Kafka's own words leave it open.
+    /// Plain words, with the likely cause if Kafka's own message does not give one.
     public var explanation: String {
         switch self {
         case .invalidTimestamp:
             "the record's timestamp is further ahead of the broker's clock than message.timestamp.after.max.ms of its "
                 + "topic allows; this host's clock probably runs ahead: check its time synchronisation"
         case .unconfirmed:
-            "the broker has taken a later record of the partition and never said that it has this one; it is sent again by "
-                + "whoever sent it"
+            "the broker acknowledged a later record of the partition, but never this one; its producer must send it "
+                + "again"
         case .queueFull:
             "the queue of records that wait for the broker is full; wait for acknowledgements and send again"
         case .fencedInstance:
-            "another process has joined the group with the same instance id; give each replica a worker.slot of its own"
+            "another process has joined the group with the same instance id; give each replica its own worker.slot"
         default:
             String(cString: rd_kafka_err2str(raw))
         }

@@ -1,9 +1,9 @@
-// A look at groups, over Kafka.
+// Reads the offsets of groups in Kafka.
 
 internal import Log
 internal import Platform
 
-/// Keeps its client, and so its connections, from one look to the next.
+/// Keeps its client and its connections from one call to the next.
 final class KafkaGroupWatch: GroupWatch {
     private let admin: Admin
 
@@ -19,7 +19,7 @@ final class KafkaGroupWatch: GroupWatch {
         do throws(KafkaFault) {
             return try admin.currentOffsets(ofGroup: group, by: deadline)
         } catch {
-            // Newer protocols say so of a group that is not there.
+            // Newer versions of the protocol report this for a group that does not exist.
             if error.code == .groupNotFound { return [:] }
             throw LogFault(error)
         }

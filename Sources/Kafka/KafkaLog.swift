@@ -6,7 +6,7 @@ public import Platform
 /// Topics of a Kafka cluster.
 public struct KafkaLog: RecordLog {
     private let properties: ClientProperties
-    /// Of topics that are created.
+    /// For topics that are created.
     public var replicationFactor: Int32 = 1
 
     public init(_ properties: ClientProperties) {
@@ -18,10 +18,10 @@ public struct KafkaLog: RecordLog {
     public func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape] {
         try administrate { admin throws(KafkaFault) in
             let cluster = try admin.cluster(by: deadline)
-            // A topic one may not see is not missing.
+            // A topic that the client may not see is not missing.
             if let hidden = cluster.hidden.first(where: { names.contains($0.name) }) { throw hidden.fault }
             let found = cluster.topics.filter { names.contains($0.name) }
-            // Nor is one that the list leaves out because there is no right to see it.
+            // A topic that the list leaves out because of a missing right is not missing either.
             for name in Set(names).subtracting(found.map(\.name)) {
                 do throws(KafkaFault) {
                     try admin.look(at: name, by: deadline)
@@ -32,12 +32,12 @@ public struct KafkaLog: RecordLog {
             let settings = try admin.settings(of: found.map(\.name), by: deadline)
             var shapes: [String: TopicShape] = [:]
             for topic in found {
-                // Just made or deleted, and not every broker has heard of it.
+                // The topic was just created or deleted, and not every broker knows it yet.
                 guard let own = settings[topic.name] else {
                     throw KafkaFault(.retrySameCall, .timedOut, operation: "read the settings of \(topic.name)")
                 }
                 func value(_ name: String) -> String? { own.first { $0.name == name }?.value }
-                // And nothing beside it: with `delete` the oldest records go, whatever key they are of.
+                // Compaction only: with `delete` the oldest records are removed, whatever their keys.
                 let isCompacted = value("cleanup.policy") == "compact"
                 let deletionsKept = value("delete.retention.ms").flatMap { Int64($0) }
                 shapes[topic.name] = TopicShape(
@@ -55,7 +55,8 @@ public struct KafkaLog: RecordLog {
                 name: topic.name, partitions: topic.shape.partitions, replicationFactor: replicationFactor,
                 settings: [
                     ("cleanup.policy", topic.shape.isCompacted ? "compact" : "delete"),
-                    // One broker may be away without writers having to wait; what was acknowledged survives another's loss.
+                    // One broker may be down without blocking producers, and acknowledged records survive the loss of
+                    // another.
                     ("min.insync.replicas", String(max(1, replicationFactor - 1))),
                 ])
         }
@@ -122,10 +123,10 @@ public struct KafkaLog: RecordLog {
     }
 }
 
-/// For clients that are closed in passing: an ordinary end takes milliseconds.
+/// For clients that are closed along the way: a normal close takes milliseconds.
 let closingLimit: Duration = .seconds(5)
 
-/// Calls again, with a short wait, what wants to be called again.
+/// Repeats a call while its fault says `retrySameCall`, with a short wait.
 func persisting<Answer>(
     until deadline: Deadline, _ body: () throws(KafkaFault) -> Answer
 ) throws(KafkaFault) -> Answer {

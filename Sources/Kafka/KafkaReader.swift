@@ -1,15 +1,15 @@
-// A reader over Kafka.
+// A reader of Kafka.
 
 internal import Log
 internal import Platform
 
-/// Reads partitions that it is given, as a client of committed records without a group.
+/// Reads given partitions, as a client of committed records without a group.
 final class KafkaReader: LogReader {
     private let options: ReaderOptions
     private let properties: ClientProperties
     private let consumer: Consumer
     private let lender: RecordLender
-    /// Sees open and aborted transactions. Made when it is first asked for: most readers never do.
+    /// Sees open and aborted transactions. Created at its first use: most readers never need it.
     private var witness: Consumer?
     private var isClosed = false
 
@@ -34,7 +34,7 @@ final class KafkaReader: LogReader {
         do throws(KafkaFault) { return try body() } catch { throw LogFault(error) }
     }
 
-    // MARK: Questions
+    // MARK: Requests
 
     func beginnings(
         of partitions: [TopicPartition], by deadline: Deadline
@@ -53,7 +53,7 @@ final class KafkaReader: LogReader {
         return try calling { () throws(KafkaFault) in try asked.ends(of: partitions, by: deadline) }
     }
 
-    /// The broker's answer depends on the isolation level of the client that asks.
+    /// The broker's answer depends on the isolation level of the client.
     private func makeWitness() throws(LogFault) -> Consumer {
         if let witness { return witness }
         var asking = Consumer.Configuration(clientID: options.name, groupID: options.group, properties: properties)
@@ -73,7 +73,7 @@ final class KafkaReader: LogReader {
 
     func read(from starts: [TopicPartition: NextOffset]) throws(LogFault) {
         if let stranger = starts.keys.first(where: { !options.topics.contains($0.topic) }) {
-            throw LogFault(.stop, .misuse, "\(stranger) is of no topic that the reader has named")
+            throw LogFault(.stop, .misuse, "\(stranger) belongs to no topic of the reader")
         }
         try calling { () throws(KafkaFault) in
             lender.forgetTopics()
@@ -92,7 +92,7 @@ final class KafkaReader: LogReader {
     func close(by deadline: Deadline) -> Bool {
         if isClosed { return true }
         isClosed = true
-        // A client with a record that is still lent never ends.
+        // A client with a lent record never closes.
         lender.takeBack()
         let isWitnessGone = witness?.close(by: deadline) ?? true
         return consumer.close(by: deadline) && isWitnessGone

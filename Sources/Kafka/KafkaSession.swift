@@ -1,11 +1,12 @@
-// A session over Kafka: one member of a group and one transactional producer, under one identity.
+// A session in Kafka: one member of a group and one transactional producer, under one identity.
 
 internal import CRDKafka
 internal import Log
 internal import Platform
 
-/// The identity is the producer's transactional id: whoever opens a session with it fences what the one before has left open. Of a
-/// session that keeps its place it is the member's instance id, too: a restart within the session's time keeps the partitions.
+/// The identity is the producer's transactional id: the next session with it fences this one and ends its open
+/// transaction. If the session keeps its place, the identity is also the member's instance id: a restart within the
+/// session timeout keeps the partitions.
 final class KafkaSession: LogSession {
     private let identity: String
     private let consumer: Consumer
@@ -14,7 +15,7 @@ final class KafkaSession: LogSession {
     private let lender: RecordLender
     private let outputs: [ProducerTopic]
     private let outputNames: [String]
-    /// What has ended the session: every later call gets the same answer.
+    /// The fault that ended the session: every later call throws it again.
     private var failure: LogFault?
     let grown: [String: Int32]
     private var isClosed = false
@@ -46,11 +47,12 @@ final class KafkaSession: LogSession {
         let (consumer, producer) = try makeClients(options, properties, deliveries)
         let fault: LogFault
         do throws(KafkaFault) {
-            // First: it ends what an earlier session of this identity has left open, for which the group's positions wait.
+            // This comes first: it ends the open transaction of an earlier session of this identity, for which the
+            // group's offsets wait.
             try producer.start(by: deadline)
             var outputs: [ProducerTopic] = []
             for topic in options.outputs { outputs.append(try producer.topic(topic)) }
-            // A topic that is missing would show much later, as an input that is silent or a transaction that fails.
+            // A missing topic would show much later, as a silent input or a transaction that fails.
             let (read, written) = try persisting(until: deadline) { () throws(KafkaFault) in
                 (
                     try consumer.partitionCounts(options.inputs, by: deadline),
@@ -101,9 +103,9 @@ final class KafkaSession: LogSession {
         }
     }
 
-    /// The generation in which the partitions were given. Not asked for afresh at each commit: the library forgets the generation
-    /// on its own thread as soon as it hears that the group has moved on, and a group without members takes positions from
-    /// whoever names none.
+    /// The generation in which the partitions were assigned. It is not read anew at each commit: librdkafka forgets the
+    /// generation on its own thread as soon as it hears of a rebalance, and a group without members accepts offsets
+    /// without a generation from any client.
     private final class Membership {
         let metadata: GroupMetadata
 
@@ -128,10 +130,11 @@ final class KafkaSession: LogSession {
     // MARK: Reading
 
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
-        // As of before the wait: what was heard during it says nothing about later.
+        // The time before the wait: what arrived during the wait says nothing about later.
         let now = bootClock()
         let event = try calling { () throws(KafkaFault) -> SessionEvent in
-            // What the library had given before the group spoke is with the owner already: the event comes behind it.
+            // The owner already has the records that librdkafka delivered before the rebalance: the event comes after
+            // them.
             if consumer.unanswered == nil {
                 try lender.fill(batch, from: consumer, limit: limit, wait: wait)
                 if !batch.isEmpty { return .records }
@@ -140,7 +143,7 @@ final class KafkaSession: LogSession {
             if let said = consumer.unanswered { return said }
             return consumer.gone.isEmpty ? .nothing : .positionGone(consumer.gone.removeFirst())
         }
-        // The group may have spoken although records are given.
+        // There may be a rebalance even if records were delivered.
         if consumer.unanswered == nil { lease.extend(at: now) } else { lease.end() }
         return event
     }
@@ -159,17 +162,17 @@ final class KafkaSession: LogSession {
 
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         guard case .assigned(let partitions) = consumer.unanswered else {
-            throw misuse("partitions are taken over when the group has assigned them, and once")
+            throw misuse("partitions must be taken once, after the group has assigned them")
         }
         if let missing = partitions.first(where: { starts[$0] == nil }) {
-            throw misuse("\(missing) was assigned and has no start")
+            throw misuse("\(missing) was assigned but has no start")
         }
         try calling { () throws(KafkaFault) in
             lender.forgetTopics()
             membership = Membership(try consumer.groupMetadata())
             try consumer.take(starts.filter { partitions.contains($0.key) }, paused: paused)
         }
-        // Not confirmed: the group's word may have waited here while the process was stopped. A commit tells.
+        // Not confirmed: the assignment may have waited here while the process was stopped. A commit confirms it.
     }
 
     func giveBack() throws(LogFault) {
@@ -179,7 +182,7 @@ final class KafkaSession: LogSession {
             membership = nil
             lease.end()
             consumer.giveBack()
-        default: throw misuse("partitions are given back when the group has asked for them, and once")
+        default: throw misuse("partitions must be given back once, after the group has revoked them")
         }
     }
 
@@ -204,7 +207,7 @@ final class KafkaSession: LogSession {
         try calling { () throws(KafkaFault) in
             try begin()
             for index in 0..<outputs.count { try send(outputs, index) }
-            // Serves delivery reports: a long transaction would gather them without a bound.
+            // Handles delivery reports: in a long transaction they would otherwise accumulate without limit.
             producer.poll()
         }
     }
@@ -217,15 +220,16 @@ final class KafkaSession: LogSession {
 
     private func send(_ outputs: OutputBatch, _ index: Int) throws(KafkaFault) {
         let topic = Int(outputs.records[index].topic)
-        precondition(self.outputs.indices.contains(topic), "an output names one of the session's topics")
+        precondition(self.outputs.indices.contains(topic), "an output must use one of the session's topics")
         while true {
             do throws(KafkaFault) {
                 return try producer.send(outputs, index, to: self.outputs[topic], token: UInt(topic))
             } catch {
                 switch (error.code, error.remedy) {
-                // Ends by itself: what is not delivered within the transaction's time fails, and the transaction with it.
+                // This ends by itself: records that are not delivered within the transaction timeout fail, and with
+                // them the transaction.
                 case (.queueFull, _): producer.poll(.milliseconds(10))
-                // Not the same call again: the records before this one are in the transaction already.
+                // Not `retrySameCall`: the records before this one are already in the transaction.
                 case (_, .retrySameCall):
                     throw KafkaFault(.stopProcess, error.code, operation: error.operation, detail: error.detail)
                 default: throw error
@@ -248,8 +252,8 @@ final class KafkaSession: LogSession {
             if !positions.isEmpty {
                 guard let membership else {
                     throw KafkaFault(
-                        .rebuildClient, .invalidConfiguration, operation: "commit positions",
-                        detail: "partitions are owned, and nothing is known of the group")
+                        .rebuildClient, .invalidConfiguration, operation: "commit offsets",
+                        detail: "partitions are owned, but the generation of the group is unknown")
                 }
                 try producer.sendOffsets(positions, of: membership.metadata)
             }
@@ -259,14 +263,14 @@ final class KafkaSession: LogSession {
         if !positions.isEmpty, consumer.unanswered == nil { lease.confirm(at: now) }
     }
 
-    /// The broker sees from the generation that a member was left behind. It does not see which partitions the member has: one
-    /// that has rejoined could set positions of partitions that are another's now.
+    /// The broker rejects a member of an old generation. It does not check which partitions the member owns: a member
+    /// that has rejoined could commit offsets of partitions that another one owns now.
     private func requireOwned(_ positions: [TopicPartition: NextOffset]) throws(KafkaFault) {
         let lost = if case .lost = consumer.unanswered { true } else { false }
         for partition in positions.keys where lost || !consumer.owns(partition) {
             throw KafkaFault(
-                .abortTransaction, .illegalGeneration, operation: "commit a position of \(partition)",
-                detail: "the group has given the partition to another member")
+                .abortTransaction, .illegalGeneration, operation: "commit an offset of \(partition)",
+                detail: "the group has assigned the partition to another member")
         }
     }
 
@@ -280,16 +284,16 @@ final class KafkaSession: LogSession {
         deliveries.end(topic: topic, partition: partition)
     }
 
-    // MARK: End
+    // MARK: Closing
 
     func close(by deadline: Deadline) -> Bool {
         if isClosed { return true }
         isClosed = true
         failure = misuse("the session is closed")
-        // A client with a record that is still lent never ends.
+        // A client with a lent record never closes.
         lender.takeBack()
-        // The producer first: until its transaction is aborted, the next owner's question for positions waits. An abort that no
-        // broker answers must leave time for the member.
+        // The producer comes first: until its transaction is aborted, the next owner's request for offsets waits. An
+        // abort that no broker answers must leave time for closing the member.
         let isProducerGone = producer.close(by: Deadline(after: deadline.remaining / 2))
         let isMemberGone = consumer.close(by: deadline)
         return isProducerGone && isMemberGone

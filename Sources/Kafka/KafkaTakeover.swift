@@ -1,11 +1,12 @@
-// A takeover over Kafka: a transactional producer that names the group and no member of it.
+// A takeover in Kafka: a transactional producer that commits offsets of the group without being a member.
 
 internal import CRDKafka
 internal import Log
 internal import Platform
 
-/// A broker takes positions without a member's name inside a transaction, whoever is in the group. So the group is looked at after
-/// the positions were sent and before the commit: who joins later asks for positions only after this transaction has ended.
+/// Inside a transaction a broker accepts offsets without a member id, even if the group has members. So the group is
+/// checked after the offsets were sent and before the commit: a member that joins later reads the offsets only after
+/// this transaction has ended.
 final class KafkaTakeover: GroupTakeover {
     private let options: TakeoverOptions
     private let producer: TransactionalProducer
@@ -71,7 +72,7 @@ final class KafkaTakeover: GroupTakeover {
                 try admin.describe(group: group, by: deadline).members.map { $0.instanceID ?? $0.clientID }
             }
         } catch {
-            // Nobody has ever been in it.
+            // The group never had members.
             if error.code == .groupNotFound { return }
             throw LogFault(error)
         }
@@ -112,7 +113,7 @@ final class KafkaTakeover: GroupTakeover {
 
     private func send(_ outputs: OutputBatch, _ index: Int) throws(KafkaFault) {
         let topic = Int(outputs.records[index].topic)
-        precondition(topics.indices.contains(topic), "an output names one of the takeover's topics")
+        precondition(topics.indices.contains(topic), "an output must use one of the takeover's topics")
         while true {
             do throws(KafkaFault) {
                 return try producer.send(outputs, index, to: topics[topic], token: 0)
@@ -127,7 +128,7 @@ final class KafkaTakeover: GroupTakeover {
         try calling { () throws(KafkaFault) in
             try begin()
             guard let group = rd_kafka_consumer_group_metadata_new(options.group) else {
-                throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "name the group \(options.group)")
+                throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "use the group \(options.group)")
             }
             if !positions.isEmpty { try producer.sendOffsets(positions, of: GroupMetadata(owning: group)) }
         }

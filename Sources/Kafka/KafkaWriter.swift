@@ -1,27 +1,27 @@
-// A writer over Kafka.
+// A writer to Kafka.
 
 internal import Log
 internal import Platform
 
-/// Appends records with acks=all and waits for them.
+/// Appends records with acks=all and waits for their acknowledgements.
 final class KafkaWriter: LogWriter {
     private let options: WriterOptions
     private let properties: ClientProperties
     private var producer: Producer?
     private var topics: [ProducerTopic] = []
-    /// Whether the producer has seen its topics: a record for one that is missing would only time out.
+    /// The producer has looked up its topics: a record for a missing topic would only time out.
     private var knowsTopics = false
     private let answers = Answers()
     private var isClosed = false
 
-    /// The fate of the records of one call; a report's token is the record's index.
+    /// The outcome of the records of one call; a report's token is the index of the record.
     private final class Answers {
         var offsets: [Int64] = []
         var failure: KafkaCode?
 
         func note(_ report: DeliveryReport) {
             if let failure = report.failure {
-                // The first tells why; what waited behind it fails for that.
+                // The first failure has the cause; the records behind it fail because of it.
                 if self.failure == nil { self.failure = failure }
             } else {
                 offsets[Int(report.token)] = report.offset
@@ -32,7 +32,7 @@ final class KafkaWriter: LogWriter {
     init(_ options: WriterOptions, _ properties: ClientProperties) throws(LogFault) {
         self.options = options
         self.properties = properties
-        // Told now, not at the first record.
+        // Reports a missing topic now, not at the first record.
         _ = try ready()
     }
 
@@ -55,8 +55,8 @@ final class KafkaWriter: LogWriter {
                 throw KafkaFault(failure.remedyOutsideTransactions, failure, operation: "append records")
             }
         } catch {
-            // Neither late reports of this call may reach the next one's, nor the sequence of a producer that had a record refused:
-            // 2.0.2 goes on with numbers that the broker does not expect.
+            // The next call must get neither late reports of this call, nor the sequence of a producer that had a
+            // record refused: 2.0.2 continues with sequence numbers that the broker does not expect.
             producer.close(by: Deadline(after: closingLimit))
             self.producer = nil
             knowsTopics = false
@@ -69,7 +69,7 @@ final class KafkaWriter: LogWriter {
         _ outputs: OutputBatch, _ index: Int, with producer: Producer, by deadline: Deadline
     ) throws(KafkaFault) {
         let topic = Int(outputs.records[index].topic)
-        precondition(topics.indices.contains(topic), "an output names one of the writer's topics")
+        precondition(topics.indices.contains(topic), "an output must use one of the writer's topics")
         while true {
             do throws(KafkaFault) {
                 return try producer.send(outputs, index, to: topics[topic], token: UInt(index))

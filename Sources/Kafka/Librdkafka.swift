@@ -1,10 +1,10 @@
-// Which librdkafka this is.
+// Versions of librdkafka.
 
 internal import CRDKafka
 
 /// The librdkafka in use.
 public enum Librdkafka {
-    /// As the library itself says at run time.
+    /// As the library itself reports at run time.
     public static var version: String { String(cString: rd_kafka_version_str()) }
 
     /// The version whose headers this program was built with.

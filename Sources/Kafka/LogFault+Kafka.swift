@@ -1,40 +1,40 @@
-// What Kafka's faults mean to the user of a log.
+// Translates Kafka's faults for the user of a log.
 
 internal import CRDKafka
 internal import Log
 
-/// Why the broker has refused a record, and in which topic.
+/// Why the broker refused a record, and of which topic.
 struct KafkaRefusal {
     let code: KafkaCode
     let topic: String
 
     var words: String {
         switch code.cause {
-        case .tooLarge: "the topic \(topic) takes no record of this size: see its max.message.bytes"
+        case .tooLarge: "the record is too large for the topic \(topic): see its max.message.bytes"
         case .forbidden: "there is no right to write to the topic \(topic)"
-        default: "the topic \(topic) refuses a record, because \(code.explanation)"
+        default: "the topic \(topic) refused a record: \(code.explanation)"
         }
     }
 }
 
 extension LogFault {
     /// - Parameters:
-    ///   - identity: of the session, for the words of its end.
-    ///   - refusal: what has refused a record of the open transaction; its failure follows from that.
-    ///   - outputs: what the session writes to.
+    /// - identity: of the session, for the message of its end.
+    /// - refusal: the refusal of a record of the open transaction, from which the transaction's failure follows.
+    /// - outputs: the topics that the session writes.
     init(_ fault: KafkaFault, identity: String? = nil, refusal: KafkaRefusal? = nil, outputs: [String] = []) {
-        // The library says of a transaction that has failed only that it has.
+        // librdkafka reports of a failed transaction only that it has failed.
         let follows = fault.remedy == .abortTransaction && refusal != nil
         let cause = (follows ? refusal : nil)?.code.cause ?? fault.code.cause
         let words: String =
             switch cause {
             case .fenced where identity != nil:
-                "another process works under the identity \(identity!): two have the same worker.slot; or this one or the "
-                    + "broker stood still for longer than a session or a transaction may last, which mends itself. Give "
-                    + "every replica a worker.slot of its own (\(fault.words))"
+                "another process uses the identity \(identity!): two processes have the same worker.slot; or this "
+                    + "process or the broker was stopped for longer than the session or transaction timeout, which "
+                    + "recovers by itself. Give every replica its own worker.slot (\(fault.words))"
             case _ where follows: "\(fault.words): \(refusal!.words)"
             case .forbidden: fault.words + Self.resource(of: fault, identity, outputs)
-            case .unknownTopic: "\(fault.words); perennial topics apply makes what is missing"
+            case .unknownTopic: "\(fault.words); run perennial topics apply to create missing topics"
             default: fault.words
             }
         self.init(Self.remedy(for: fault.remedy, cause), cause, words)
@@ -42,9 +42,9 @@ extension LogFault {
 
     init(_ fault: PropertyFault) { self.init(.stop, .other, fault.description) }
 
-    /// Kafka's own words name none.
+    /// Kafka's own message does not name the resource.
     private static func resource(of fault: KafkaFault, _ identity: String?, _ outputs: [String]) -> String {
-        let advice = "; perennial check with the name of the role says which rights are lacking"
+        let advice = "; run perennial check with the name of the role to see which rights are missing"
         guard let identity else { return advice }
         return switch fault.code.raw {
         case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: " of the transactional id \(identity)" + advice
@@ -61,9 +61,9 @@ extension LogFault {
         // The same records would be refused again.
         case (.abortTransaction, .tooLarge), (.abortTransaction, .timestampAhead), (.abortTransaction, .forbidden):
             .stop
-        // Whoever makes topics waits until they can be used: one that is unknown then stays so.
+        // Code that creates topics waits until they can be used, so a topic that is still unknown stays so.
         case (.retrySameCall, .unknownTopic), (.abortTransaction, .unknownTopic): .stop
-        // An identity that was taken does not come back by reading again.
+        // A fenced identity does not recover by reading again.
         case (.rebuildClient, _), (_, .fenced): .rebuild
         case (.abortTransaction, _): .rewind
         case (.retrySameCall, _): .retrySameCall
@@ -98,12 +98,12 @@ extension KafkaCode {
 }
 
 extension LogEvent {
-    /// nil for what a log does not tell.
+    /// nil for an event that a log does not report.
     init?(_ event: ClientEvent) {
         switch event {
         case .log(let level, let facility, let message):
-            // The library's own lines are for who looks into it; what they mean is told in words, by whoever sees the
-            // consequence. Ours are of an owner's mistake.
+            // librdkafka's own lines are for debugging: the code that sees the consequence reports it in plain words.
+            // The lines of this layer report a mistake of an owner.
             let level: Level =
                 switch level {
                 case .error where facility == ClientContext.ownFacility: .error

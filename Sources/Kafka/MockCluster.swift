@@ -1,15 +1,16 @@
-// librdkafka's built-in mock cluster, for tests of the wire that need no broker.
+// librdkafka's built-in mock cluster, for tests of the protocol without a broker.
 
 internal import CRDKafka
 internal import Platform
 
-/// A make-believe cluster in this process, on loopback.
+/// A mock cluster in this process, on loopback.
 ///
-/// It serves produce, fetch, groups and injected errors. It honours neither transactions (aborted records stay visible, offsets
-/// sent in them are not stored, nobody is fenced) nor offsets by time nor administration: those need a real broker. A broker of it is never taken down or brought up: either binds the
-/// same port again, and 2.0.2 aborts the process when that fails (seen); cut connections and injected errors show the same.
+/// It supports produce, fetch, groups and injected errors. It supports neither transactions (aborted records stay
+/// visible, offsets sent in them are not stored, nothing is fenced) nor offsets by time nor administration: those need
+/// a real broker. Its brokers are never taken down or brought up: both bind the same port again, and 2.0.2 aborts the
+/// process if that fails (seen). Cut connections and injected errors show the same.
 public final class MockCluster {
-    /// Requests that errors can be injected into; the numbers are Kafka's API keys.
+    /// Requests for which errors can be injected; the numbers are Kafka's API keys.
     public enum Request: Int16, Sendable {
         case produce = 0
         case fetch = 1
@@ -33,7 +34,7 @@ public final class MockCluster {
         conf.install(context, for: RD_KAFKA_PRODUCER)
         host = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "mock cluster")
         guard let cluster = rd_kafka_mock_cluster_new(host.raw, brokers) else {
-            throw PropertyFault(property: "*", reason: "the mock cluster cannot be made")
+            throw PropertyFault(property: "*", reason: "the mock cluster cannot be created")
         }
         self.cluster = cluster
     }
@@ -45,21 +46,21 @@ public final class MockCluster {
             rd_kafka_mock_topic_create(cluster, name, partitions, replicationFactor), "create topic \(name)")
     }
 
-    /// The next requests of this kind are answered with these codes, one each; `transport` cuts the connection instead.
+    /// Answers the next requests of this kind with these codes, one each; `transport` cuts the connection instead.
     public func fail(_ request: Request, with codes: [KafkaCode]) {
         var raw = codes.map(\.raw)
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, raw.count, &raw)
     }
 
-    /// No more of the failures that `fail` has ordered.
+    /// Cancels the failures that `fail` has ordered.
     public func heal(_ request: Request) { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
 
-    /// Clients that ask about this topic are told this instead.
+    /// Clients that look up this topic get this code.
     public func failTopic(_ name: String, with code: KafkaCode) {
         rd_kafka_mock_topic_set_error(cluster, name, code.raw)
     }
 
-    /// Every answer of the broker comes this much later from now on.
+    /// Delays every answer of the broker by this much from now on.
     public func delayAnswers(by duration: Duration) {
         rd_kafka_mock_broker_set_rtt(cluster, 1, Int32(duration.wholeMilliseconds))
     }

@@ -1,25 +1,26 @@
-// The idempotent producer: for what is written outside of transactions (ingest, tools).
+// The idempotent producer, for records written outside of transactions (ingest, tools).
 
 internal import CRDKafka
 public import Log
 public import Platform
 
-/// Writes records with acks=all, once and in order per partition, and tells of each record's fate.
+/// Writes records with acks=all, once and in order per partition, and reports the outcome of each.
 ///
-/// One thread owns it: `send`, `poll`, `flush` and `close` are called there, and delivery reports come there.
+/// One thread owns it: it calls `send`, `poll`, `flush` and `close`, and gets the delivery reports.
 public final class Producer {
     public struct Configuration {
         public var clientID: String
         public var properties: ClientProperties
-        /// Records that may wait for the broker; one more is refused with `queueFull`.
+        /// Records that may wait for the broker; a further one is refused with `queueFull`.
         public var queuedRecords = 20_000
         /// Bytes that may wait for the broker: 20,000 notifications of 3 KB.
         public var queuedKilobytes = 64 * 1024
-        /// Records gather this long for a batch. 1 ms costs no latency that a person sees and saves most requests.
+        /// How long records are collected for a batch. 1 ms adds no latency that a person notices, and saves most
+        /// requests.
         public var lingerMilliseconds = 1
-        /// From `send` to the report at the latest.
+        /// The longest time from `send` to the report.
         public var deliveryTimeout: Duration = .seconds(30)
-        /// Of the event `statistics`; nil: as the properties say, which is never by default.
+        /// Interval of the event `statistics`; nil: as the properties say, which by default is never.
         public var statisticsInterval: Duration?
         public var onEvent: ClientEventHandler = { _ in }
 
@@ -35,7 +36,7 @@ public final class Producer {
     private var topicIndices: [String: Int] = [:]
 
     /// Does not connect; `partitionCounts` or the first record does.
-    /// - Parameter onDelivery: called inside `poll`, `flush` and `close`, once for each record that `send` took.
+    /// - Parameter onDelivery: called inside `poll`, `flush` and `close`, once for each record that `send` accepted.
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void
     ) throws(PropertyFault) {
@@ -57,7 +58,7 @@ public final class Producer {
         core = try ProducerCore(conf: conf, context: context, label: "producer \(configuration.clientID)")
     }
 
-    /// The topic to give to `send`; asking again gives the same.
+    /// The topic to pass to `send`; asking again returns the same one.
     public func topic(_ name: String) throws(KafkaFault) -> ProducerTopic {
         if let index = topicIndices[name] { return ProducerTopic(index: index) }
         try core.addTopic(name)
@@ -65,14 +66,15 @@ public final class Producer {
         return ProducerTopic(index: topicIndices.count - 1)
     }
 
-    /// Connects, and asks how many partitions each topic has, in the order they were named. Blocks.
+    /// Connects, and returns the number of partitions of each topic, in the order in which the topics were added.
+    /// Blocks.
     public func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
         try core.partitionCounts(by: deadline)
     }
 
-    /// Hands one record over; its bytes are copied. Does not block.
+    /// Sends one record; its bytes are copied. Does not block.
     ///
-    /// Throws `queueFull` (retry after `poll`) when too much waits for the broker.
+    /// Throws `queueFull` (retry after `poll`) if too many records wait for the broker.
     public func send(
         to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
@@ -86,36 +88,36 @@ public final class Producer {
         try core.send(outputs, index, to: topic, token: token)
     }
 
-    /// Serves delivery reports, waiting at most `timeout` for the first.
+    /// Handles delivery reports; waits at most `timeout` for the first.
     @discardableResult
     public func poll(_ timeout: Duration = .zero) -> Int { core.poll(timeout) }
 
-    /// Waits until every record has its report; throws `timedOut` when some have none by the deadline.
+    /// Waits until every record has its report; throws `timedOut` if some have none by the deadline.
     public func flush(by deadline: Deadline) throws(KafkaFault) { try core.flush(by: deadline) }
 
     /// Records without a report yet.
     public var outstanding: Int { core.outstanding }
 
-    /// Set once the producer can never write again (a lost sequence, a revoked right): make a new one.
+    /// Set if the producer can never write again (a lost sequence, a revoked right): create a new one.
     public var fatalFault: KafkaFault? { core.handle.fatalFault }
 
-    /// The newest troubles with brokers, oldest first.
+    /// The latest faults of brokers, oldest first.
     public var recentFaults: [(code: KafkaCode, detail: String)] { context.recentFaults }
 
-    /// Flushes and ends the client. What has no report when the flush has had its time is purged, and reported so; false: the
-    /// client itself was not gone by the deadline.
+    /// Flushes and closes the client. Records without a report after the flush are purged, and reported as purged.
+    /// False: the client itself was not closed by the deadline.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
         isClosed = true
-        // Purging and destroying take milliseconds, but not none: with a flush that uses up all the time, a client would be
-        // left behind whenever a broker is away.
+        // Purging and destroying take milliseconds. If the flush used up all the time, the client would be leaked
+        // whenever a broker is down.
         let reserve = min(.seconds(1), deadline.remaining / 2)
         do {
             try core.flush(by: Deadline(after: deadline.remaining - reserve))
         } catch {
             rd_kafka_purge(core.handle.raw, Int32(RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT))
-            // The library's threads report what they have purged when they come to it.
+            // librdkafka's threads report purged records after a short time.
             let end = Deadline(after: reserve / 2)
             while core.outstanding > 0, !end.hasPassed { core.poll(.milliseconds(10)) }
         }

@@ -1,15 +1,15 @@
-// What both producers have in common: a handle, its topics, and sending.
+// What both producers share: a handle, its topics, and sending.
 
 internal import CRDKafka
 internal import Log
 internal import Platform
 
-/// A topic that a producer writes to; made by the producer's `topic(_:)` and good for that producer only.
+/// A topic that a producer writes. The producer's `topic(_:)` creates it, and only that producer can use it.
 public struct ProducerTopic: Sendable {
     let index: Int
 }
 
-/// Owns a producing client and the topic handles made of it. One thread.
+/// Owns a producing client and its topic handles. For use by one thread.
 struct ProducerCore: ~Copyable {
     private(set) var handle: ClientHandle
     private var topics: [OpaquePointer] = []
@@ -18,17 +18,17 @@ struct ProducerCore: ~Copyable {
         handle = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: label)
     }
 
-    /// Topics are appended in the order of the owner's names, so that an index outlives a replaced handle.
+    /// Topics are appended in the owner's order, so that an index stays valid when the handle is replaced.
     mutating func addTopic(_ name: String) throws(KafkaFault) {
         guard let topic = rd_kafka_topic_new(handle.raw, name, nil) else {
             throw KafkaFault(
                 .stopProcess, KafkaCode(rd_kafka_last_error()), operation: "use topic \(name)",
-                detail: "\(name) is no name of a topic")
+                detail: "\(name) is not a valid topic name")
         }
         topics.append(topic)
     }
 
-    /// The library copies key and value. The token comes back in the delivery report.
+    /// librdkafka copies key and value. The delivery report contains the token.
     func send(
         _ topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?, headers: [RecordHeader],
         timestamp: Int64?, token: UInt
@@ -45,7 +45,7 @@ struct ProducerCore: ~Copyable {
         try answer(failure, headerList)
     }
 
-    /// The same for a record of a batch: the library copies its headers from there, and nothing is made in between.
+    /// The same for a record of a batch: librdkafka copies its headers from there, without an object in between.
     func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
         let record = outputs.records[index]
         var headers: OpaquePointer?
@@ -64,17 +64,18 @@ struct ProducerCore: ~Copyable {
         try answer(failure, headers)
     }
 
-    /// As many as a derived record has, with room for two; more only cost the library another allocation.
+    /// The number of headers of a derived record, and two more. Further headers only cost librdkafka another
+    /// allocation.
     private static let expectedHeaders = 8
 
-    /// Headers become the library's with the record.
+    /// If the record is accepted, librdkafka owns the headers.
     private func answer(_ failure: OpaquePointer?, _ headers: OpaquePointer?) throws(KafkaFault) {
         guard let failure else { return }
         if let headers { rd_kafka_headers_destroy(headers) }
         try KafkaFault.check(failure, "send a record")
     }
 
-    /// Serves callbacks; the number of events served.
+    /// Runs callbacks, and returns the number of events.
     @discardableResult
     func poll(_ timeout: Duration) -> Int { Int(rd_kafka_poll(handle.raw, timeout.timeoutMilliseconds)) }
 
@@ -87,17 +88,17 @@ struct ProducerCore: ~Copyable {
     /// Records without a delivery report yet.
     var outstanding: Int { Int(rd_kafka_outq_len(handle.raw)) }
 
-    /// Asks for the topics' metadata, so that the first record does not wait up to a second for it, and says how many
-    /// partitions each has.
+    /// Requests the topics' metadata, so that the first record does not wait up to a second for it, and returns the
+    /// number of partitions of each.
     func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
         var counts: [Int32] = []
         for topic in topics { counts.append(try partitionCount(of: topic, handle.raw, by: deadline)) }
         return counts
     }
 
-    /// False when the client was not gone by the deadline.
+    /// False if the client was not closed by the deadline.
     mutating func close(by deadline: Deadline) -> Bool {
-        // A topic handle that stays alive would keep `rd_kafka_destroy` waiting for ever.
+        // `rd_kafka_destroy` would wait forever for a topic handle that is still open.
         for topic in topics { rd_kafka_topic_destroy(topic) }
         topics = []
         return handle.close(by: deadline)
@@ -108,7 +109,7 @@ struct ProducerCore: ~Copyable {
 func partitionCount(
     of topic: OpaquePointer, _ client: OpaquePointer, by deadline: Deadline
 ) throws(KafkaFault) -> Int32 {
-    let operation = "learn the partitions of \(String(cString: rd_kafka_topic_name(topic)))"
+    let operation = "look up the partitions of \(String(cString: rd_kafka_topic_name(topic)))"
     var answer: UnsafePointer<rd_kafka_metadata>?
     try KafkaFault.check(
         rd_kafka_metadata(client, 0, topic, &answer, deadline.remaining.timeoutMilliseconds), operation)
@@ -119,7 +120,7 @@ func partitionCount(
     return described.partition_cnt
 }
 
-/// nil is Kafka's null; an empty span is empty bytes, which need an address all the same.
+/// nil is Kafka's null. An empty span is empty bytes, which still need an address.
 private func withBytes<R>(_ span: Span<UInt8>?, _ body: (UnsafeRawPointer?, Int) -> R) -> R {
     guard let span else { return body(nil, 0) }
     return span.withUnsafeBytes { bytes in
@@ -135,7 +136,7 @@ private func makeHeaders(_ headers: [RecordHeader]) -> OpaquePointer? {
             name.withMemoryRebound(to: CChar.self) { name in
                 if let value = header.value {
                     value.withUnsafeBytes { bytes in
-                        // A nil address would be Kafka's null; empty is not null.
+                        // A nil address would be Kafka's null, and empty bytes are not null.
                         let address = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
                         _ = rd_kafka_header_add(list, name.baseAddress, name.count, address, bytes.count)
                     }

@@ -1,19 +1,19 @@
-// Where a consumer stands in each partition it owns.
+// A consumer's position in each partition that it owns.
 
 internal import CRDKafka
 internal import Log
 
-/// The owned partitions and their positions, kept by us: the library's own position is wrong after a seek or a pause, and does
-/// not know what the application has dealt with.
+/// The owned partitions and their positions. We keep them ourselves: librdkafka's own position is wrong after a seek or
+/// a pause, and does not show what the application has processed.
 ///
-/// Touched once per record, so the part that changes lies in plain memory behind a pointer: no retain, no uniqueness check, no
-/// hash.
+/// This is used once per record, so the part that changes is plain memory behind a pointer: no retain, no uniqueness
+/// check, no hash.
 final class Readings {
     struct Slot {
-        /// The library's handle of the topic, once a record has shown it: comparing it is cheaper than comparing names.
+        /// librdkafka's handle of the topic, once a record has shown it: comparing it is cheaper than comparing names.
         var topic: OpaquePointer?
         let partition: Int32
-        /// nil until the partition has shown a record or its end, or was told where to start.
+        /// nil until the partition has delivered a record, reached its end, or got a start.
         var next: NextOffset?
         var isPaused = false
         /// The last event of the partition was its end.
@@ -23,10 +23,10 @@ final class Readings {
     /// Sorted; the slot of each has the same index.
     private(set) var partitions: [TopicPartition] = []
     private var slots: UnsafeMutableBufferPointer<Slot>
-    /// Records come in runs of one partition: the slot of the last one is tried first. Never nil: with no partitions it is a slot
-    /// that nothing matches.
+    /// Records come in runs of one partition, so the slot of the last record is tried first. Never nil: without
+    /// partitions it is a slot that nothing matches.
     private var last: UnsafeMutablePointer<Slot>
-    /// Records below the expected position that the library gave again.
+    /// Records below the expected position that librdkafka delivered again.
     private(set) var droppedRepeats = 0
 
     init() {
@@ -35,7 +35,7 @@ final class Readings {
 
     deinit { slots.deallocate() }
 
-    /// One more than there are partitions: the first matches nothing.
+    /// One slot more than there are partitions: the first one matches nothing.
     private static func makeSlots(
         _ partitions: [TopicPartition]
     ) -> (UnsafeMutableBufferPointer<Slot>, UnsafeMutablePointer<Slot>) {
@@ -47,14 +47,14 @@ final class Readings {
         return (slots, slots.baseAddress!)
     }
 
-    /// Forgets all and begins with these.
+    /// Forgets all partitions and starts with these.
     func reset(to owned: [TopicPartition]) {
         slots.deallocate()
         partitions = owned.sorted()
         (slots, last) = Self.makeSlots(partitions)
     }
 
-    /// Reading goes on there, whatever was before. Partitions that are not owned are ignored.
+    /// Continues at these positions, whatever they were before. Partitions that are not owned are ignored.
     func place(at positions: [TopicPartition: NextOffset]) {
         for (partition, next) in positions {
             self[partition]?.pointee.next = next
@@ -66,13 +66,14 @@ final class Readings {
         partitions.firstIndex(of: partition).map { slots.baseAddress! + $0 + 1 }
     }
 
-    /// Every owned partition with what is known of it.
+    /// Every owned partition with what is known about it.
     var all: [(partition: TopicPartition, slot: Slot)] {
         partitions.indices.map { (partitions[$0], slots[$0 + 1]) }
     }
 
-    /// Moves the position of the message's partition past it. False when the message is not to be seen: its partition is gone, or
-    /// it lies below the position (2.0.2 fetches again from an older place when a partition is resumed that was not paused).
+    /// Moves the position of the message's partition past it. False if the message must be dropped: its partition is no
+    /// longer owned, or it is below the position (2.0.2 fetches again from an earlier offset when a partition is
+    /// resumed that was not paused).
     func moveOn(past message: UnsafeMutablePointer<rd_kafka_message_t>) -> Bool {
         var slot = last
         if slot.pointee.topic != message.pointee.rkt || slot.pointee.partition != message.pointee.partition {
@@ -90,8 +91,8 @@ final class Readings {
         return true
     }
 
-    /// The end of a partition was reached, which lies beyond the markers of transactions: those take offsets but are never
-    /// given as records.
+    /// Handles the end of a partition, which lies after the control records of transactions: those use offsets but are
+    /// never delivered.
     func reachEnd(_ message: UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaFault) {
         guard let slot = find(message) else { return }
         let end = NextOffset(message.pointee.offset)

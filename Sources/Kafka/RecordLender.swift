@@ -1,16 +1,16 @@
-// The library's messages as the records of a batch.
+// Lends librdkafka's messages as the records of a batch.
 
 internal import CRDKafka
 internal import Log
 
-/// Lends what a consumer reads, without copying it. One thread.
+/// Lends what a consumer reads, without copying it. For use by one thread.
 ///
-/// A message lies in the buffer of a whole fetch response, which stays alive as long as one of its messages does, and a client
-/// with a living message cannot be destroyed: whoever closes the consumer takes back first.
+/// A message lies in the buffer of a whole fetch response, which stays in memory as long as one of its messages exists,
+/// and a client with such a message cannot be destroyed: take the messages back before closing the consumer.
 final class RecordLender: RecordAccess {
     private let topics: [String]
-    /// The library's topics that have shown a record, each with its index. Comparing addresses is cheaper than names; they are
-    /// good for one assignment, after which the library may use an address again.
+    /// librdkafka's topics that have delivered a record, each with its index. Comparing addresses is cheaper than
+    /// comparing names; they are valid for one assignment, after which librdkafka may use an address again.
     private var known: [(topic: OpaquePointer?, index: Int32)] = []
     /// Records come in runs of one topic.
     private var last: (topic: OpaquePointer?, index: Int32) = (nil, -1)
@@ -25,7 +25,7 @@ final class RecordLender: RecordAccess {
 
     // MARK: Lending
 
-    /// Puts what is there into the batch; waits only for the first record.
+    /// Puts the fetched records into the batch; waits only for the first record.
     func fill(_ batch: RecordBatch, from consumer: Consumer, limit: Int, wait: Duration) throws(KafkaFault) {
         takeBack()
         lentBytes = 0
@@ -51,14 +51,14 @@ final class RecordLender: RecordAccess {
                 handle: UnsafeMutableRawPointer(message)))
     }
 
-    /// Records that are still out come back, whichever batch has them.
+    /// Takes back all lent records, whichever batch has them.
     func takeBack() {
         if lent > 0 { batch?.removeAll() }
     }
 
     // MARK: Topics
 
-    /// Before the first record of another assignment.
+    /// Call this before the first record of another assignment.
     func forgetTopics() {
         known.removeAll(keepingCapacity: true)
         last = (nil, -1)
@@ -70,7 +70,7 @@ final class RecordLender: RecordAccess {
             last = found
         } else {
             guard let index = topics.firstIndex(of: String(cString: rd_kafka_topic_name(topic))) else {
-                preconditionFailure("only topics that were named are read")
+                preconditionFailure("a record of a topic that was not requested")
             }
             last = (topic, Int32(index))
             known.append(last)

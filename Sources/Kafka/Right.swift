@@ -1,15 +1,15 @@
-// What a client may do, as Kafka's access lists say it.
+// The rights of a client, as in Kafka's access control lists.
 
 /// One operation on one resource.
 public struct Right: Sendable, Hashable {
     public enum Resource: Sendable, Hashable {
         case topic(String)
         case group(String)
-        /// All that begin so.
+        /// All ids with this prefix.
         case transactionalIDs(prefix: String)
     }
 
-    /// The words of `kafka-acls.sh`.
+    /// The names that `kafka-acls.sh` uses.
     public enum Operation: String, Sendable, CaseIterable, Comparable {
         case describe = "Describe"
         case describeConfigs = "DescribeConfigs"
@@ -48,7 +48,7 @@ extension Right.Resource: Comparable, CustomStringConvertible {
         }
     }
 
-    /// For `kafka-acls.sh`.
+    /// The option of `kafka-acls.sh`.
     fileprivate var option: String {
         switch self {
         case .topic(let name): "--topic \(name)"
@@ -59,7 +59,8 @@ extension Right.Resource: Comparable, CustomStringConvertible {
 }
 
 extension [Right] {
-    /// The calls of `kafka-acls.sh` that give these, one for each resource. `Read` and `Write` bring `Describe` with them.
+    /// The calls of `kafka-acls.sh` that grant these rights, one for each resource. `Read` and `Write` include
+    /// `Describe`.
     public func grants(servers: String, user: String?) -> [String] {
         let resources = Dictionary(grouping: self, by: \.resource).mapValues { Set($0.map(\.operation)) }
         return resources.sorted { $0.key < $1.key }.map { resource, operations in

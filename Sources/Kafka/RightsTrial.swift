@@ -1,24 +1,24 @@
-// Which rights a client has, found by asking for each of them in a way that changes nothing.
+// Finds out which rights a client has, with a request for each that changes nothing.
 //
-// Brokers look at rights first, so a request that can only be refused for something else tells whether the right is there:
+// Brokers check rights first. So a request that must be refused for another reason shows whether the right exists:
 //
-// - Write to a topic: a record with acks=2, which no broker takes.
-// - Read of a group: a position of a partition that no topic has.
+// - Write to a topic: a record with acks=2, which no broker accepts.
+// - Read of a group: an offset of a partition that no topic has.
 // - Write of a transactional id: a transaction longer than any broker allows, under an id that no worker has.
-// - Read of a topic: one look at its end.
+// - Read of a topic: one fetch at its end.
 
 internal import CRDKafka
 internal import Log
 public import Platform
 
-/// Tries rights with clients of its own. One thread; blocks until the deadline at most.
+/// Tries rights with clients of its own. For use by one thread; blocks until the deadline at most.
 public struct RightsTrial {
     public enum Answer: Sendable, Equatable {
         case granted, refused
-        /// Something else was in the way, such as a topic that is missing.
+        /// The result is unknown because of another error, such as a missing topic.
         case unknown(KafkaCode)
 
-        /// - Parameter passed: codes that come after the rights were looked at.
+        /// - Parameter passed: codes that brokers return after they have checked the rights.
         init(_ code: KafkaCode, passed: rd_kafka_resp_err_t...) {
             if code.isAuthorisation {
                 self = .refused
@@ -30,7 +30,7 @@ public struct RightsTrial {
         }
     }
 
-    /// More than any topic has.
+    /// Greater than any partition number in use.
     private static let noPartition: Int32 = 1_000_000
 
     private let admin: Admin
@@ -38,7 +38,7 @@ public struct RightsTrial {
     private let deadline: Deadline
     private var answers: [Right: Answer] = [:]
 
-    /// Throws only for properties that no client can be made of.
+    /// Throws only if no client can be created with the properties.
     public static func answers(
         to rights: [Right], _ admin: Admin, _ properties: ClientProperties, by deadline: Deadline
     ) throws(PropertyFault) -> [Right: Answer] {
@@ -59,7 +59,7 @@ public struct RightsTrial {
 
     // MARK: Describe
 
-    /// Those that are left to try: who may not describe a topic may do nothing with it.
+    /// Returns the rights that remain to be tried: without Describe on a topic no other right on it works.
     private mutating func describe(_ rights: [Right]) -> [Right] {
         var left: [Right] = []
         for (resource, rights) in Dictionary(grouping: rights, by: \.resource) {
@@ -136,7 +136,7 @@ public struct RightsTrial {
         for (index, name) in topics.enumerated() {
             let failed = code { () throws(KafkaFault) in
                 try core.addTopic(name)
-                // Were it ever taken, readers would skip what they do not know.
+                // If a broker ever accepted it, readers would skip it because they do not know its schema.
                 try core.send(
                     ProducerTopic(index: index), partition: 0, key: nil, value: nil,
                     headers: [RecordHeader("schema", "rights-trial/1")], timestamp: nil, token: UInt(index))
@@ -160,7 +160,7 @@ public struct RightsTrial {
         var conf = try conf(
             .consumer,
             [
-                // Of a group that nobody joins.
+                // A group that no worker joins.
                 ("group.id", "perennial-rights"), ("enable.auto.commit", "false"), ("enable.partition.eof", "true"),
                 ("auto.offset.reset", "latest"), ("isolation.level", "read_uncommitted"), ("fetch.wait.max.ms", "10"),
             ])
@@ -175,7 +175,7 @@ public struct RightsTrial {
         while codes.count < topics.count, !deadline.hasPassed {
             guard let message = rd_kafka_consumer_poll(client.raw, min(100, milliseconds)) else { continue }
             defer { rd_kafka_message_destroy(message) }
-            // Without a topic: of the group, which is not what is asked here.
+            // Without a topic the event is about the group, which is not tried here.
             guard let topic = message.pointee.rkt else { continue }
             let code = KafkaCode(message.pointee.err)
             if code.remedyOutsideTransactions == .retrySameCall, !isEnd(code) { continue }
@@ -191,7 +191,7 @@ public struct RightsTrial {
         code == .none || code.rawValue == RD_KAFKA_RESP_ERR__PARTITION_EOF.rawValue
     }
 
-    /// A group's rights are looked at before those of the topic.
+    /// Brokers check the rights on a group before those on the topic.
     private mutating func join(_ rights: [Right]) {
         for right in rights {
             guard case .group(let group) = right.resource, right.operation == .read else { continue }
@@ -237,7 +237,7 @@ public struct RightsTrial {
 }
 
 extension Admin {
-    /// Throws when the topic is missing, or may not be seen. A list of all topics leaves out those that may not be seen.
+    /// Throws if the topic is missing or may not be seen. A list of all topics leaves out those that may not be seen.
     public func look(at topic: String, by deadline: Deadline) throws(KafkaFault) {
         guard let handle = rd_kafka_topic_new(raw, topic, nil) else {
             throw KafkaFault(.stopProcess, KafkaCode(rd_kafka_last_error()), operation: "use topic \(topic)")
@@ -246,7 +246,7 @@ extension Admin {
         _ = try partitionCount(of: handle, raw, by: deadline)
     }
 
-    /// Whether a broker answers at all.
+    /// Throws if no broker answers.
     public func reach(by deadline: Deadline) throws(KafkaFault) {
         var answer: UnsafePointer<rd_kafka_metadata>?
         try KafkaFault.check(
@@ -254,6 +254,6 @@ extension Admin {
         rd_kafka_metadata_destroy(answer)
     }
 
-    /// What was heard before is over.
+    /// Forgets earlier faults.
     public func forgetFaults() { context.forgetFaults() }
 }

@@ -1,16 +1,16 @@
-// The part of librdkafka's statistics that an operator acts on.
+// The part of librdkafka's statistics that an operator needs.
 
 public import JSON
 public import Log
 
-/// One reading of a client's statistics, which `statistics.interval.ms` orders.
+/// One report of a client's statistics, which `statistics.interval.ms` turns on.
 ///
-/// Lag is not taken from here: a consumer whose offsets are committed by a transaction never learns them.
+/// It contains no lag: a consumer whose offsets are committed by a transaction never learns them.
 public struct Statistics: Sendable {
     public struct Broker: Sendable {
         public var name: String
         public var isUp: Bool
-        /// It is one of the cluster, and neither an address to begin with nor a role that brokers have.
+        /// A broker of the cluster, and neither a bootstrap address nor a logical broker such as a coordinator.
         public var isMember: Bool
         /// Microseconds from a request to its answer.
         public var roundTripMicroseconds: Percentiles
@@ -20,7 +20,7 @@ public struct Statistics: Sendable {
         public var timeouts: Int64
     }
 
-    /// Brokers of the cluster that the client is connected to. It connects to those that it needs.
+    /// Brokers of the cluster to which the client is connected. It connects only to those that it needs.
     public var connectedBrokers: Int { brokers.count { $0.isUp && $0.isMember } }
 
     public struct Percentiles: Sendable, Equatable {
@@ -30,30 +30,30 @@ public struct Statistics: Sendable {
 
     public struct Partition: Sendable {
         public var partition: TopicPartition
-        /// Records fetched and not given to the application yet.
+        /// Records fetched and not delivered to the application yet.
         public var fetchedRecords: Int64
-        /// The end of all records; nil while it is not known.
+        /// The end of all records; nil if unknown.
         public var end: NextOffset?
-        /// The end of what readers of committed records see.
+        /// The end of the committed records.
         public var stableEnd: NextOffset?
     }
 
-    /// Of the handle: two clients of one id differ in it.
+    /// Name of the handle: two clients with one id have different names.
     public var client: String
     /// Records that wait in a producer.
     public var queuedRecords: Int64
     public var queuedBytes: Int64
     public var brokers: [Broker]
     public var partitions: [Partition]
-    /// The group's state in the client's eyes, such as `up`; nil for producers.
+    /// The state of the group in the client, such as `up`; nil for producers.
     public var groupState: String?
     public var rebalances: Int64
     /// The transactional producer's state, such as `Ready` or `InTransaction`; nil for others.
     public var transactionState: String?
-    /// The idempotent producer's state: `Assigned` once a broker has given it the id it writes with; nil for others.
+    /// The idempotent producer's state: `Assigned` when a broker has assigned its producer id; nil for others.
     public var idempotenceState: String?
 
-    /// The document has about 50 KB with twelve partitions; a thousand partitions stay below the limit.
+    /// The document has about 50 KB with twelve partitions; with a thousand partitions it stays below the limit.
     private static let limits: JSONLimits = {
         var limits = JSONLimits()
         limits.bytes = 16 << 20
@@ -96,7 +96,7 @@ extension Statistics.Percentiles {
 }
 
 extension Statistics.Partition {
-    /// nil for the entry -1, where librdkafka counts records without a partition.
+    /// nil for the entry -1, in which librdkafka counts records without a partition.
     fileprivate init?(topic: String, _ value: JSONValue) {
         guard let number = value["partition"]?.integer, let id = Int32(exactly: number), id >= 0 else { return nil }
         func offset(_ name: String) -> NextOffset? {

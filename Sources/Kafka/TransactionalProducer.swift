@@ -1,25 +1,26 @@
-// The transactional producer: outputs and input positions become visible together, or none of them.
+// The transactional producer: outputs and input offsets become visible together, or not at all.
 
 internal import CRDKafka
 public import Log
 public import Platform
 import Synchronization
 
-/// Writes records in transactions under a stable identity. One thread owns it; every call but `send` may block.
+/// Writes records in transactions under a stable identity. One thread owns it; every call except `send` may block.
 ///
 /// The order of a cycle: `begin`, `send`..., `sendOffsets`, `commit`; or `abort` at any point after `begin`.
 ///
-/// A request of the transaction protocol that timed out, or whose connection broke, is sent again by the library. The first
-/// copy may still reach the broker, and would then act on the *next* transaction of this producer: an EndTxn would commit
-/// half of it, a TxnOffsetCommit would set positions back. Brokers refuse it only when the producer's epoch has moved on, so a
-/// producer in whose transaction a request may have been sent twice is *suspect* and `begin` replaces it by a new one of the
-/// same identity, whose start bumps the epoch.
+/// If a request of the transaction protocol times out, or its connection breaks, librdkafka sends it again. The first
+/// copy may still reach the broker, and would then affect the *next* transaction of this producer: an EndTxn would
+/// commit half of it, a TxnOffsetCommit would set offsets back. Brokers refuse it only if the producer's epoch has
+/// changed. So a producer in whose transaction a request may have been sent twice is *suspect*, and `begin` replaces it
+/// by a new one with the same identity, whose start increases the epoch.
 public final class TransactionalProducer {
     public struct Configuration {
-        /// `<group>.<slot>-<thread>`: whoever starts with it next ends what this one left open, and fences it.
+        /// `<group>.<slot>-<thread>`: the next producer that starts with it ends the open transaction of this one, and
+        /// fences it.
         public var transactionalID: String
         public var properties: ClientProperties
-        /// A dead worker holds its readers back for this long at most.
+        /// A dead worker's open transaction blocks readers for this long at most.
         public var transactionTimeout: Duration = .seconds(10)
         public var queuedRecords = 100_000
         public var queuedKilobytes = 128 * 1024
@@ -32,37 +33,38 @@ public final class TransactionalProducer {
     }
 
     public enum State: Sendable {
-        /// Made, but `start` has not succeeded yet.
+        /// Created, but `start` has not succeeded yet.
         case new
         /// Between transactions.
         case idle
         case inTransaction
-        /// Only `rebuild` and `close` are left.
+        /// Only `rebuild` and `close` are possible.
         case failed
     }
 
     public private(set) var state = State.new
     /// How often a suspect producer was replaced.
     public private(set) var replacements = 0
-    /// Why the producer is replaced at the next `begin`; nil when it is not suspect.
+    /// Why the next `begin` replaces the producer; nil if it is not suspect.
     public private(set) var suspicion: String?
     private var lastReason = ""
-    /// Why the client was made anew that has not started yet, because no broker answered in time.
+    /// Why a new client was created that has not started yet because no broker answered in time.
     private var unfinishedReplacement: String?
 
     private let configuration: Configuration
     private let conf: ClientConf
     private let onDelivery: (DeliveryReport) -> Void
-    /// Internal for tests, which say that calls take long.
+    /// Internal for tests, which simulate slow calls.
     var times: CallTimes
     private var rate = ReplacementRate()
     private var core: ProducerCore
     private var topicNames: [String] = []
     private var signsSeen: UInt64 = 0
-    /// As of the open transaction's begin.
+    /// As of the begin of the open transaction.
     private var unconfirmedBefore = 0
 
-    /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction carry a purge.
+    /// - Parameter onDelivery: called on the owner's thread inside any call; reports of an aborted transaction have the
+    ///   code of a purge.
     public init(
         _ configuration: Configuration, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }
     ) throws(PropertyFault) {
@@ -71,26 +73,27 @@ public final class TransactionalProducer {
         var conf = try ClientConf(clientID: configuration.transactionalID)
         let milliseconds = configuration.transactionTimeout.wholeMilliseconds
         let timeout = String(milliseconds)
-        // Records wait for others of their partition: nobody sees them before the commit, which flushes, and then nothing waits.
-        // Without it every few records are a request of their own, a fifth of a worker's time.
+        // Records wait for others of their partition: no reader sees them before the commit, which flushes without this
+        // wait. Without linger every few records are one request, which costs a fifth of a worker's time.
         try conf.set("linger.ms", "20")
         try conf.set("retry.backoff.ms", "100")
-        // A request that was lost is sent again while its transaction still has time: twice at least.
+        // A lost request is sent again while its transaction still has time: at least twice.
         try conf.set("socket.timeout.ms", String(milliseconds / 3))
         try conf.set("queue.buffering.max.messages", String(configuration.queuedRecords))
         try conf.set("queue.buffering.max.kbytes", String(configuration.queuedKilobytes))
         try conf.apply(configuration.properties, to: .producer)
         try conf.set("transactional.id", configuration.transactionalID)
         try conf.set("transaction.timeout.ms", timeout)
-        // A record that outlives its transaction could only be aborted.
+        // A record that outlived its transaction could only be aborted.
         try conf.set("message.timeout.ms", timeout)
         guard let patience = Int64(conf.get("socket.timeout.ms") ?? ""), patience < milliseconds else {
             throw PropertyFault(
                 property: "socket.timeout.ms",
                 reason:
-                    "must be below the \(milliseconds) ms of a transaction: a lost request would never be sent again")
+                    "must be below the transaction timeout of \(milliseconds) ms: otherwise a lost request is never "
+                    + "sent again")
         }
-        // Only newer versions of the library know the second.
+        // Only newer versions of librdkafka have the second property.
         times = CallTimes(
             backoff: .milliseconds(Int(conf.get("retry.backoff.ms") ?? "") ?? 100),
             longest: conf.get("retry.backoff.max.ms").flatMap { Int($0) }.map { .milliseconds($0) })
@@ -116,29 +119,29 @@ public final class TransactionalProducer {
 
     /// Fences older producers of this identity and waits until their open transaction has ended.
     ///
-    /// Throws `retrySameCall` when no broker answered in time.
+    /// Throws `retrySameCall` if no broker answered in time.
     public func start(by deadline: Deadline) throws(KafkaFault) {
-        precondition(state == .new, "start comes once, before the first transaction")
+        precondition(state == .new, "call start once, before the first transaction")
         try repeating(until: deadline, "start the transactional producer") { raw, timeout in
             rd_kafka_init_transactions(raw, timeout)
         }
-        // What went wrong before is over: no transaction of this client can have a late request from then.
+        // Earlier errors do not count: this client had no transaction then that a late request could belong to.
         core.poll(.zero)
         signsSeen = signs
         state = .idle
     }
 
-    /// Closes this client, whatever it was doing, and starts a new one of the same identity, which settles the old transaction:
-    /// what was not committed is aborted. The caller goes on from the positions the group has.
+    /// Closes this client in any state, and starts a new one with the same identity, which aborts the old transaction
+    /// if it was not committed. The caller continues from the group's committed offsets.
     public func rebuild(by deadline: Deadline) throws(KafkaFault) {
         state = .failed
         _ = core.close(by: deadline)
-        // Only here: the limit for calls is that of the client that makes them.
+        // Only here: the limit for calls belongs to the client that makes them.
         times.adapt()
         do {
             core = try Self.makeCore(configuration, conf, times.backoff, onDelivery)
         } catch {
-            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "make a producer", detail: "\(error)")
+            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "create a producer", detail: "\(error)")
         }
         for name in topicNames { try core.addTopic(name) }
         suspicion = nil
@@ -146,11 +149,13 @@ public final class TransactionalProducer {
         try start(by: deadline)
     }
 
-    /// Ends the client; an open transaction is aborted first, as far as the deadline allows. False when it was not gone by then.
+    /// Closes the client; aborts an open transaction first, if the deadline allows. False if it was not closed by the
+    /// deadline.
     @discardableResult
     public func close(by deadline: Deadline) -> Bool {
         if state == .inTransaction {
-            // A failure leaves the transaction to the successor or to its time-out; nothing of it becomes visible.
+            // After a failure the successor or the transaction timeout ends the transaction; none of it becomes
+            // visible.
             do { try abort(by: Deadline(after: min(deadline.remaining, configuration.transactionTimeout))) } catch {
                 core.handle.context.tell(.log(.warning, facility: "CLOSE", message: "\(error)"))
             }
@@ -161,7 +166,7 @@ public final class TransactionalProducer {
 
     // MARK: Sending
 
-    /// The topic to give to `send`; asking again gives the same, and it outlives a replacement.
+    /// The topic to pass to `send`; asking again returns the same one, and it stays valid after a replacement.
     public func topic(_ name: String) throws(KafkaFault) -> ProducerTopic {
         if let index = topicNames.firstIndex(of: name) { return ProducerTopic(index: index) }
         try core.addTopic(name)
@@ -169,13 +174,13 @@ public final class TransactionalProducer {
         return ProducerTopic(index: topicNames.count - 1)
     }
 
-    /// Connects, and asks how many partitions each topic has, in the order they were named.
+    /// Connects, and returns the number of partitions of each topic, in the order in which the topics were added.
     public func partitionCounts(by deadline: Deadline) throws(KafkaFault) -> [Int32] {
         try core.partitionCounts(by: deadline)
     }
 
-    /// Hands one record to the open transaction; its bytes are copied. Does not block. `queueFull`: `poll`, then again.
-    /// `abortTransaction`: it has failed meanwhile, as by a record that was not delivered.
+    /// Adds one record to the open transaction; its bytes are copied. Does not block. `queueFull`: `poll`, then retry.
+    /// `abortTransaction`: the transaction has failed meanwhile, for example because a record was not delivered.
     public func send(
         to topic: ProducerTopic, partition: Int32, key: Span<UInt8>?, value: Span<UInt8>?,
         headers: [RecordHeader] = [], timestamp: Int64? = nil, token: UInt = 0
@@ -200,10 +205,10 @@ public final class TransactionalProducer {
         }
     }
 
-    /// What a record that was not taken says of the transaction.
+    /// What the refusal of a record means for the transaction.
     private func notTaken(_ fault: KafkaFault) -> KafkaFault {
         if fault.code == .wrongState {
-            // 2.0.2 does not say why it takes no more records. Between begin and end there is one reason only.
+            // 2.0.2 does not report why it accepts no more records. Between begin and end there is only one reason.
             return KafkaFault(.abortTransaction, fault.code, operation: fault.operation, detail: fault.detail)
         }
         if fault.remedy == .rebuildClient { state = .failed }
@@ -216,23 +221,24 @@ public final class TransactionalProducer {
     /// Records without a report yet.
     public var outstanding: Int { core.outstanding }
 
-    /// The newest troubles with brokers, oldest first.
+    /// The latest faults of brokers, oldest first.
     public var recentFaults: [(code: KafkaCode, detail: String)] { core.handle.context.recentFaults }
 
     // MARK: Transactions
 
-    /// Opens a transaction, by a new producer if this one is suspect; a replacement waits for the broker until `deadline`.
+    /// Begins a transaction, with a new producer if this one is suspect; a replacement waits for the broker until
+    /// `deadline`.
     ///
-    /// Without a replacement nothing is sent and nothing blocks. `retrySameCall`: no broker answered; the next `begin` goes on
-    /// with the replacement.
+    /// Without a replacement nothing is sent and nothing blocks. `retrySameCall`: no broker answered; the next `begin`
+    /// continues with the replacement.
     public func begin(by deadline: Deadline = Deadline(after: .seconds(30))) throws(KafkaFault) {
         let replacementsBefore = replacements
         if let reason = unfinishedReplacement, state == .new {
             try start(by: deadline)
             replaced(because: reason)
         }
-        precondition(state == .idle, "a transaction begins after start, and after the one before has ended")
-        core.poll(.zero)  // hear of what went wrong after the last transaction returned
+        precondition(state == .idle, "a transaction can begin only after start, and after the previous one has ended")
+        core.poll(.zero)  // handles errors since the last transaction
         noticeSigns()
         if suspicion != nil { try replace(by: deadline) }
         if let count = rate.note(replacements > replacementsBefore) { warn(ofReplacements: count) }
@@ -243,11 +249,11 @@ public final class TransactionalProducer {
         state = .inTransaction
     }
 
-    /// Makes `positions` of the group part of the transaction. An empty list is a no-op, and then nothing checks that this
-    /// member still belongs to the group: give the position of every partition the transaction writes for.
+    /// Adds `positions` of the group to the transaction. An empty list does nothing, and then nothing checks that this
+    /// member still belongs to the group: pass the position of every partition for which the transaction writes.
     ///
-    /// - Parameter group: fresh from the consumer for this call; the generation in it is what fences a member that was
-    ///   declared dead.
+    /// - Parameter group: read from the consumer for this call; its generation fences a member that the group has
+    ///   removed.
     public func sendOffsets(_ positions: [TopicPartition: NextOffset], of group: borrowing GroupMetadata)
         throws(KafkaFault)
     {
@@ -264,9 +270,10 @@ public final class TransactionalProducer {
         }
     }
 
-    /// Makes everything since `begin` visible. Returns when the broker has agreed.
+    /// Makes everything since `begin` visible. Returns when the broker has confirmed it.
     ///
-    /// `abortTransaction`: nothing became visible. `rebuildClient`: the outcome may be unknown; the group's positions tell.
+    /// `abortTransaction`: nothing became visible. `rebuildClient`: the outcome may be unknown; the group's committed
+    /// offsets show it.
     public func commit() throws(KafkaFault) {
         precondition(state == .inTransaction, "there is no transaction to commit")
         let deadline = Deadline(after: configuration.transactionTimeout)
@@ -280,22 +287,23 @@ public final class TransactionalProducer {
         ended()
     }
 
-    /// The library would commit without records that it takes for written.
+    /// librdkafka would commit without records that it only assumes to be written.
     private func requireConfirmed() throws(KafkaFault) {
         guard core.handle.context.unconfirmedCount == unconfirmedBefore else {
             throw KafkaFault(.abortTransaction, .unconfirmed, operation: "commit the transaction")
         }
     }
 
-    /// Takes everything since `begin` back. The caller rewinds its consumer to where the transaction began.
+    /// Aborts everything since `begin`. The caller seeks its consumer back to where the transaction began.
     public func abort() throws(KafkaFault) {
         try abort(by: Deadline(after: configuration.transactionTimeout))
     }
 
     private func abort(by deadline: Deadline) throws(KafkaFault) {
         precondition(state == .inTransaction, "there is no transaction to abort")
-        // An abort that overtakes the partitions' registration, as right after a commit whose markers are still being
-        // written, ends a transaction the broker does not know: a fatal error. Bounded, since a leader may be gone.
+        // If an abort overtakes the registration of the partitions, as directly after a commit whose markers are still
+        // being written, it ends a transaction that the broker does not know: a fatal error. The flush is bounded,
+        // since a leader may be gone.
         try flush(by: Deadline(after: min(deadline.remaining, .seconds(1))))
         try timed(.abort) { () throws(KafkaFault) in
             try repeating(until: deadline, "abort the transaction", givingUp: .rebuildClient) { raw, timeout in
@@ -310,8 +318,8 @@ public final class TransactionalProducer {
         noticeSigns()
     }
 
-    /// Before anything of the transaction protocol is timed: waiting for produce requests, which are safe by their sequence
-    /// numbers, must not make a producer suspect. A failed delivery shows in the call that follows.
+    /// Called before any call of the transaction protocol is timed: waiting for produce requests, which are safe
+    /// because of their sequence numbers, must not make a producer suspect. A failed delivery shows in the next call.
     private func flush(by deadline: Deadline) throws(KafkaFault) {
         while core.outstanding > 0 && !deadline.hasPassed {
             do { try core.flush(by: deadline) } catch  where error.code != .timedOut { throw error } catch {}
@@ -323,7 +331,7 @@ public final class TransactionalProducer {
     private var signs: UInt64 { core.handle.context.signs.load(ordering: .relaxed) }
 
     private func noticeSigns() {
-        // Read once: a sign that comes between two readings would be taken for an old one.
+        // Read once: a sign that arrived between two reads would look like an old one.
         let now = signs
         defer { signsSeen = now }
         if suspicion == nil && now != signsSeen {
@@ -357,26 +365,26 @@ public final class TransactionalProducer {
         configuration.onEvent(.producerReplaced(reason: reason))
     }
 
-    /// A replacement costs more than a transaction, far from the brokers many times as much.
+    /// A replacement costs more than a transaction, and many times more far from the brokers.
     private func warn(ofReplacements count: Int) {
         let usual = times.usual.wholeMilliseconds
         let advice =
             times.isAtItsEnd
-            ? "kafka.producer.retry.backoff.ms is as high as it helps (\(times.backoff.wholeMilliseconds)): bring this process "
-                + "nearer to its brokers, or find out what delays or cuts the connections between them"
-            : "if calls take longer now and then, set kafka.producer.retry.backoff.ms to "
-                + "\(CallTimes.longestBackoff.wholeMilliseconds) (it is \(times.backoff.wholeMilliseconds)); if connections break, "
-                + "find out why"
+            ? "kafka.producer.retry.backoff.ms is already at its useful maximum (\(times.backoff.wholeMilliseconds)): "
+                + "move this process nearer to its brokers, or find out what delays or breaks its connections"
+            : "if calls are sometimes slower, set kafka.producer.retry.backoff.ms to "
+                + "\(CallTimes.longestBackoff.wholeMilliseconds) (now \(times.backoff.wholeMilliseconds)); if "
+                + "connections break, find out why"
         configuration.onEvent(
             .advice(
-                "\(count) of the last 100 transactions replaced their producer, which makes them slow: \(lastReason). Calls "
-                    + "take \(usual) ms as a rule; \(advice)"))
+                "\(count) of the last 100 transactions replaced their producer, which slows them down: \(lastReason). "
+                    + "Calls usually take \(usual) ms; \(advice)"))
     }
 
-    // MARK: Calling again
+    // MARK: Retries
 
-    /// Calls the same function again while it asks for that, with a short wait, until the deadline. The library itself goes on
-    /// where it was, so no other call may come between.
+    /// Repeats the same call while its fault says so, with a short wait, until the deadline. librdkafka itself
+    /// continues where it was, so no other call may come in between.
     private func repeating(
         until deadline: Deadline, _ operation: String, givingUp: KafkaFault.Remedy = .retrySameCall,
         _ call: (OpaquePointer, Int32) -> OpaquePointer?
@@ -396,7 +404,7 @@ public final class TransactionalProducer {
         }
     }
 
-    /// After a fault that ends the client, only `rebuild` and `close` are left.
+    /// After a fault that ends the client, only `rebuild` and `close` are possible.
     private func failing(_ body: () throws(KafkaFault) -> Void) throws(KafkaFault) {
         do {
             try body()

@@ -120,7 +120,7 @@ private func faults(
         ("--kafka.consumer.isolation.level=read_uncommitted", "kafka.isolation.level cannot be set: readers must see"),
         ("--kafka.bootstrap.server=a:9092", "is unknown to librdkafka"),
         ("--kafka.bootstrap.server=a:9092", "the nearest is kafka.bootstrap.servers"),
-        ("--kafka.linger.ms=soon", "kafka.linger.ms has a wrong value"),
+        ("--kafka.linger.ms=soon", "kafka.linger.ms has an invalid value"),
     ])
     func `tells a wrong property of librdkafka with the place where it was given`(_ flag: String, _ words: String)
         throws

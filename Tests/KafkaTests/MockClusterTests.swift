@@ -385,7 +385,7 @@ import Testing
                 if case .log(.error, "CLOSE", let message) = event { heard.withLock { $0.append(message) } }
             }
             do { _ = try Producer(options) { _ in } }
-            #expect(heard.withLock { $0 } == ["producer forgotten was not closed before its owner went away"])
+            #expect(heard.withLock { $0 } == ["producer forgotten was not closed before its owner was released"])
         }
     }
 }

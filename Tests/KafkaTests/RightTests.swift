@@ -29,7 +29,7 @@ import Testing
 
     @Test func `name the topic that refuses a record, and what to look at`() {
         let large = words(.timedOut, .abortTransaction, refusal: KafkaRefusal(code: .tooLarge, topic: "p.accounts"))
-        #expect(large.contains("the topic p.accounts takes no record of this size: see its max.message.bytes"))
+        #expect(large.contains("the record is too large for the topic p.accounts: see its max.message.bytes"))
         let forbidden = KafkaCode(rawValue: 29)
         #expect(
             words(.timedOut, .abortTransaction, refusal: KafkaRefusal(code: forbidden, topic: "p.dead-letters"))
