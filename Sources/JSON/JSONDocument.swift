@@ -1,21 +1,21 @@
-// A document read flat: tokens in a row instead of a tree of values. For the paths where reading must not cost allocations,
-// and where bytes are to be carried as they came.
+// Reads a document into a flat list of tokens instead of a tree of values: where reading must not allocate memory, and
+// where bytes must be passed on unchanged.
 
 internal import CSIMDJSON
 
-/// Holds one document at a time, in buffers that are used again for the next. One thread at a time.
+/// Holds one document at a time, in buffers that are reused for the next one. Use it on one thread at a time.
 ///
-/// Places in it (`Value`, `Member`) are numbers: they belong to the document that gave them, and mean nothing after the next
-/// `read`. Spans cannot outlive it, the compiler sees to that.
+/// Places in it (`Value`, `Member`) are numbers. They belong to the document that they came from, and are not valid
+/// after the next `read`. The compiler makes sure that spans do not outlive it.
 public struct JSONDocument: ~Copyable {
     public enum Kind: Sendable { case null, bool, number, string, array, object }
 
-    /// Where a value is.
+    /// The place of a value.
     public struct Value: Sendable, Equatable {
         fileprivate let token: Int
     }
 
-    /// Where a member of an object is.
+    /// The place of a member of an object.
     public struct Member: Sendable, Equatable {
         fileprivate let token: Int
         public var value: Value { Value(token: token + 1) }
@@ -26,7 +26,7 @@ public struct JSONDocument: ~Copyable {
 
     public init(limits: JSONLimits = JSONLimits()) { parser = JSONParser(limits: limits) }
 
-    /// After a failure there is no document: asking for one traps.
+    /// After a failure there is no document: accessing one traps.
     public mutating func read(_ document: Span<UInt8>) throws(JSONFault) {
         tokens = UnsafeBufferPointer(start: nil, count: 0)
         tokens = try parser.parse(document)
@@ -45,7 +45,7 @@ public struct JSONDocument: ~Copyable {
         }
     }
 
-    /// nil when the value is none.
+    /// nil if the value is not a bool.
     public func bool(_ value: Value) -> Bool? {
         switch tokens[value.token].kind {
         case PERENNIAL_JSON_TRUE: true
@@ -54,20 +54,20 @@ public struct JSONDocument: ~Copyable {
         }
     }
 
-    /// Without escapes. nil when the value is no string.
+    /// Without escapes. nil if the value is not a string.
     @_lifetime(borrow self)
     public func string(_ value: Value) -> Span<UInt8>? {
         guard tokens[value.token].kind == PERENNIAL_JSON_STRING else { return nil }
         return bytes(ofToken: value.token)
     }
 
-    /// The same as text, copied.
+    /// The same as a copied `String`.
     public func text(_ value: Value) -> String? {
         guard let bytes = string(value) else { return nil }
         return bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// nil when the value is no number, one with fraction or exponent, or beyond 64 bits.
+    /// nil if the value is not a number, has a fraction or an exponent, or does not fit 64 bits.
     public func integer(_ value: Value) -> Int64? {
         guard tokens[value.token].kind == PERENNIAL_JSON_NUMBER else { return nil }
         let digits = bytes(ofToken: value.token)
@@ -76,7 +76,7 @@ public struct JSONDocument: ~Copyable {
         for index in (isNegative ? 1 : 0)..<digits.count {
             guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digits[index]) else { return nil }
             let digit = Int64(digits[index] - UInt8(ascii: "0"))
-            // Counted below zero, where one number more fits than above.
+            // Counts below zero, where one more number fits than above.
             let (product, overflows) = result.multipliedReportingOverflow(by: 10)
             let (next, overflowsNext) = product.subtractingReportingOverflow(digit)
             if overflows || overflowsNext { return nil }
@@ -86,7 +86,7 @@ public struct JSONDocument: ~Copyable {
         return result == .min ? nil : -result
     }
 
-    /// The value as it was written, brackets and quotation marks included.
+    /// The value as it is written, brackets and quotation marks included.
     @_lifetime(borrow self)
     public func raw(_ value: Value) -> Span<UInt8> {
         let range = range(of: value)
@@ -94,20 +94,20 @@ public struct JSONDocument: ~Copyable {
         return _overrideLifetime(span, borrowing: self)
     }
 
-    /// Where the value is written in the document's bytes.
+    /// The range of the value in the document's bytes.
     public func range(of value: Value) -> Range<Int> {
         Int(tokens[value.token].offset)..<Int(tokens[value.token].end)
     }
 
-    /// Where a member is written, from its name to the end of its value.
+    /// The range of a member, from its name to the end of its value.
     public func range(of member: Member) -> Range<Int> {
         Int(tokens[member.token].offset)..<range(of: member.value).upperBound
     }
 
     // MARK: Members and elements, in the order of the document
 
-    /// Compares bytes. Of a member given twice the first counts. nil also when `object` is none. Time grows with the number
-    /// of members.
+    /// Compares bytes. If a member occurs twice, the first one counts. nil also if `object` is not an object. Time
+    /// grows with the number of members.
     public func member(_ name: StaticString, of object: Value) -> Member? {
         let end = self.end(of: object)
         guard tokens[object.token].kind == PERENNIAL_JSON_OBJECT_START else { return nil }

@@ -2,7 +2,7 @@
 
 internal import CSIMDJSON
 
-/// Owns a parser and its buffers, to be used for one document after another. One thread at a time.
+/// Owns a parser and its buffers, which are reused for each document. Use it on one thread at a time.
 struct JSONParser: ~Copyable {
     private let parser: OpaquePointer
     let limits: JSONLimits
@@ -10,7 +10,7 @@ struct JSONParser: ~Copyable {
     init(limits: JSONLimits) {
         precondition((1...1000).contains(limits.depth) && limits.bytes < Int(UInt32.max), "limits of the C face")
         guard let parser = perennial_json_parser_create(UInt32(limits.depth), limits.refusesRepeatedNames) else {
-            // A few hundred bytes; nothing can go on without them.
+            // A few hundred bytes; nothing can continue without them.
             fatalError("no memory for a JSON parser")
         }
         self.parser = parser
@@ -19,7 +19,7 @@ struct JSONParser: ~Copyable {
 
     deinit { perennial_json_parser_destroy(parser) }
 
-    /// The tokens live until the next call.
+    /// The tokens are valid until the next call.
     mutating func parse(_ document: Span<UInt8>) throws(JSONFault) -> UnsafeBufferPointer<perennial_json_token> {
         guard document.count <= limits.bytes else { throw JSONFault(.tooLarge, detail: "limit \(limits.bytes) bytes") }
         let result = document.withUnsafeBufferPointer { perennial_json_parse(parser, $0.baseAddress, $0.count) }
@@ -33,7 +33,7 @@ struct JSONParser: ~Copyable {
         return UnsafeBufferPointer(start: tokens, count: count)
     }
 
-    /// The document parsed last, as it was given.
+    /// The document parsed last, unchanged.
     var text: UnsafePointer<UInt8> { perennial_json_text(parser) }
 
     private func fault(_ result: perennial_json_result, in document: Span<UInt8>) -> JSONFault {
@@ -74,18 +74,18 @@ private func firstByteThatIsNotUTF8(_ document: Span<UInt8>) -> Int? {
     }
 }
 
-/// What simdjson finds in strings without saying where.
+/// Finds faults in strings that simdjson reports without their place.
 private struct StringFaults {
-    /// The quotation mark that opens the string which no other closes.
+    /// The quotation mark that opens the string which is not closed.
     private(set) var unclosed: Int?
-    /// The first one in a string.
+    /// The first control character in a string.
     private(set) var controlCharacter: Int?
 
     init(in document: Span<UInt8>) {
         var index = 0
         while index < document.count {
             switch document[index] {
-            // It takes the meaning of the byte that follows, outside of strings as well: so simdjson reads it.
+            // A backslash changes the meaning of the next byte, outside of strings as well: simdjson reads it so.
             case UInt8(ascii: "\\"): index += 1
             case UInt8(ascii: "\""): unclosed = unclosed == nil ? index : nil
             case 0..<0x20 where unclosed != nil && controlCharacter == nil: controlCharacter = index

@@ -1,4 +1,4 @@
-// Where in a document something stands, as editors count.
+// A place in a document, counted as editors count.
 
 public struct JSONPlace: Sendable, Equatable, Comparable {
     /// From 1.
@@ -6,7 +6,7 @@ public struct JSONPlace: Sendable, Equatable, Comparable {
     /// In characters (Unicode scalars), from 1.
     public let column: Int
 
-    /// Of a byte; one behind the end is taken as the end. Time grows with the offset.
+    /// The place of a byte; an offset after the end counts as the end. Time grows with the offset.
     public init(of offset: Int, in document: Span<UInt8>) {
         var line = 1
         var column = 1
@@ -16,7 +16,7 @@ public struct JSONPlace: Sendable, Equatable, Comparable {
                 line += 1
                 column = 1
             } else if byte & 0xc0 != 0x80 {
-                // The other bytes of a character continue it.
+                // All other bytes of a character continue it.
                 column += 1
             }
         }

@@ -1,22 +1,22 @@
-// Reads a document into values, within limits, and says where it is wrong.
+// Reads a document into values, within limits, and reports where it is wrong.
 
 internal import CSIMDJSON
 
-/// Bounds on what is read.
+/// Limits of what is read.
 public struct JSONLimits: Sendable {
-    /// Ten times the largest document read today (librdkafka's statistics of a client with 100 partitions); also at most
-    /// what the C face counts in 32 bits.
+    /// Ten times the largest document read today (librdkafka's statistics of a client with 100 partitions). It must fit
+    /// into 32 bits.
     public var bytes = 1 << 20
-    /// Statistics nest 5 deep. Who builds a tree recurses, on threads with 1 MiB of stack. At most 1000.
+    /// Statistics nest 5 deep. Code that builds a tree recurses, on threads with 1 MiB of stack. At most 1000.
     public var depth = 64
-    /// Two members of one name: readers disagree on which counts, so they are refused unless the caller wants to see them
-    /// (`JSONObject.repeatedNames`).
+    /// Two members with the same name: readers disagree about which one counts, so they are refused unless the caller
+    /// wants to see them (`JSONObject.repeatedNames`).
     public var refusesRepeatedNames = true
 
     public init() {}
 }
 
-/// Reads one document after another into trees. One thread at a time.
+/// Reads documents into trees, one after the other. Use it on one thread at a time.
 public struct JSONReader: ~Copyable {
     private var parser: JSONParser
 
@@ -82,7 +82,7 @@ private struct TreeBuilder {
         String(decoding: UnsafeBufferPointer(start: token.bytes, count: Int(token.length)), as: UTF8.self)
     }
 
-    /// "-0" stays text: as an integer its sign would be lost.
+    /// "-0" stays text: an integer would lose its sign.
     private func number(_ text: String) -> JSONValue {
         if text != "-0", let integer = Int64(text) { .integer(integer) } else { .number(text) }
     }

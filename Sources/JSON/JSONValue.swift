@@ -1,6 +1,6 @@
 // A JSON document as a tree of Swift values, for small and medium documents: settings, statistics.
 
-/// A number that is not a whole number of 64 bits stays the text it was written as: nothing is rounded by reading.
+/// A number that is not a whole number of 64 bits keeps its text: reading rounds nothing.
 public enum JSONValue: Sendable {
     case null
     case bool(Bool)
@@ -18,7 +18,7 @@ extension JSONValue {
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
     public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-    /// The nearest double, for measurements. nil when it is no number, or larger than a double holds.
+    /// The nearest double, for measurements. nil if it is not a number, or larger than a double can be.
     public var double: Double? {
         switch self {
         case .integer(let value): Double(value)
@@ -27,10 +27,10 @@ extension JSONValue {
         }
     }
 
-    /// The member of an object; nil also when this is no object.
+    /// The member of an object; nil also if this is not an object.
     public subscript(_ name: String) -> JSONValue? { object?[name] }
 
-    /// What it is, in words for a message: "a string".
+    /// The kind of the value in words for a message: "a string".
     public var kindInWords: String {
         switch self {
         case .null: "null"
@@ -60,8 +60,8 @@ public struct JSONObject: Sendable {
 
     public init(_ members: [Member]) { self.members = members }
 
-    /// Compares bytes: `String` equality would take two spellings of "é" for one name. Of a member given twice the last
-    /// one counts, as in other readers. Time grows with the number of members.
+    /// Compares bytes: `String` equality would take two spellings of "é" for one name. If a member occurs twice the
+    /// last one counts, as in other readers. Time grows with the number of members.
     public subscript(_ name: String) -> JSONValue? {
         members.last { $0.name.utf8.elementsEqual(name.utf8) }?.value
     }
@@ -73,7 +73,7 @@ public struct JSONObject: Sendable {
     }
 }
 
-/// Byte for byte, and members in order: two documents are equal when they would be written alike.
+/// Compares bytes, and members in order: two documents are equal if they would be written the same.
 extension JSONValue: Equatable {
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {

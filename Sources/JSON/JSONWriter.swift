@@ -5,12 +5,12 @@ public struct JSONWriter {
     private enum Container { case array, object }
 
     public private(set) var bytes: [UInt8] = []
-    /// The innermost that is open. Those around it are in the calls that write them: no array has to be made.
+    /// The innermost open container. The calls that write the outer ones remember them, so no array is needed.
     private var innermost: Container?
     private var needsComma = false
     private var hasName = false
 
-    /// - Parameter capacity: bytes that the document will have, about; saves moving it while it grows.
+    /// - Parameter capacity: the expected number of bytes; it saves moving the document while it grows.
     public init(capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
     }
@@ -23,13 +23,13 @@ public struct JSONWriter {
         try container(.array, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 
-    /// The name of the member whose value is written next. In it nothing is to be escaped: half of all that is written are names,
-    /// and to look for it in each of them again takes long.
+    /// Writes the name of the member whose value follows. It must not need escaping: half of all written text is names,
+    /// and checking each of them again takes long.
     public mutating func name(_ name: StaticString) {
         let name = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
-        assert(!Self.needsEscape(name), "such a name is written as a text")
+        assert(!Self.needsEscape(name), "use name(text:) for a name that needs escaping")
         beginName()
-        // Room is made once for all of it.
+        // Reserves space once for all of it.
         bytes.append(addingCapacity: name.count + 3) { bytes in
             bytes.append(UInt8(ascii: "\""))
             for byte in name { bytes.append(byte) }
@@ -38,7 +38,7 @@ public struct JSONWriter {
         }
     }
 
-    /// The same of one that is not known before.
+    /// The same for a name that is not a constant.
     public mutating func name(text name: String) {
         beginName()
         quote(name)
@@ -46,7 +46,7 @@ public struct JSONWriter {
     }
 
     private mutating func beginName() {
-        precondition(innermost == .object && !hasName, "a name stands in an object, before its value")
+        precondition(innermost == .object && !hasName, "a name must be in an object, before its value")
         comma()
         needsComma = false
         hasName = true
@@ -57,13 +57,13 @@ public struct JSONWriter {
         quote(value)
     }
 
-    /// A text as bytes of UTF-8; that they are is the caller's promise.
+    /// A text as UTF-8 bytes; the caller must make sure that they are valid.
     public mutating func string(utf8 value: [UInt8]) {
         beginValue()
         quote(value.span)
     }
 
-    /// Inlined, so that no generic code spells out the digits.
+    /// Inlined, so that the digits are not written by generic code.
     @inlinable public mutating func integer(_ value: some BinaryInteger) {
         decimal(isNegative: value < 0, UInt64(value.magnitude))
     }
@@ -71,7 +71,7 @@ public struct JSONWriter {
     @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
         if isNegative { bytes.append(UInt8(ascii: "-")) }
-        // 20 digits at most, the last one first.
+        // At most 20 digits, the last one first.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var first = digits.count
             var rest = magnitude
@@ -120,19 +120,19 @@ public struct JSONWriter {
         if let value { string(utf8: value) } else { null() }
     }
 
-    /// A value that is JSON already, byte for byte; that it is one value is the caller's promise.
+    /// Writes a value that is JSON already, unchanged; the caller must make sure that it is one value.
     public mutating func json(_ value: [UInt8]) {
         beginValue()
         bytes.append(contentsOf: value)
     }
 
-    /// The same as a member; nil is null.
+    /// The same as a member; nil becomes null.
     public mutating func member(_ name: StaticString, json value: [UInt8]?) {
         self.name(name)
         if let value { json(value) } else { null() }
     }
 
-    /// A tree, as it was read: numbers keep their text.
+    /// A tree as it was read: numbers keep their text.
     public mutating func value(_ value: JSONValue) {
         switch value {
         case .null: null()
@@ -185,11 +185,11 @@ public struct JSONWriter {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
     }
 
-    /// Only what JSON demands is escaped: quotation mark, backslash, control characters. All else stays UTF-8.
+    /// Escapes only what JSON demands: quotation mark, backslash, control characters. Everything else stays UTF-8.
     private mutating func quote(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
-        // Nearly always nothing is to be escaped: the text goes over in one piece. Of a string that has no bytes of its own
-        // (none that is made on Linux) `nil` comes back.
+        // Nearly always nothing needs escaping, and the text is copied in one piece. `nil` is returned for a string
+        // without contiguous bytes (no string made on Linux is).
         let isCopied = text.utf8.withContiguousStorageIfAvailable { text in
             guard !Self.needsEscape(text) else { return false }
             bytes.append(contentsOf: text)
@@ -207,11 +207,11 @@ public struct JSONWriter {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Whether any byte does. Eight at a time: names and texts are most of what is written.
+    /// Whether any byte needs escaping. Checks eight at a time: names and texts are most of what is written.
     private static func needsEscape(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         let bytes = UnsafeRawBufferPointer(text)
         let (ones, tops) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
-        /// The top bit of each byte that is zero; of those behind the first one perhaps more.
+        /// Sets the top bit of each byte that is zero; perhaps also of bytes after the first one.
         func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
         var place = 0
         while place + 8 <= bytes.count {

@@ -1,4 +1,4 @@
-// Asking about one chain, once.
+// One query of the revocation status of one chain.
 
 import Crypto
 public import HTTPClient
@@ -9,9 +9,9 @@ import Telemetry
 /// Sends one request; the completion is called once, on any thread.
 public typealias OCSPSender = @Sendable (HTTPClient.Request, @escaping HTTPClient.Completion) -> Void
 
-/// Why nothing was learnt. A closed set: labels of metrics.
+/// Why the status was not learnt. A closed set: labels of metrics.
 enum InquiryFailure: Error, Equatable {
-    /// The certificate names nobody whom we ask.
+    /// The certificate names no address that we ask.
     case noAddress
     case notReached(HTTPClientFault.Kind)
     case httpStatus
@@ -34,14 +34,14 @@ enum InquiryFailure: Error, Equatable {
     }
 }
 
-/// What is learnt of a chain: of both of its certificates, since each can be revoked.
+/// The status of a chain: of both of its certificates, since each can be revoked.
 enum InquiryOutcome: Equatable {
-    /// Until the first of the two answers ends; milliseconds since 1970.
+    /// Until the first of the two answers expires; milliseconds since 1970.
     case good(until: Int64)
     case revoked
     case failed(InquiryFailure)
 
-    /// One revoked certificate is enough, whatever is known of the other.
+    /// One revoked certificate is enough, whatever the status of the other is.
     func joined(with other: InquiryOutcome) -> InquiryOutcome {
         switch (self, other) {
         case (.revoked, _), (_, .revoked): .revoked
@@ -57,7 +57,7 @@ struct Inquiry: Sendable {
     let metrics: RevocationMetrics
     let now: @Sendable () -> Int64
 
-    /// Never blocks. `completion` is called once, on the thread of the later answer or on this one.
+    /// Never blocks. `completion` is called once, on the thread of the later answer or on the calling thread.
     func ask(about chain: TrustedChain, completion: @escaping @Sendable (InquiryOutcome) -> Void) {
         let questions = [
             OCSPQuestion(about: chain.intermediate, issuedBy: chain.root),
@@ -119,7 +119,7 @@ private final class Outcomes: Sendable {
 
     init(expected: Int) { state = Mutex((nil, expected)) }
 
-    /// Not nil for the last one.
+    /// Returns the joined outcome for the last one, nil before.
     func add(_ outcome: InquiryOutcome) -> InquiryOutcome? {
         state.withLock { state in
             state.joined = state.joined?.joined(with: outcome) ?? outcome

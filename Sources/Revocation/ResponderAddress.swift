@@ -1,21 +1,21 @@
-// Who is asked.
+// Which responder may be asked.
 
 import Crypto
 
-/// Apple's responder, and nobody else: a certificate names an address, and whoever could make us call any address he likes
-/// would have a hand inside our network.
+/// Only Apple's responder: a certificate contains the address to call, and a sender who could make us call any address
+/// could reach into our network.
 enum ResponderAddress {
     private static let prefix = "http://ocsp.apple.com/"
-    /// Apple's have less than 50.
+    /// Apple's addresses have less than 50.
     private static let limitCharacters = 256
 
-    /// The first address of the certificate that may be asked; nil when there is none.
+    /// The first address of the certificate that may be asked; nil if there is none.
     static func allowed(for question: OCSPQuestion) -> String? {
         question.addresses.first(where: mayBeAsked)
     }
 
-    /// Compared as text, with the few characters that a plain path has: there is no second reading of such an address in
-    /// which its host, port or user are others.
+    /// Compared as text, and only with the few characters of a plain path, so that no other program can read another
+    /// host, port or user from the address.
     static func mayBeAsked(_ address: String) -> Bool {
         guard address.utf8.count <= limitCharacters, address.hasPrefix(prefix) else { return false }
         return address.utf8.dropFirst(prefix.utf8.count).allSatisfy { byte in

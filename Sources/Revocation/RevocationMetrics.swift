@@ -1,4 +1,4 @@
-// What is counted of revocation.
+// Metrics of the revocation check.
 
 import Telemetry
 
@@ -9,19 +9,19 @@ final class RevocationMetrics: Sendable {
     let duration: Histogram
 
     init(_ metrics: Metrics) {
-        let answers = "Answers about one certificate that are valid, by what they say."
+        let answers = "Valid answers of the OCSP responder about one certificate, by status."
         good = metrics.counter("perennial_ocsp_answers_total", help: answers, labels: ["status": "good"])
         revoked = metrics.counter("perennial_ocsp_answers_total", help: answers, labels: ["status": "revoked"])
         var failures: [String: Counter] = [:]
         for failure in InquiryFailure.all {
             failures[failure.label] = metrics.counter(
                 "perennial_ocsp_failures_total",
-                help: "Questions about one certificate that brought no answer, by cause.",
+                help: "Requests to the OCSP responder that got no valid answer, by cause.",
                 labels: ["cause": failure.label])
         }
         self.failures = failures
         duration = metrics.histogram(
-            "perennial_ocsp_request_seconds", help: "From sending a question to its answer or failure.",
+            "perennial_ocsp_request_seconds", help: "Seconds from sending an OCSP request to its answer or failure.",
             bounds: Histogram.latencySeconds)
     }
 

@@ -1,8 +1,8 @@
-// What is known of chains, who is to be asked, and who waits: decisions only, told the time.
+// The known status of chains, the next queries, and the waiters. It only decides; callers pass the time.
 
 import Crypto
 
-/// A moment on the clock that answers are dated by, and on the one that never jumps.
+/// One moment on two clocks: the one that answers are dated by, and the one that never jumps.
 struct Moment: Sendable {
     /// Milliseconds since 1970.
     var wall: Int64
@@ -10,13 +10,13 @@ struct Moment: Sendable {
 }
 
 struct RevocationTable {
-    /// Chains that lead to a pinned root: Apple signs with one at a time and rotates about once a year.
+    /// Most chains that lead to a pinned root: Apple signs with one at a time and rotates about once a year.
     static let limitChains = 64
-    /// However long an answer says that it holds: a revocation is known here after this time.
+    /// However long an answer says that it is valid: a revocation is known here after this time at the latest.
     static let longestTrust: Duration = .seconds(4 * 3600)
-    /// Between two questions about one chain, whatever the answers say of their own end.
+    /// Shortest time between two queries about one chain, whatever the answers say about their expiry.
     static let shortestPause: Duration = .seconds(1)
-    /// Between questions that fail again and again; doubled from the shortest.
+    /// Longest time between failed queries; the time doubles, starting with the shortest.
     static let longestPause: Duration = .seconds(60)
 
     typealias Completion = @Sendable (RevocationStatus) -> Void
@@ -34,9 +34,9 @@ struct RevocationTable {
 
     private enum Knowledge {
         case nothing
-        /// While both clocks agree: the wall clock may be set back.
+        /// Valid while both clocks agree: the wall clock may be set back.
         case good(until: Int64, trustedUntil: ContinuousClock.Instant)
-        /// For as long as the chain is remembered.
+        /// Stays revoked as long as the chain is remembered.
         case revoked
     }
 
@@ -45,7 +45,7 @@ struct RevocationTable {
         var knowledge = Knowledge.nothing
         var isAsking = false
         var failures = 0
-        /// nil: for good.
+        /// nil: never again.
         var askAt: ContinuousClock.Instant?
         var lastUse: UInt64 = 0
 
@@ -70,9 +70,9 @@ struct RevocationTable {
     private var entries: [[UInt8]: Entry] = [:]
     private var uses: UInt64 = 0
     private var waiters: [Waiter] = []
-    /// The first deadline of the waiters.
+    /// The earliest deadline of the waiters.
     private var earliest: ContinuousClock.Instant?
-    /// Something was learnt since waiters were last looked at.
+    /// true: a status was learnt since the waiters were last checked.
     private var hasNews = false
     private(set) var isClosed = false
 
@@ -80,7 +80,7 @@ struct RevocationTable {
 
     var count: Int { entries.count }
 
-    /// A chain that is new here is asked about at the next step.
+    /// A chain that is new here is queried at the next step.
     mutating func status(of chain: TrustedChain, at now: Moment) -> (status: RevocationStatus, isNew: Bool) {
         uses += 1
         guard let place = entries.index(forKey: chain.fingerprint) else {
@@ -94,13 +94,13 @@ struct RevocationTable {
 
     enum Waiting: Equatable {
         case known(RevocationStatus)
-        /// A step has to come earlier than the last one said.
+        /// The waiter is added. `isUrgent`: the next step must come earlier than the last step said.
         case waiting(isUrgent: Bool)
-        /// Too many wait, or the table is closed.
+        /// Too many callers wait, or the table is closed.
         case refused
     }
 
-    /// `completion` comes out of a later step if, and only if, the outcome is `waiting`.
+    /// A later step returns `completion` if, and only if, the outcome is `waiting`.
     mutating func wait(
         for chains: [TrustedChain], until deadline: ContinuousClock.Instant, at now: Moment,
         completion: @escaping Completion
@@ -118,7 +118,7 @@ struct RevocationTable {
     }
 
     mutating func learn(_ outcome: InquiryOutcome, of chain: TrustedChain, at now: Moment) -> Notice? {
-        // Forgotten while it was asked about.
+        // The chain was forgotten while it was being queried.
         guard var entry = entries[chain.fingerprint] else { return nil }
         defer { entries[chain.fingerprint] = entry }
         entry.isAsking = false
@@ -131,7 +131,7 @@ struct RevocationTable {
         case .good(let until):
             let trust = min(Self.longestTrust, .milliseconds(max(0, until - now.wall)))
             entry.knowledge = .good(until: until, trustedUntil: now.steady + trust)
-            // In time for several tries before the answer ends.
+            // Early enough for several attempts before the answer expires.
             entry.askAt = now.steady + max(Self.shortestPause, trust * 3 / 4)
             let wasUnknown = entry.failures > 0
             entry.failures = 0
@@ -139,17 +139,17 @@ struct RevocationTable {
         case .failed(let failure):
             entry.failures += 1
             entry.askAt = now.steady + Self.pause(afterFailures: entry.failures)
-            // Once, not each time.
+            // Reported for the first failure only, not each time.
             return entry.failures == 1 ? .unknown(leaf: chain.leaf.serial, failure) : nil
         }
     }
 
     static func pause(afterFailures count: Int) -> Duration {
-        // Beyond six doublings the longest is reached anyway.
+        // After six doublings the longest pause is reached anyway.
         min(longestPause, shortestPause * (1 << min(max(count - 1, 0), 6)))
     }
 
-    /// What is to be done now, and when to look again.
+    /// The actions to take now, and the time of the next step.
     mutating func step(at now: Moment) -> (effects: [Effect], next: ContinuousClock.Instant?) {
         var effects: [Effect] = []
         if !isClosed {
@@ -167,11 +167,11 @@ struct RevocationTable {
         return (effects, [asking, earliest].compactMap { $0 }.min())
     }
 
-    /// Nobody waits any more, and nobody is asked.
+    /// Ends all waiting; nothing is queried any more.
     mutating func close() { isClosed = true }
 
     private mutating func finishedWaiters(at now: Moment) -> [Effect] {
-        // All are looked at only when one of them may be ready: under load they are many.
+        // All waiters are checked only if one of them may be ready: under load there are many.
         guard hasNews || isClosed || earliest.map({ $0 <= now.steady }) ?? false else { return [] }
         hasNews = false
         var effects: [Effect] = []
@@ -189,7 +189,7 @@ struct RevocationTable {
         return effects
     }
 
-    /// Unknown as long as one of them is: a revoked part inside of an unknown whole is no verdict yet.
+    /// Unknown as long as one chain is unknown: a revoked inner part gives no verdict while the outer chain is unknown.
     private func worstStatus(of chains: [[UInt8]], at now: Moment) -> RevocationStatus {
         var worst = RevocationStatus.good
         for chain in chains {
@@ -202,8 +202,8 @@ struct RevocationTable {
         return worst
     }
 
-    /// The chain used longest ago goes; revoked ones only when there are no others, since forgetting one would let it pass
-    /// until it is asked about again.
+    /// Removes the chain that was used longest ago. Revoked ones go only if there are no others, since a forgotten one
+    /// would be accepted until it is queried again.
     private mutating func makeRoom() {
         guard entries.count >= Self.limitChains else { return }
         let oldest = entries.min { left, right in

@@ -1,4 +1,4 @@
-// Revocation of chains, asked beside the requests.
+// Determines the revocation status of chains, independently of requests.
 
 public import Crypto
 import HTTPClient
@@ -6,14 +6,14 @@ public import Platform
 import Synchronization
 public import Telemetry
 
-/// Knows of the chains that it was asked about whether they are revoked, and keeps asking Apple's responder.
+/// Knows the revocation status of the chains that it was asked about, and keeps querying Apple's responder.
 ///
-/// Give it only chains that lead to a pinned root: what it asks goes to the address that a certificate names (and nowhere but
-/// to `http://ocsp.apple.com`), and it remembers 64 of them. Answers are trusted until they end, four hours at most; a failed
-/// question is asked again after 1 s, later after up to a minute. What is revoked stays so.
+/// Pass it only chains that lead to a pinned root: it sends requests to the address that a certificate names (only
+/// below `http://ocsp.apple.com`), and it remembers 64 chains. Answers are trusted until they expire, four hours at
+/// most. A failed query is retried after 1 s, later after up to a minute. A revoked chain stays revoked.
 public final class RevocationWatch: Sendable {
     public struct Configuration: Sendable {
-        /// Callers that wait at the same time; beyond it nobody waits.
+        /// Most callers that wait at the same time; further ones do not wait.
         public var maxWaiters = 4096
 
         public init() {}
@@ -23,13 +23,13 @@ public final class RevocationWatch: Sendable {
     private let inquiry: Inquiry
     private let logger: Logger
     private let now: @Sendable () -> Int64
-    /// Rung when the loop has to look at the table.
+    /// Wakes the loop to check the table.
     private let bell = Mailbox<Void>(capacity: 1)
     private let ended = Latch()
-    /// nil when others send.
+    /// nil if the caller passed its own `send`.
     private let client: HTTPClient?
 
-    /// Asks over a connection of its own, through `http_proxy` if there is one. Starts threads, which hold this object until
+    /// Uses its own connection, through `http_proxy` if that is set. Starts threads, which keep this object alive until
     /// it is closed.
     public convenience init(
         _ configuration: Configuration = Configuration(), metrics: Metrics, logger: Logger
@@ -40,7 +40,7 @@ public final class RevocationWatch: Sendable {
             now: WallClock.milliseconds)
     }
 
-    /// - Parameter send: how a request is sent.
+    /// - Parameter send: sends a request.
     /// - Parameter now: milliseconds since 1970.
     public convenience init(
         _ configuration: Configuration = Configuration(), send: @escaping OCSPSender, metrics: Metrics, logger: Logger,
@@ -68,23 +68,23 @@ public final class RevocationWatch: Sendable {
         configuration.threadName = "ocsp-http"
         configuration.usesProxyOfEnvironment = true
         configuration.connectTimeout = .seconds(5)
-        // Requests wait two seconds at most for an answer; a question that takes longer only helps later ones.
+        // Requests wait two seconds at most for a verdict; an answer that takes longer only helps later ones.
         configuration.timeout = .seconds(10)
-        // An answer has about 2 KB with the certificate of a responder.
+        // An answer with the certificate of a responder has about 2 KB.
         configuration.maxResponseBytes = 64 << 10
         return try HTTPClient(configuration)
     }
 
-    /// What is known now. Never blocks; a chain that is new here is asked about from now on.
+    /// The status known now. Never blocks; a chain that is new here is queried from now on.
     public func status(of chain: TrustedChain) -> RevocationStatus {
         let (status, isNew) = table.withLock { $0.status(of: chain, at: moment()) }
         if isNew { ring() }
         return status
     }
 
-    /// Waits for chains that are unknown. Never blocks: `completion` is called once with the worst status of the chains, on a
-    /// thread of this object's as soon as all are known or the deadline has passed (`unknown`), or on this thread, when they
-    /// are known or too many wait already. It must not block.
+    /// Waits for chains whose status is unknown. Never blocks. `completion` is called once with the worst status of the
+    /// chains: on a thread of this object as soon as all are known or the deadline has passed (`unknown`), or on the
+    /// calling thread if they are known or too many callers wait already. It must not block.
     public func whenKnown(
         _ chains: [TrustedChain], by deadline: Deadline, completion: @escaping @Sendable (RevocationStatus) -> Void
     ) {
@@ -99,7 +99,7 @@ public final class RevocationWatch: Sendable {
         }
     }
 
-    /// The worst status of the chains, as soon as all are known. Blocks until then or the deadline.
+    /// The worst status of the chains, when all are known. Blocks until then or until the deadline.
     public func status(of chains: [TrustedChain], waitingUntil deadline: Deadline) -> RevocationStatus {
         let known = Latch()
         let status = Mutex(RevocationStatus.unknown)
@@ -111,7 +111,7 @@ public final class RevocationWatch: Sendable {
         return status.withLock { $0 }
     }
 
-    /// Whoever waits learns that nothing is known. Returns when the threads have ended; false: not in time.
+    /// Callers that wait get `unknown`. Returns when the threads have ended; false: not in time.
     @discardableResult
     public func close(by deadline: Deadline = Deadline(after: .seconds(5))) -> Bool {
         table.withLock { $0.close() }
@@ -120,7 +120,7 @@ public final class RevocationWatch: Sendable {
         return (client?.close(by: deadline) ?? true) && hasEnded
     }
 
-    /// For tests: how many chains it was asked about and remembers.
+    /// For tests: the number of remembered chains.
     var chainsKnown: Int { table.withLock { $0.count } }
 
     private func run() {
@@ -128,16 +128,16 @@ public final class RevocationWatch: Sendable {
         while true {
             let moment = moment()
             let (effects, next, isLast) = table.withLock { table in
-                // Asked before the step, which ends all waiting once it is true.
+                // Read before the step, which ends all waiting if it is true.
                 let isLast = table.isClosed
                 let step = table.step(at: moment)
                 return (step.effects, step.next, isLast)
             }
             for effect in effects { perform(effect) }
             if isLast { return }
-            // Without anything to do the bell alone wakes the thread; the hour is only a number.
+            // If there is nothing to do, only the bell wakes the thread; the hour has no meaning.
             let pause = next.map { $0 - ContinuousClock.now } ?? .seconds(3600)
-            // The mailbox counts whole milliseconds; less would be none, over and over.
+            // The mailbox counts whole milliseconds; a shorter wait would be zero, and the loop would spin.
             _ = bell.take(waiting: max(pause, .milliseconds(1)))
         }
     }
@@ -158,13 +158,13 @@ public final class RevocationWatch: Sendable {
         switch notice {
         case .unknown(let leaf, let failure):
             logger.warning(
-                "no answer about the revocation of a certificate: is ocsp.apple.com reachable, by http_proxy if there is one?",
+                "no answer about the revocation of a certificate: can this host reach ocsp.apple.com (by http_proxy)?",
                 ["leaf": .string(leaf), "cause": .string(failure.label)])
         case .knownAgain(let leaf):
-            logger.info("the revocation of a certificate is known again", ["leaf": .string(leaf)])
+            logger.info("the revocation status of a certificate is known again", ["leaf": .string(leaf)])
         case .revoked(let leaf):
             logger.error(
-                "Apple has revoked a certificate of a chain: what it signs is refused", ["leaf": .string(leaf)])
+                "Apple has revoked a certificate of a chain: what it signed is refused", ["leaf": .string(leaf)])
         }
     }
 

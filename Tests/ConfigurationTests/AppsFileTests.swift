@@ -32,7 +32,7 @@ private func file(_ text: String) -> AppsFile { AppsFile(path: "apps.json", byte
         ("", "apps.json: there is no JSON value"),
         (
             "[\n{\"bundleId\": \"a\",}]",
-            "apps.json: line 2 (byte 19): a comma, a colon, a bracket or a name is missing or too much"
+            "apps.json: line 2 (byte 19): a comma, a colon, a bracket or a name is missing or not allowed here"
         ),
         ("{}", "apps.json: must be an array of 1 to 1000 apps: [{\"bundleId\": \"com.example.app\", …}]"),
         ("[]", "apps.json: must be an array of 1 to 1000 apps: [{\"bundleId\": \"com.example.app\", …}]"),
@@ -72,7 +72,7 @@ private func file(_ text: String) -> AppsFile { AppsFile(path: "apps.json", byte
         ),
         (
             "[{\"bundleId\":\"a\",\"bundleId\":\"b\"}]",
-            "apps.json: line 1 (byte 17): an object has two members of one name (\"bundleId\")"
+            "apps.json: line 1 (byte 17): an object has two members with the same name (\"bundleId\")"
         ),
     ])
     func `says what is wrong and where`(_ text: String, _ message: String) {

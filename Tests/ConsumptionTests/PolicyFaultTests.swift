@@ -43,7 +43,7 @@ import Testing
             // What is no JSON.
             ("{\"version\":\n  \"1}", "2:3 a string is not closed by a quotation mark"),
             ("{\n\"version\":\"1\"", "2:14 a bracket is not closed"),
-            ("{\"a\":\n\n tru}", "3:2 expected a value; text stands between quotation marks"),
+            ("{\"a\":\n\n tru}", "3:2 expected a value; text must be in quotation marks"),
             (
                 String(repeating: "[", count: 17) + String(repeating: "]", count: 17),
                 "1:17 brackets are nested too deeply (limit 16)"

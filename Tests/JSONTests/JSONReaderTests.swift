@@ -94,7 +94,7 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         let wrong = fault("{\n  \"a\": 1,\n  \"b\": tru\n}")
         #expect(wrong?.line == 3)
         #expect(wrong?.offset == 19)
-        #expect(wrong?.description == "line 3 (byte 19): expected a value; text stands between quotation marks")
+        #expect(wrong?.description == "line 3 (byte 19): expected a value; text must be in quotation marks")
         #expect(fault([0x22, 0x61, 0xff, 0x22])?.offset == 2)
     }
 
