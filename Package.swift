@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Three layers over values; the arrows between modules only go down (Tests/HouseTests holds the tree to it).
+// Three layers above the values. Dependencies between modules only go down (checked by Tests/HouseTests).
 
-// MARK: Libraries of the system: module map and shim header, no logic.
+// MARK: System libraries: module map and shim header, no logic.
 
 let systemLibraries: [Target] = [
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
@@ -23,7 +23,7 @@ let values: [Target] = [
     .target(name: "Crypto", dependencies: ["CCrypto"]),
 ]
 
-// MARK: Domain: pure values too, of what Apple says and we promise. No Foundation.
+// MARK: Domain: pure values for Apple's data and our promises. No Foundation.
 
 let domain: [Target] = [
     .target(name: "Contract"),
@@ -36,7 +36,7 @@ let domain: [Target] = [
     .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
 ]
 
-// MARK: Engine: logs, workers, servers. Knows nothing of subscriptions.
+// MARK: Engine: logs, workers, servers. It does not know about subscriptions.
 
 let engine: [Target] = [
     .target(name: "CPlatform"),
@@ -56,7 +56,7 @@ let engine: [Target] = [
     .target(name: "Revocation", dependencies: ["Crypto", "HTTPClient", "Platform", "Telemetry"]),
 ]
 
-// MARK: Roles: wire the two.
+// MARK: Roles: they connect domain and engine.
 
 let roles: [Target] = [
     .target(
@@ -115,7 +115,7 @@ let roles: [Target] = [
     .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
 ]
 
-// MARK: Test support (a product: users of the modules test with it), programs that tests start and kill, and the tests.
+// MARK: Test support (a product, because users of the modules test with it), programs that tests start and kill, tests.
 
 let testSupport: [Target] = [
     .target(name: "CTestKit"),
@@ -299,7 +299,7 @@ let tests: [Target] = [
     .testTarget(name: "HouseTests"),
 ]
 
-// MARK: One place for the rules, no target can miss them.
+// MARK: The same strict settings for every target.
 
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -310,14 +310,14 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// Tests/Mutants/run.sh builds once for every line it takes out, and names the tests that judge it: the others need not be built.
+// Tests/Mutants/run.sh builds once for every mutant and names the tests that must fail: the others need not be built.
 let namedTests = Context.environment["PERENNIAL_TESTS"].map { $0.split(separator: ",").map(String.init) }
 let wantedTests = tests.filter { namedTests?.contains($0.name) ?? true }
 
 let all = systemLibraries + values + domain + engine + roles + testSupport + wantedTests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
-    // Calls of the C library that overrun a buffer of known size end the process; it needs the optimiser.
+    // Ends the process if a C library call overruns a buffer of known size; it needs the optimizer.
     target.cSettings = [
         .define("_GNU_SOURCE"), .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)),
         .treatAllWarnings(as: .error),
@@ -350,7 +350,7 @@ let package = Package(
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),
-        // Preloaded into programs under test; a product, because only products become files.
+        // Preloaded into programs under test. It is a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],
     targets: all,

@@ -2,8 +2,8 @@
 
 import Platform
 
-/// Runs blocking calls on a thread of their own. The test's task goes with them, so that an expectation that
-/// fails there is the test's.
+/// Runs blocking calls on their own thread. The task-local test context goes along, so that a failing expectation
+/// belongs to the right test.
 public func blocking<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
     try await withTaskExecutorPreference(OwnThread.shared) { try await body() }
 }

@@ -7,6 +7,6 @@ final class Box<Value: Sendable>: Sendable {
 
     func put(_ new: Value) { value.withLock { $0 = new } }
 
-    /// Traps when nothing was put: a caller takes only after the work that puts has succeeded.
+    /// Traps if the box is empty: callers take only after the work that fills it has succeeded.
     func take() -> Value { value.withLock { $0.take()! } }
 }

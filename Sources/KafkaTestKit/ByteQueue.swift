@@ -1,6 +1,6 @@
 // Bytes on their way through the proxy.
 
-/// First in, first out. Taking from the front does not move what stays.
+/// A first-in, first-out queue. Taking from the front does not move the rest.
 package struct ByteQueue {
     private var storage: [UInt8] = []
     private var head = 0
@@ -19,7 +19,8 @@ package struct ByteQueue {
 
     package mutating func removeFirst(_ count: Int) {
         head += count
-        // Each byte is moved at most once per doubling: cheap, and the memory of what has passed is given back.
+        // Each byte is moved at most once per doubling, so this is cheap, and memory of bytes that have passed is
+        // freed.
         if head == storage.count {
             removeAll()
         } else if head > storage.count / 2 {
@@ -32,7 +33,7 @@ package struct ByteQueue {
         storage.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[head...])) }
     }
 
-    /// The next whole frame without its length; nil when it has not arrived yet.
+    /// The next complete frame without its length; nil: it has not arrived yet.
     package mutating func takeFrame() throws(NotKafka) -> [UInt8]? {
         guard count >= 4 else { return nil }
         let size = storage[head..<head + 4].reduce(0) { $0 << 8 | Int($1) }
@@ -50,10 +51,10 @@ package struct ByteQueue {
     }
 }
 
-/// Such as the start of a TLS handshake.
+/// For example the start of a TLS handshake.
 package struct NotKafka: Error, CustomStringConvertible {
     let claimedBytes: Int
     package var description: String {
-        "a frame claims \(claimedBytes) bytes: this is not Kafka's protocol in plain text, the connection is closed"
+        "a frame claims \(claimedBytes) bytes: this is not Kafka's plaintext protocol; closing the connection"
     }
 }

@@ -20,7 +20,7 @@ public enum ProcessEnding: Sendable, Equatable, CustomStringConvertible {
 
 /// The environment of a program.
 public enum ProcessEnvironment: Sendable {
-    /// Ours, with these values added or replaced.
+    /// The environment of this process, with these values added or replaced.
     case inherited(adding: [String: String] = [:])
     case only([String: String])
 
@@ -34,10 +34,11 @@ public enum ProcessEnvironment: Sendable {
     }
 }
 
-/// A running program. It has a process group of its own, default signals and none of our descriptors; it is killed when this
-/// object or the test process ends, however that happens. Output goes to files in memory and can be read at any time.
+/// A running program. It has its own process group, default signals and none of this process's descriptors. It is
+/// killed when this object or the test process ends, however that happens. Its output goes to files in memory and can
+/// be read at any time.
 public final class ChildProcess: Sendable {
-    /// More output than any test reads; of more than this only the end is kept in view.
+    /// More output than any test reads; if there is more, only the end is returned.
     private static let outputLimitBytes = 64 << 20
 
     public let program: String
@@ -46,10 +47,10 @@ public final class ChildProcess: Sendable {
     private let errorFile: Descriptor
     private let knownEnding = Mutex<ProcessEnding?>(nil)
 
-    /// Starts at once.
+    /// Starts the program at once.
     /// - Parameters:
-    ///   - program: a path, or a name to be found in PATH.
-    ///   - input: what the program reads from standard input; empty: the end of it.
+    ///   - program: a path, or a name to find in PATH.
+    ///   - input: the standard input; if it is empty, the program reads end of file.
     ///   - mergesErrors: standard error goes into `standardOutput`, in the order of writing.
     public init(
         _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(),
@@ -72,7 +73,7 @@ public final class ChildProcess: Sendable {
     deinit {
         guard ending == nil else { return }
         killNow()
-        // The wait is short, but a deinit must not wait at all: the pool may be two threads wide.
+        // The wait is short, but a deinit must not block: the pool may have only two threads.
         let pid = processID
         WorkerThread.start("reaper") {
             var code: Int32 = 0
@@ -84,10 +85,10 @@ public final class ChildProcess: Sendable {
 
     // MARK: Signals
 
-    /// Sends a signal to the program and what it started in its group; nothing happens when it has ended.
+    /// Sends a signal to the program and its process group; does nothing if it has ended.
     public func kill(_ signal: Int32) {
         knownEnding.withLock { ending in
-            // Under the lock nobody reaps, so the number cannot be somebody else's by now.
+            // Nothing reaps while the lock is held, so the number cannot belong to another process.
             if Self.reap(processID, &ending) == nil { _ = Glibc.kill(-processID, signal) }
         }
     }
@@ -95,7 +96,7 @@ public final class ChildProcess: Sendable {
     /// SIGKILL: no handler, no flush.
     public func killNow() { kill(SIGKILL) }
 
-    /// SIGSTOP: the program stands still, its connections stay open.
+    /// SIGSTOP: the program stops, and its connections stay open.
     public func suspend() { kill(SIGSTOP) }
 
     /// SIGCONT: ends `suspend()`.
@@ -103,12 +104,12 @@ public final class ChildProcess: Sendable {
 
     // MARK: Ending
 
-    /// nil while it runs. Does not block.
+    /// nil while it is running. Does not block.
     public var ending: ProcessEnding? { knownEnding.withLock { Self.reap(processID, &$0) } }
 
     public var isRunning: Bool { ending == nil }
 
-    /// Waits for the end. The error, when it does not come in time, shows the last lines of output.
+    /// Waits for the end. If it does not come in time, the error shows the last lines of output.
     public func wait(within limit: Duration = patience) async throws -> ProcessEnding {
         let deadline = Deadline(after: limit)
         while true {
@@ -120,16 +121,16 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// Waits until a text, such as the word that says it is ready, is in the output or the error output.
-    /// Does not wait on for a program that has ended without it.
+    /// Waits until a text, such as a ready message, is in standard output or standard error. Throws at once if the
+    /// program ends without it.
     public func waitUntilPrinted(_ text: String, within limit: Duration = patience) async throws {
         let deadline = Deadline(after: limit)
         while true {
-            // In this order: what is printed last comes before the end.
+            // The order matters: the last output comes before the end.
             let ending = ending
             if standardOutput.contains(text) || standardError.contains(text) { return }
             if let ending {
-                throw KafkaTestFault("\(program) ended (\(ending)) without \"\(text)\":\n\(lastLines(30))")
+                throw KafkaTestFault("\(program) ended (\(ending)) without printing \"\(text)\":\n\(lastLines(30))")
             }
             guard !deadline.hasPassed else {
                 throw NotInTime("\(program) prints \"\(text)\"", limit: limit, detail: lastLines(30))
@@ -138,7 +139,7 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// SIGTERM, and SIGKILL for what does not end within the limit.
+    /// Sends SIGTERM, and SIGKILL if the program does not end within the limit.
     @discardableResult
     public func terminate(within limit: Duration = patience) async throws -> ProcessEnding {
         kill(SIGTERM)
@@ -150,7 +151,7 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// The most memory that it has ever had resident (VmHWM). It runs still.
+    /// The peak resident memory (VmHWM) of a running program.
     public func peakMemoryBytes() throws -> Int {
         let status = String(decoding: try readFile("/proc/\(processID)/status", limitBytes: 1 << 16), as: UTF8.self)
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -161,7 +162,7 @@ public final class ChildProcess: Sendable {
 
     // MARK: Output
 
-    /// All that it has written so far.
+    /// Everything that it has written so far.
     public var standardOutput: String { Self.text(of: outputFile) }
     public var standardError: String { Self.text(of: errorFile) }
 
@@ -175,7 +176,7 @@ public final class ChildProcess: Sendable {
 
     // MARK: System calls
 
-    /// Reaps by this one number only: other children of the process belong to others.
+    /// Reaps only this process: other children belong to other code.
     private static func reap(_ processID: Int32, _ ending: inout ProcessEnding?) -> ProcessEnding? {
         if let ending { return ending }
         var code: Int32 = 0
@@ -198,7 +199,7 @@ public final class ChildProcess: Sendable {
 
     private static func memoryFile(_ label: String) throws(SystemFailure) -> Descriptor {
         let number = perennial_anonymous_file(label)
-        guard number >= 0 else { throw .last("make a file in memory") }
+        guard number >= 0 else { throw .last("create a file in memory") }
         return Descriptor(owning: number)
     }
 
@@ -206,7 +207,7 @@ public final class ChildProcess: Sendable {
         _ path: String, _ arguments: [String], _ environment: [String], _ workingDirectory: String?,
         _ streams: (input: Int32, output: Int32, errors: Int32)
     ) throws(SystemFailure) -> Int32 {
-        // C would cut the text there and start something else than was asked for.
+        // C would cut the text at the zero byte and start something else.
         guard !(arguments + environment).contains(where: { $0.utf8.contains(0) }) else {
             throw SystemFailure(operation: "start \(path): an argument contains a zero byte", code: EINVAL)
         }
@@ -235,7 +236,7 @@ public final class ChildProcess: Sendable {
         guard fstat(file.number, &status) == 0 else { return "" }
         let size = min(Int(status.st_size), outputLimitBytes)
         let start = Int(status.st_size) - size
-        // Read by position: the descriptor's own is where the program writes next.
+        // Reads at explicit positions: the program writes at the descriptor's own position.
         return String(unsafeUninitializedCapacity: size) { buffer in
             max(0, pread(file.number, buffer.baseAddress, size, start))
         }

@@ -3,13 +3,13 @@
 import Glibc
 package import Platform
 
-/// Owns a file descriptor; closes it at the end of its life.
+/// Owns a file descriptor and closes it in its deinit.
 package struct Descriptor: ~Copyable, Sendable {
     package let number: Int32
     package init(owning number: Int32) { self.number = number }
     deinit { close(number) }
 
-    /// For sockets: sends every byte. A peer that has gone is an error here, never a SIGPIPE to a process that does not ignore it.
+    /// For sockets: sends all bytes. If the peer has gone, it throws and causes no SIGPIPE.
     package func sendAll(_ bytes: [UInt8]) throws(SystemFailure) {
         var sent = 0
         while sent < bytes.count {
@@ -23,17 +23,17 @@ package struct Descriptor: ~Copyable, Sendable {
     }
 }
 
-/// A socket that waits for connections on loopback.
+/// A listening socket on loopback.
 package struct Listener: ~Copyable, Sendable {
     package let descriptor: Descriptor
     package let port: UInt16
 }
 
 package enum Loopback {
-    /// Connections that wait to be accepted: more than a test opens at once.
+    /// The backlog: more connections than a test opens at once.
     private static let backlog: Int32 = 128
 
-    /// `port` 0 lets the system choose.
+    /// With `port` 0 the system chooses.
     package static func listen(port: UInt16 = 0) throws(SystemFailure) -> Listener {
         let descriptor = try streamSocket(flags: Int32(SOCK_NONBLOCK.rawValue))
         setOption(descriptor.number, SOL_SOCKET, SO_REUSEADDR, Int32(1))
@@ -46,11 +46,11 @@ package enum Loopback {
                 getsockname(descriptor.number, __SOCKADDR_ARG(__sockaddr__: $0), &size)
             }
         }
-        guard code == 0 else { throw .last("ask for the port") }
+        guard code == 0 else { throw .last("get the port number") }
         return Listener(descriptor: descriptor, port: UInt16(bigEndian: address.sin_port))
     }
 
-    /// A connection whose calls wait at most `limit`.
+    /// A connection whose calls block at most `limit`.
     package static func connect(port: UInt16, limit: Duration) throws(SystemFailure) -> Descriptor {
         let descriptor = try streamSocket(flags: 0)
         let seconds = Int(limit.wholeMilliseconds / 1000)
@@ -63,7 +63,7 @@ package enum Loopback {
         return descriptor
     }
 
-    /// A connection that never waits; a refusal shows at the first read or write.
+    /// A non-blocking connection; a refusal shows at the first read or write.
     static func beginConnect(port: UInt16) throws(SystemFailure) -> Descriptor {
         let descriptor = try streamSocket(flags: Int32(SOCK_NONBLOCK.rawValue))
         guard withAddress(port, { Glibc.connect(descriptor.number, $0, $1) }) == 0 || errno == EINPROGRESS else {
@@ -73,7 +73,7 @@ package enum Loopback {
         return descriptor
     }
 
-    /// nil when nobody waits to be accepted.
+    /// nil if no connection is waiting.
     package static func accept(from listener: Int32) -> Descriptor? {
         let number = Glibc.accept4(listener, .init(), nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
         guard number >= 0 else { return nil }
@@ -81,7 +81,7 @@ package enum Loopback {
         return Descriptor(owning: number)
     }
 
-    /// Whether nobody uses the port now.
+    /// Whether the port is free now.
     package static func isFree(_ port: UInt16) -> Bool {
         do throws(SystemFailure) {
             _ = try listen(port: port)
@@ -91,11 +91,11 @@ package enum Loopback {
 
     private static func streamSocket(flags: Int32) throws(SystemFailure) -> Descriptor {
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue) | flags, 0)
-        guard number >= 0 else { throw .last("make a socket") }
+        guard number >= 0 else { throw .last("create a socket") }
         return Descriptor(owning: number)
     }
 
-    /// Small frames would otherwise wait for the acknowledgement of the ones before.
+    /// Otherwise small frames would wait until the ones before are acknowledged.
     private static func sendAtOnce(_ descriptor: Int32) {
         setOption(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, Int32(1))
     }

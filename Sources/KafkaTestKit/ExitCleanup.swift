@@ -1,11 +1,11 @@
-// What has to be gone when the test process is: children first, then the directories that they write to.
+// Cleans up before the test process ends: first the children, then the directories that they write to.
 
 import CTestKit
 import Glibc
 import Synchronization
 
-/// The kernel kills our children when we die in any way. A regular exit also removes what they leave on the disk, also when
-/// a test forgot to close something.
+/// The kernel kills our children whenever this process ends. A regular exit also removes their files, even if a test
+/// forgot to close something.
 enum ExitCleanup {
     private struct Remains {
         var children: Set<Int32> = []
@@ -42,5 +42,5 @@ enum ExitCleanup {
     }
 }
 
-// A top-level function: C calls it on the thread that exits.
+// A top-level function: C calls it on the exiting thread.
 private func cleanUpAtExit() { ExitCleanup.run() }

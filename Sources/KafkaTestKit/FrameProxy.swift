@@ -1,14 +1,15 @@
-// A proxy that understands where Kafka's requests begin and end.
+// A proxy that knows where Kafka's requests begin and end.
 
 import Glibc
 import Platform
 import Synchronization
 
-/// Stands between clients and brokers on loopback and lets everything pass, except for what a rule says: hold one request back
-/// and send it later, delay, count, cut.
+/// Sits between clients and brokers on loopback and forwards everything, except what a rule changes: hold one request
+/// and send it later, delay, count, disconnect.
 ///
-/// This is how a request that arrives late is made: the client gives up and repeats it on another connection, and then the first
-/// one reaches the broker. One thread does all the work; it ends with `close()`, or when nobody holds the proxy any more.
+/// This produces a request that arrives late: the client gives up and retries it on another connection, and then the
+/// first one reaches the broker. One thread does all the work. It ends with `close()`, or when the last reference to
+/// the proxy is gone.
 public final class FrameProxy: Sendable {
     enum Order: Sendable {
         case release(RequestHold)
@@ -17,7 +18,7 @@ public final class FrameProxy: Sendable {
         case close
     }
 
-    /// What tests ask for and the proxy's thread reads.
+    /// The rules of the tests, which the proxy's thread reads.
     struct Rules {
         var holds: [RequestHold] = []
         var delays: [KafkaAPI: Duration] = [:]
@@ -42,25 +43,25 @@ public final class FrameProxy: Sendable {
 
         func order(_ order: Order) {
             rules.withLock { $0.orders.append(order) }
-            // A full pipe is fine: then the thread is about to wake anyway.
+            // A full pipe is fine: then the thread is about to wake up anyway.
             var byte: UInt8 = 0
             _ = write(wakeWriter.number, &byte, 1)
         }
     }
 
-    /// Where clients connect; in the order of the broker ports.
+    /// The ports for clients, in the order of the broker ports.
     public let ports: [UInt16]
     private let desk: Desk
     private let worker: WorkerThread
 
-    /// Listens on one free port for each broker port, on loopback. The brokers need not run yet.
+    /// Listens on one free loopback port for each broker port. The brokers need not be running yet.
     public init(brokerPorts: [UInt16]) throws {
         let desk = try Desk()
         let routes = try brokerPorts.map { ProxyRoute(listener: try Loopback.listen(), brokerPort: $0) }
         ports = routes.map { $0.listener.port }
         self.desk = desk
         let loop = ProxyLoop(desk: desk, routes: routes)
-        // Handed over for good: only the new thread uses it from here on.
+        // Handed over: from here on only the new thread uses it.
         let hand = Box<ProxyLoop>()
         hand.put(loop)
         worker = WorkerThread.start("frame-proxy") { hand.take().run() }
@@ -70,7 +71,7 @@ public final class FrameProxy: Sendable {
 
     // MARK: Rules
 
-    /// Holds back one request that is still to come. Several rules may wait; the oldest that matches takes a request.
+    /// Holds one future request. Several rules may wait; the oldest matching rule takes a request.
     /// - Parameters:
     ///   - occurrence: 1 for the next matching request, 2 for the one after it.
     ///   - matches: looks at the frame, for example for a transactional id. Called on the proxy's thread.
@@ -84,27 +85,27 @@ public final class FrameProxy: Sendable {
         return hold
     }
 
-    /// Every request of this API reaches the broker so much later, and with it what follows on its connection, also when its client has gone
-    /// in the meantime. `nil` ends it.
+    /// Every request of this API reaches the broker this much later, and so does everything after it on its connection,
+    /// even if the client has disconnected meanwhile. `nil` ends the delay.
     public func delay(_ api: KafkaAPI, by duration: Duration?) {
         desk.rules.withLock { $0.delays[api] = duration }
     }
 
-    /// Every request reaches its broker so much later, those of one connection in their order and side by side: a client that is
-    /// far away. Making a connection takes no longer.
+    /// Simulates a distant client: every request reaches its broker this much later. Requests of one connection keep
+    /// their order and travel at the same time. Connecting takes no longer.
     public func setDistance(_ duration: Duration) {
         desk.rules.withLock { $0.distance = duration }
     }
 
-    /// Requests of this API that have come from clients so far, with those that are held.
+    /// The number of requests of this API received from clients so far, including held ones.
     public func count(of api: KafkaAPI) -> Int {
         desk.rules.withLock { $0.counts[api] ?? 0 }
     }
 
-    /// Cuts every connection there is now. A request that is held or delayed stays so, without its client.
+    /// Closes all current connections. Held and delayed requests stay, without their clients.
     public func dropConnections() { desk.order(.dropConnections) }
 
-    /// Cuts everything and frees the ports. Returns when the thread has ended; what is still held is lost.
+    /// Closes everything and frees the ports. Returns when the thread has ended; held requests are lost.
     public func close() async {
         desk.order(.close)
         do { try await worker.join() } catch { printMessage("frame proxy: its thread ended with \(error)") }

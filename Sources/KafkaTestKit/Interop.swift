@@ -1,23 +1,23 @@
-// Other people's libraries, asked for a second opinion by scripts of Tests/Interop.
+// Runs scripts of Tests/Interop, which use other people's libraries to check our results.
 
 import Glibc
 import Platform
 
 package enum Interop {
-    /// Where the package lies: this file is two folders below.
+    /// The root of the package; this file is two folders below.
     private static let root = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
     private static let scripts = "\(root)/Tests/Interop"
 
-    /// Installed, and what is pinned today: an older installation would have another opinion.
+    /// Installed with the pinned versions: an older installation may give another opinion.
     package static let isInstalled: Bool = {
         let pinned = try? readFile("\(scripts)/requirements.txt")
         let installed = try? readFile("\(root)/.build/interop/requirements.txt")
         return pinned != nil && pinned == installed
     }()
 
-    package static let absence = "other libraries are not installed: Tests/Interop/setup.sh says why, and installs them"
+    package static let absence = "the other libraries are not installed: Tests/Interop/setup.sh explains and installs them"
 
-    /// The folder of the schemas that every record is held to.
+    /// The folder of the schemas that every record must match.
     package static let schemas = "\(root)/deploy/schemas"
 
     package static func run(
@@ -34,15 +34,16 @@ package enum Interop {
 extension Interop {
     package enum ConsumptionVersion: String, Sendable { case v1, v2 }
 
-    /// What Apple's own library makes of the body of a consumption request.
+    /// The opinion of Apple's own library on the body of a consumption request.
     package struct BodyOpinion: Sendable, Equatable {
-        /// No member and no value that the library does not know, or would write in another way.
+        /// The library knows every member and value, and would write them in the same way.
         package let isTaken: Bool
-        /// The fields as the library reads them, values by their names, JSON with sorted names; or why it is not taken.
+        /// The fields as the library reads them (values by their names, JSON with sorted names), or why it rejects the
+        /// body.
         package let words: String
     }
 
-    /// One opinion for each body, in their order. A body is one line of JSON.
+    /// One opinion for each body, in the same order. A body is one line of JSON.
     package static func opinions(
         on bodies: [(version: ConsumptionVersion, body: [UInt8])]
     ) async throws -> [BodyOpinion] {

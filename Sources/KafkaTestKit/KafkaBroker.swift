@@ -3,7 +3,7 @@
 import Platform
 import Synchronization
 
-/// A broker (and controller) of a `KafkaCluster`. It can be stopped, killed and started again on its data and its ports.
+/// A broker (and controller) of a `KafkaCluster`. It can be stopped, killed and restarted with its data and ports.
 public final class KafkaBroker: Sendable {
     /// 1, 2, 3.
     public let id: Int
@@ -18,7 +18,7 @@ public final class KafkaBroker: Sendable {
     /// Before its last start.
     private let hadSkippedMarkers = Mutex(false)
 
-    /// Lines of the log that an error shows: a Java stack trace with its cause.
+    /// Number of log lines in an error: enough for a Java stack trace with its cause.
     private static let logLines = 30
 
     init(
@@ -32,7 +32,7 @@ public final class KafkaBroker: Sendable {
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
         let properties = options.properties(of: id, in: ports, dataDirectory: "\(scratch.path)/data-\(id)")
-        // Java reads a backslash as the start of an escape.
+        // Java treats a backslash as the start of an escape.
         let text = properties.sorted { $0.key < $1.key }
             .map {
                 "\($0.key)=\($0.value.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\"))\n"
@@ -48,22 +48,22 @@ public final class KafkaBroker: Sendable {
 
     public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
 
-    /// What the broker has printed since its last start.
+    /// The broker's output since its last start.
     public var log: String { process.withLock { $0 }?.standardOutput ?? "" }
 
-    /// Whether it has ended a transaction without telling its partitions, because they had no leader for the moment: as while a
-    /// broker that was killed comes back (KAFKA-20734, seen in 4.3.1). What was committed may then be lost, and what
-    /// readers see says nothing of who wrote it. Of topics that nobody deletes.
+    /// Whether it has ended a transaction without writing markers to its partitions, because they had no leader at that
+    /// moment, for example while a killed broker comes back (KAFKA-20734, seen in 4.3.1). Committed data may then be
+    /// lost, and readers cannot see who wrote it. Only counts topics that are never deleted.
     public var hasSkippedMarkers: Bool {
         hadSkippedMarkers.withLock { $0 }
             || log.contains("these partitions are likely deleted already and hence can be skipped")
     }
 
-    /// Returns when the broker answers clients and every partition that can have a leader has one.
-    /// The error, when it does not come up, shows the end of its log.
+    /// Returns when the broker answers clients and every partition that can have a leader has one. If it does not come
+    /// up, the error shows the end of its log.
     public func start() async throws { try await start(togetherWith: [id]) }
 
-    /// - Parameter expected: the brokers that have to take part before this one counts as up.
+    /// - Parameter expected: the brokers that must have joined before this one counts as up.
     func start(togetherWith expected: [Int]) async throws {
         try launch()
         try await waitUntilReady(togetherWith: expected)
@@ -73,11 +73,11 @@ public final class KafkaBroker: Sendable {
         let hasSkippedMarkers = hasSkippedMarkers
         hadSkippedMarkers.withLock { $0 = hasSkippedMarkers }
         try process.withLock { process in
-            guard process?.isRunning != true else { throw KafkaTestFault("broker \(id) runs already") }
+            guard process?.isRunning != true else { throw KafkaTestFault("broker \(id) is already running") }
             var environment = KafkaDistribution.lightJava(heap: heap)
-            // The official scripts would write their logs into the distribution.
+            // Otherwise the official scripts write their logs into the distribution.
             environment["LOG_DIR"] = logDirectory
-            // What `hasSkippedMarkers` looks for; the official scripts say it in any case.
+            // `hasSkippedMarkers` searches for this output; the official scripts log it in any case.
             environment["KAFKA_LOG_LEVEL"] = "INFO"
             process = try ChildProcess(
                 distribution.script("kafka-server-start.sh"), [configurationFile],
@@ -91,7 +91,7 @@ public final class KafkaBroker: Sendable {
         let deadline = Deadline(after: startLimit)
         while true {
             let isReady = try await onOwnThread("broker-probe") { Self.answers(ports, hasSASL: hasSASL, with: ids) }
-            // The process is looked at second: an answer may have come from a stranger on the same port.
+            // The process is checked afterwards: another program on the same port may have answered.
             guard isRunning else { throw KafkaTestFault("broker \(id) ended while it started: \(lastWords)") }
             if isReady { return }
             guard !deadline.hasPassed else {
@@ -102,7 +102,7 @@ public final class KafkaBroker: Sendable {
         }
     }
 
-    /// Each listener opens on its own; a port that is open says little, an answer that names leaders says enough.
+    /// Each listener opens separately. An open port proves little; a response that names leaders is enough.
     private static func answers(_ ports: BrokerPorts, hasSASL: Bool, with ids: Set<Int32>) -> Bool {
         do {
             for port in [ports.internal, ports.client] {
@@ -117,18 +117,18 @@ public final class KafkaBroker: Sendable {
 
     private var lastWords: String {
         guard let process = process.withLock({ $0 }) else { return "it was never started" }
-        let ending = process.ending.map { "\($0)" } ?? "it still runs"
-        // Of a shutdown much is told that explains nothing.
+        let ending = process.ending.map { "\($0)" } ?? "it is still running"
+        // A shutdown logs many lines that explain nothing.
         let lines = process.standardOutput.split(separator: "\n").filter { !$0.contains(" INFO ") }
         return "\(ending); the end of its log:\n\(lines.suffix(Self.logLines).joined(separator: "\n"))"
     }
 
-    /// Ends gracefully (leadership is handed on, the log is flushed); kills what is not gone within the limit.
+    /// Stops gracefully (leadership moves, the log is flushed); kills it if it does not end within the limit.
     public func stop(within limit: Duration = .seconds(20)) async throws {
         try await process.withLock { $0 }?.terminate(within: limit)
     }
 
-    /// `kill -9`: as when the power goes. Returns when it is gone.
+    /// `kill -9`, like a power failure. Returns when the process is gone.
     public func kill9() async throws {
         killNow()
         _ = try await process.withLock { $0 }?.wait()
@@ -136,13 +136,13 @@ public final class KafkaBroker: Sendable {
 
     func killNow() { process.withLock { $0 }?.killNow() }
 
-    /// Stops it if it runs, and starts it again on the same data and the same ports.
+    /// Stops it if it is running, and starts it again with the same data and ports.
     public func restart() async throws {
         try await stop()
         try await start()
     }
 
-    /// SIGSTOP: the broker keeps its connections and answers nothing, as one that is stuck.
+    /// SIGSTOP: the broker keeps its connections and answers nothing, as if it hangs.
     public func suspend() { process.withLock { $0 }?.suspend() }
     public func resume() { process.withLock { $0 }?.resume() }
 }

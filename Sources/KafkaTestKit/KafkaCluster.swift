@@ -1,20 +1,20 @@
-// A Kafka of a test's own.
+// A private Kafka for tests.
 
 import Glibc
 import Platform
 import Synchronization
 
-/// A private Kafka of one or three nodes, in a fresh directory, on free ports of loopback. It lives until `close()`, or until
-/// nobody holds it any more, at most as long as the test process.
+/// A private Kafka of one or three nodes, in a new directory, on free loopback ports. It lives until `close()` or until
+/// the last reference is gone, and at most as long as the test process.
 public final class KafkaCluster: Sendable {
     public let distribution: KafkaDistribution
     public let brokers: [KafkaBroker]
-    /// With `KafkaOptions.throughProxy`: what all clients pass.
+    /// With `KafkaOptions.throughProxy`: the proxy between all clients and the brokers.
     public let proxy: FrameProxy?
     private let hasSASL: Bool
     private let scratch: ScratchDirectory
 
-    /// How often other ports are tried when a stranger took one between our look and the broker's start.
+    /// How often to retry with other ports if another program took one between our check and the broker's start.
     private static let attempts = 3
 
     /// Returns when every broker answers clients.
@@ -72,52 +72,52 @@ public final class KafkaCluster: Sendable {
             for broker in brokers { group.addTask { try await broker.format(clusterID: clusterID) } }
             try await group.waitForAll()
         }
-        // All are launched before one is waited for: a controller alone has no majority.
+        // All are started before waiting for one: a single controller has no majority.
         for broker in brokers { try broker.launch() }
         for broker in brokers { try await broker.waitUntilReady(togetherWith: brokers.map(\.id)) }
     }
 
-    /// 16 random bytes as Kafka writes them: Base64 for URLs, without padding. Starts with a letter, since a leading `-` would
-    /// be taken for an option.
+    /// 16 random bytes in Kafka's notation: URL-safe Base64 without padding. It starts with a letter, because a leading
+    /// `-` would look like an option.
     private static func randomID() -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-        // 22 digits of 6 bits are 132 bits: the last digit carries two bits only.
+        // 22 digits of 6 bits are 132 bits, so the last digit carries only two bits.
         let middle = (0..<20).map { _ in alphabet.randomElement()! }
         return String([alphabet[Int.random(in: 0..<26)]] + middle + [["A", "Q", "g", "w"].randomElement()!])
     }
 
     // MARK: Use
 
-    /// The only broker, or the first.
+    /// The only broker, or the first one.
     public var broker: KafkaBroker { brokers[0] }
 
-    /// Whether one of the brokers has: see there.
+    /// Whether this is true for one of the brokers.
     public var hasSkippedMarkers: Bool { brokers.contains(where: \.hasSkippedMarkers) }
 
-    /// For clients; leads through the proxy when there is one.
+    /// For clients; goes through the proxy if there is one.
     public var bootstrapServers: String { Self.servers(brokers.map(\.ports.advertised)) }
 
-    /// Past the proxy: for tools and checks that must not be counted, held or delayed.
+    /// Bypasses the proxy: for tools and checks that must not be counted, held or delayed.
     public var internalServers: String { Self.servers(brokers.map(\.ports.internal)) }
 
-    /// The listener that asks for `KafkaOptions.credentials` (SASL_PLAINTEXT, PLAIN); nil without them.
+    /// The listener that requires `KafkaOptions.credentials` (SASL_PLAINTEXT, PLAIN); nil without them.
     public var saslServers: String? { hasSASL ? Self.servers(brokers.map(\.ports.sasl)) : nil }
 
     private static func servers(_ ports: [UInt16]) -> String {
         ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
     }
 
-    /// Runs a tool of the distribution against this cluster, past the proxy, and returns what it printed.
+    /// Runs a tool of the distribution against this cluster, bypassing the proxy, and returns its output.
     @discardableResult
     public func tool(_ name: String, _ arguments: [String], stdin: String = "") async throws -> String {
         try await distribution.tool(
             name, ["--bootstrap-server", internalServers] + arguments, stdin: stdin)
     }
 
-    /// Kills the brokers, closes the proxy. The directory goes with the last reference.
+    /// Kills the brokers and closes the proxy. The directory is removed with the last reference.
     public func close() async {
         for broker in brokers {
-            // The others are killed all the same.
+            // The others are killed even if one fails.
             do { try await broker.kill9() } catch { printMessage("a broker could not be killed: \(error)") }
         }
         await proxy?.close()
@@ -126,12 +126,12 @@ public final class KafkaCluster: Sendable {
 
 // MARK: One broker for all tests that only need one
 
-/// The Kafka that the tests of a process share: the named one, or one node that is started for the first test that asks and
-/// ends with the process.
+/// The Kafka that the tests of a process share: the named one, or one node that is started for the first test that
+/// needs it and ends with the process.
 public enum SharedKafka {
     private static let starting = Mutex<Task<KafkaCluster, any Error>?>(nil)
 
-    /// nil when the environment names a running Kafka.
+    /// nil if the environment names a running Kafka.
     public static func cluster() async throws -> KafkaCluster? {
         if BrokerSource.current.namedServers != nil { return nil }
         let distribution = try BrokerSource.current.requireDistribution()

@@ -1,4 +1,4 @@
-// An unpacked Kafka: its scripts, and where it comes from.
+// An unpacked Kafka: its scripts, and where to find it.
 
 import Platform
 
@@ -7,15 +7,15 @@ public struct KafkaTestFault: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// A Kafka 3.9 or later, unpacked. Its scripts need Java 17.
+/// An unpacked Kafka 3.9 or later. Its scripts need Java 17.
 public struct KafkaDistribution: Sendable, Equatable {
     public let home: String
     public init(home: String) { self.home = home }
 
     func script(_ name: String) -> String { "\(home)/bin/\(name)" }
 
-    /// Runs a command-line tool, such as `kafka-topics.sh`, and returns what it printed.
-    /// Throws, with its words, when it ends with another code than 0.
+    /// Runs a command-line tool, such as `kafka-topics.sh`, and returns its output. Throws, with its output, if the
+    /// exit code is not 0.
     @discardableResult
     public func tool(
         _ name: String, _ arguments: [String], stdin: String = "", timeout: Duration = .seconds(60)
@@ -31,8 +31,8 @@ public struct KafkaDistribution: Sendable, Equatable {
         return result.standardOutput
     }
 
-    /// A Java that starts quickly: the simple collector, and the first compiler only. Tests are over before the second
-    /// compiler has paid for itself. The official scripts read one of the names, others the other.
+    /// Java options for a quick start: the serial collector and only the first compiler. Tests end before the second
+    /// compiler pays off. Different official scripts read different variables.
     static func lightJava(heap: String) -> [String: String] {
         let options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
         return [
@@ -41,15 +41,15 @@ public struct KafkaDistribution: Sendable, Equatable {
     }
 }
 
-/// Where the tests of this process find a Kafka: the environment says it.
+/// Where the tests of this process find a Kafka, according to the environment.
 ///
 /// ```swift
 /// @Suite(.enabled(if: BrokerSource.current.isAvailable, "\(BrokerSource.skipLine)"))
 /// ```
 public struct BrokerSource: Sendable, Equatable {
-    /// `KAFKA_BOOTSTRAP_SERVERS`: a Kafka that runs already; tests share it with others and cannot kill it.
+    /// `KAFKA_BOOTSTRAP_SERVERS`: a Kafka that is already running. Tests share it with others and cannot kill it.
     public let namedServers: String?
-    /// `KAFKA_HOME`: brokers of our own can be started, killed and started again.
+    /// `KAFKA_HOME`: tests can start, kill and restart their own brokers.
     public let distribution: KafkaDistribution?
 
     package init(environment: [(name: String, value: String)]) {
@@ -60,10 +60,10 @@ public struct BrokerSource: Sendable, Equatable {
 
     public static let current = BrokerSource(environment: environmentVariables())
 
-    /// Tests that only need a Kafka can run.
+    /// True if tests that only need a Kafka can run.
     public var isAvailable: Bool { namedServers != nil || canStartBrokers }
 
-    /// Tests that kill, restart, configure or proxy a broker, or run its tools, can run.
+    /// True if tests that kill, restart, configure or proxy a broker, or run its tools, can run.
     public var canStartBrokers: Bool { distribution != nil }
 
     public static let skipLine =
@@ -73,7 +73,7 @@ public struct BrokerSource: Sendable, Equatable {
     public static let privateSkipLine =
         "no Kafka can be started: set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17)"
 
-    /// Throws the skip line when there is none.
+    /// Throws the skip line if there is none.
     public func requireDistribution() throws -> KafkaDistribution {
         guard let distribution else { throw KafkaTestFault(Self.privateSkipLine) }
         return distribution

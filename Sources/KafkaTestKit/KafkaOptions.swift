@@ -1,9 +1,9 @@
 // How a private Kafka is set up.
 
-/// What a test may want different. The defaults are right for most.
+/// What a test can change. The defaults are right for most tests.
 public struct KafkaOptions: Sendable {
-    /// A user of the additional SASL/PLAIN listener. Letters, digits, `-` and `_` only: the text goes into Java's nested
-    /// quoting, and no test needs more.
+    /// A user of the additional SASL/PLAIN listener. Only letters, digits, `-` and `_`: the text goes into Java's
+    /// nested quoting, and no test needs more.
     public struct Credentials: Sendable, Equatable {
         public var user: String
         public var password: String
@@ -15,27 +15,27 @@ public struct KafkaOptions: Sendable {
 
     /// 1, or 3 for tests that lose a broker.
     public var nodes = 1
-    /// Broker properties, added to or replacing ours.
+    /// Broker properties that are added to ours or replace them.
     public var properties: [String: String] = [:]
-    /// When set, `KafkaCluster.saslServers` is a listener that asks for them; the others stay open to everybody.
+    /// If set, `KafkaCluster.saslServers` is a listener that requires them; the others stay open to everybody.
     public var credentials: Credentials?
-    /// The user of `credentials` may do only what access lists allow; on the other listeners everything is allowed.
+    /// The user of `credentials` may do only what ACLs allow; the other listeners allow everything.
     public var hasAccessLists = false
-    /// Clients reach the brokers through `KafkaCluster.proxy` only: it is what the brokers advertise.
+    /// Clients reach the brokers only through `KafkaCluster.proxy`, whose ports the brokers advertise.
     public var throughProxy = false
-    /// One node answers 3 s after its start on an idle machine with two cores; this is for a busy one.
+    /// One node answers 3 s after its start on an idle machine with two cores; the limit is for a busy machine.
     public var startLimit: Duration = .seconds(60)
 
     public init() {}
 
     func check() throws {
         guard nodes == 1 || nodes == 3 else {
-            throw KafkaTestFault("a Kafka of \(nodes) nodes: 1 or 3 can be started (two cannot lose one)")
+            throw KafkaTestFault("\(nodes) nodes were requested: use 1 or 3 (two nodes cannot lose one)")
         }
         let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
         for text in [credentials?.user, credentials?.password].compactMap({ $0 })
         where text.isEmpty || !text.allSatisfy(allowed.contains) {
-            throw KafkaTestFault("the user and the password of a test broker take letters, digits, - and _ only")
+            throw KafkaTestFault("the user and the password of a test broker may contain only letters, digits, - and _")
         }
         for (name, value) in properties where (name + value).contains(where: { $0 == "\n" || $0 == "\r" }) {
             throw KafkaTestFault("the broker property \(name) contains a line break")
@@ -45,11 +45,11 @@ public struct KafkaOptions: Sendable {
 
 /// The ports of one broker.
 struct BrokerPorts: Sendable {
-    /// What clients connect to; with a proxy, what the proxy connects to.
+    /// The port that clients connect to; with a proxy, the port that the proxy connects to.
     var client: UInt16
-    /// What clients are told to connect to.
+    /// The advertised port for clients.
     var advertised: UInt16
-    /// Between brokers, and for tools that shall not pass the proxy.
+    /// For other brokers, and for tools that bypass the proxy.
     var `internal`: UInt16
     var controller: UInt16
     var sasl: UInt16
@@ -67,7 +67,7 @@ extension KafkaOptions {
             listeners.map { "\($0.name)://127.0.0.1:\($0.bound)" } + ["CONTROLLER://127.0.0.1:\(own.controller)"]
         let voters = ports.indices.map { "\($0 + 1)@127.0.0.1:\(ports[$0].controller)" }
         let copies = nodes == 3 ? 3 : 1
-        // With two of three in sync, one may be killed and acks=all goes on.
+        // With two of three in sync, one broker may be killed and acks=all still works.
         let inSync = nodes == 3 ? 2 : 1
         var values = [
             "process.roles": "broker,controller",
@@ -88,13 +88,13 @@ extension KafkaOptions {
             "transaction.state.log.replication.factor": "\(copies)",
             "transaction.state.log.min.isr": "\(inSync)",
             "transaction.state.log.num.partitions": "4",
-            // Records of tests have any timestamps, and none is to go before it is read. Topics may say otherwise.
+            // Test records have arbitrary timestamps, and none may expire before it is read. Topics may override this.
             "log.retention.ms": "-1",
-            // A group of one test need not wait for members that never come.
+            // The group of a test need not wait for members that never join.
             "group.initial.rebalance.delay.ms": "0",
-            // Tests of lost members want to lose them quickly.
+            // Tests of lost members need a short session timeout.
             "group.min.session.timeout.ms": "1000",
-            // After kill -9 the broker's old session has to run out: 4 s with these two, 12 s with the defaults.
+            // After kill -9 the broker's old session has to expire: 4 s with these two, 12 s with the defaults.
             "broker.session.timeout.ms": "1500",
             "broker.heartbeat.interval.ms": "300",
         ]
@@ -106,7 +106,7 @@ extension KafkaOptions {
         }
         if hasAccessLists {
             values["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-            // Brokers, tools and tests come without a name.
+            // Brokers, tools and tests connect without a user name.
             values["super.users"] = "User:ANONYMOUS"
         }
         return values.merging(properties) { $1 }

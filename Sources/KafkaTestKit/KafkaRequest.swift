@@ -1,6 +1,6 @@
 // A request on its way through the proxy.
 
-/// A request frame, with the fields that every version of the header has.
+/// A request frame with the header fields that all versions have.
 public struct KafkaRequest: Sendable {
     public let api: KafkaAPI
     public let version: Int16
@@ -9,7 +9,7 @@ public struct KafkaRequest: Sendable {
     /// The whole frame without its length.
     public let bytes: [UInt8]
 
-    /// nil for what is too short for a header, such as a token of SASL before Kafka 1.0: it passes untouched.
+    /// nil if the frame is too short for a header, such as a SASL token before Kafka 1.0: it is forwarded unchanged.
     package init?(frame: [UInt8]) {
         var reader = WireReader(frame)
         do throws(WireFault) {
@@ -35,13 +35,13 @@ public struct KafkaRequest: Sendable {
     }
 }
 
-/// A broker's answer, without its length.
+/// A broker's response without its length.
 public struct KafkaResponse: Sendable, Equatable {
-    /// Correlation id (4 bytes), then what the version of the API says.
+    /// The correlation id (4 bytes), then the body in the API's version.
     public let bytes: [UInt8]
 
-    /// The number at a place of the frame. The error code of EndTxn up to version 2 is at 8, behind correlation id and throttle
-    /// time. nil beyond the end.
+    /// The number at a position of the frame; nil beyond the end. The error code of EndTxn up to version 2 is at 8,
+    /// after the correlation id and the throttle time.
     public func int16(at position: Int) -> Int16? {
         guard position >= 0, position + 2 <= bytes.count else { return nil }
         return Int16(bitPattern: UInt16(bytes[position]) << 8 | UInt16(bytes[position + 1]))

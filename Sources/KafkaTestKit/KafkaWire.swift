@@ -1,9 +1,9 @@
-// The few bytes of Kafka's protocol that the kit speaks itself: enough to ask a broker whether it is ready.
+// The small part of Kafka's protocol that the kit uses itself: enough to ask a broker whether it is ready.
 
 import Glibc
 package import Platform
 
-/// Which request a frame carries: its first two bytes.
+/// The API key of a request, which is in its first two bytes.
 public struct KafkaAPI: Sendable, Hashable, CustomStringConvertible {
     public let key: Int16
     public init(_ key: Int16) { self.key = key }
@@ -32,10 +32,11 @@ public struct KafkaAPI: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "API key \(key)" }
 }
 
-/// A frame starts with its length; a broker refuses longer ones (`socket.request.max.bytes`), so what says more is not Kafka.
+/// A frame starts with its length. A broker rejects longer ones (`socket.request.max.bytes`), so a greater length means
+/// that it is not Kafka.
 let frameLimitBytes = 104_857_600
 
-/// Writes numbers in network order.
+/// Writes numbers in network byte order.
 package struct WireWriter {
     package private(set) var bytes: [UInt8] = []
     package init() {}
@@ -67,7 +68,7 @@ package struct WireReader {
 
     private mutating func take(_ count: Int) throws(WireFault) -> ArraySlice<UInt8> {
         guard count >= 0, position + count <= bytes.count else {
-            throw WireFault(description: "a Kafka response ends too early, after \(bytes.count) bytes")
+            throw WireFault(description: "a Kafka response is truncated after \(bytes.count) bytes")
         }
         defer { position += count }
         return bytes[position..<position + count]
@@ -84,7 +85,7 @@ package struct WireReader {
         return try copy.number(type)
     }
 
-    /// nil when the string is.
+    /// nil if the string is null.
     package mutating func string() throws(WireFault) -> String? {
         let count = Int(try number(Int16.self))
         return count < 0 ? nil : String(decoding: try take(count), as: UTF8.self)
@@ -100,12 +101,12 @@ package struct WireReader {
     }
 }
 
-/// One connection that asks and waits. Blocks; for threads of their own.
+/// One connection for requests and responses. Blocks, so it needs its own thread.
 package struct WireConnection: ~Copyable {
     private let descriptor: Descriptor
     private var correlationID: Int32 = 0
 
-    /// `limit` holds for the connect and for each read and write.
+    /// `limit` applies to the connect and to each read and write.
     package init(port: UInt16, limit: Duration = .seconds(2)) throws(SystemFailure) {
         descriptor = try Loopback.connect(port: port, limit: limit)
     }
@@ -138,7 +139,7 @@ package struct WireConnection: ~Copyable {
         var head = WireReader(try receive(4))
         let size = Int(try head.number(Int32.self))
         guard size >= 4 && size <= frameLimitBytes else {
-            throw WireFault(description: "a frame of \(size) bytes: what answers does not speak Kafka")
+            throw WireFault(description: "a frame of \(size) bytes: the server does not use Kafka's protocol")
         }
         return try receive(size)
     }
@@ -159,7 +160,7 @@ package struct WireConnection: ~Copyable {
     }
 }
 
-/// What a broker says of its cluster.
+/// A broker's metadata about its cluster.
 package struct ClusterMetadata {
     package struct Partition {
         package let topic: String
@@ -169,7 +170,7 @@ package struct ClusterMetadata {
     package var brokers: Set<Int32>
     package var partitions: [Partition]
 
-    /// Metadata version 4: the oldest that Kafka 4 and the newest that librdkafka 2.0.2 knows.
+    /// Metadata version 4: the oldest version in Kafka 4 and the newest in librdkafka 2.0.2.
     package static func ask(port: UInt16) throws -> ClusterMetadata {
         var connection = try WireConnection(port: port)
         var body = WireWriter()
@@ -199,7 +200,7 @@ package struct ClusterMetadata {
         return ClusterMetadata(brokers: Set(brokers), partitions: partitions.flatMap { $0 })
     }
 
-    /// Whether clients can work: these brokers take part, and every partition that could have a leader has one.
+    /// Whether clients can work: these brokers have joined, and every partition that can have a leader has one.
     package func serves(with expected: Set<Int32>) -> Bool {
         brokers.isSuperset(of: expected)
             && partitions.allSatisfy { $0.leader >= 0 || !brokers.isSuperset(of: $0.replicas) }

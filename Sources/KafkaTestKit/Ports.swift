@@ -1,18 +1,18 @@
-// Free ports for programs that have to be told theirs before they start.
+// Free ports for programs that need their port before they start.
 
 import Glibc
 import Synchronization
 
 package enum Ports {
-    /// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a broker that is down for a
-    /// moment finds its port again. Above what services usually have.
+    /// Below the range from which Linux takes ports of outgoing connections (32768 and up), so that a restarted broker
+    /// finds its port free. Above the usual ports of services.
     private static let range: ClosedRange<UInt16> = 20000...32000
-    /// All of them taken means that something else is wrong.
+    /// If all of these are taken, something else is wrong.
     private static let attempts = 1000
     private static let given = Mutex<Set<UInt16>>([])
 
-    /// A port that nobody listens on now, and that this process has not given out before. Another process may still be
-    /// quicker: who starts a broker tries again with others.
+    /// A port that is free now and that this process has not returned before. Another process may still take it first,
+    /// so callers that start a broker retry with other ports.
     package static func free() throws -> UInt16 {
         for _ in 0..<attempts {
             let port = UInt16.random(in: range)

@@ -1,18 +1,18 @@
-// Programs that are run to their end, and the programs of the package.
+// Programs that run to their end, and the programs of this package.
 
 import Glibc
 public import Platform
 
-/// What a program said and how it ended.
+/// The output of a program and how it ended.
 public struct ProgramResult: Sendable {
     public let ending: ProcessEnding
     public let standardOutput: String
     public let standardError: String
 
-    /// What it wrote on either way, when it does not matter which.
+    /// Both outputs, for callers that need not tell them apart.
     public var words: String { standardOutput + standardError }
 
-    /// The exit code; for a killed program 128 plus the signal, as shells say it.
+    /// The exit code; for a killed program 128 plus the signal, as in shells.
     public var code: Int32 {
         switch ending {
         case .exited(let code): code
@@ -21,7 +21,7 @@ public struct ProgramResult: Sendable {
     }
 }
 
-/// Runs a program to its end. It is killed and `NotInTime` is thrown when that takes longer than `timeout`.
+/// Runs a program to its end. Kills it and throws `NotInTime` if that takes longer than `timeout`.
 public func run(
     _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(),
     workingDirectory: String? = nil, stdin: String = "", timeout: Duration = patience
@@ -33,9 +33,9 @@ public func run(
         ending: ending, standardOutput: child.standardOutput, standardError: child.standardError)
 }
 
-/// The path of an executable of the package, built next to the tests that run.
+/// The path of an executable of this package, built next to the running tests.
 public func productPath(_ name: String) throws(SystemFailure) -> String {
-    // The longest path that Linux knows.
+    // The longest path in Linux.
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/self/exe", &buffer, buffer.count)
     guard count > 0 else { throw .last("find the running program") }

@@ -5,7 +5,7 @@ import Platform
 import Synchronization
 
 final class ProxyConnection {
-    /// Bytes on their way to a side that does not read; beyond it we stop reading from the other.
+    /// The limit of bytes queued for a side that does not read; beyond it the proxy stops reading from the other side.
     private static let backlogBytes = 8 << 20
     private static let readBytes = 64 << 10
 
@@ -24,9 +24,9 @@ final class ProxyConnection {
     private var fromBroker = ByteQueue()
     private var toClient = ByteQueue()
     private var gate = Gate.open
-    /// Requests on their way over a distance.
+    /// Requests delayed by `setDistance`.
     private var underWay: [(frame: [UInt8], until: Deadline)] = []
-    /// Released requests by their correlation ids, until the broker answers.
+    /// Released requests by correlation id, until the broker answers.
     private var awaited: [Int32: RequestHold] = [:]
 
     init(client: consuming Descriptor, broker: consuming Descriptor, desk: FrameProxy.Desk) {
@@ -50,16 +50,17 @@ final class ProxyConnection {
     private var clientNumber: Int32 { client?.number ?? -1 }
     private var brokerNumber: Int32 { broker?.number ?? -1 }
 
-    /// The way to the broker outlives the client for these.
+    /// If true, the connection to the broker outlives the client.
     private var hasBusinessWithBroker: Bool {
         isGateClosed || !underWay.isEmpty || !awaited.isEmpty || !toBroker.isEmpty
     }
 
     private var isGateClosed: Bool { if case .open = gate { false } else { true } }
 
-    /// Two entries, client first. poll(2) ignores those with a negative number.
+    /// Two entries, the client's first. poll(2) ignores entries with a negative number.
     var interests: [pollfd] {
-        // One frame of the largest size has to fit; a client behind a closed gate is read on, so that we see it close.
+        // One frame of the maximum size has to fit. A client behind a closed gate is still read, to notice when it
+        // disconnects.
         let readsClient = fromClient.count <= frameLimitBytes + 4 && toBroker.count < Self.backlogBytes
         let readsBroker = toClient.count < Self.backlogBytes
         return [
@@ -85,7 +86,7 @@ final class ProxyConnection {
         advance()
     }
 
-    /// Moves everything as far as it goes now.
+    /// Moves all data as far as possible now.
     func advance() {
         do throws(NotKafka) {
             letArrive()
@@ -154,7 +155,7 @@ final class ProxyConnection {
 
     // MARK: Orders
 
-    /// The held request goes to the broker; what came behind it follows.
+    /// The held request goes to the broker, followed by what came after it.
     func release() {
         guard case .held(let hold, let frame) = gate else { return }
         gate = .open
@@ -163,13 +164,13 @@ final class ProxyConnection {
         toBroker.append(frame: frame)
     }
 
-    /// The client's side goes in any case; the broker's stays for a request that is held, delayed or not answered yet.
+    /// Closes the client's side; the broker's side stays for a request that is held, delayed or not answered yet.
     func drop() {
         closeClient()
         if !isGateClosed && awaited.isEmpty { closeBroker() }
     }
 
-    /// Both sides go, and with them what was held.
+    /// Closes both sides; held requests are lost.
     func end(_ reason: String) {
         held?.end(reason)
         gate = .open
@@ -179,7 +180,7 @@ final class ProxyConnection {
 
     // MARK: Sides
 
-    /// What the client sent behind a gate, or was to get, is lost.
+    /// What the client sent behind a gate, and what it had not received yet, is lost.
     private func closeClient() {
         client = nil
         fromClient.removeAll()
@@ -192,16 +193,16 @@ final class ProxyConnection {
         underWay = []
         for hold in awaited.values { hold.end(reason) }
         awaited = [:]
-        // A held request can never reach this connection's broker again.
+        // A held request can no longer reach the broker on this connection.
         held?.end(reason)
         gate = .open
         fromClient.removeAll()
     }
 
-    /// false: this side is gone.
+    /// Returns false if this side is closed.
     private func read(from descriptor: Int32, into queue: inout ByteQueue) -> Bool {
         guard descriptor >= 0 else { return true }
-        // What the read met; 0: bytes came.
+        // The errno of the read; 0: bytes arrived.
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.readBytes) { buffer, count in
             var got = recv(descriptor, buffer.baseAddress, buffer.count, 0)
@@ -213,12 +214,12 @@ final class ProxyConnection {
         return failure == 0 || failure == EAGAIN
     }
 
-    /// false: this side is gone. What the socket does not take now stays queued.
+    /// Returns false if this side is closed. What the socket does not accept now stays queued.
     private func write(_ queue: inout ByteQueue, to descriptor: Int32) -> Bool {
         while descriptor >= 0 && !queue.isEmpty {
             let count = queue.withFront { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             if count < 0 && errno == EINTR { continue }
-            // A connection that is still being made takes nothing yet.
+            // A connection that is not complete yet accepts nothing.
             if count < 0 { return errno == EAGAIN || errno == ENOTCONN }
             queue.removeFirst(count)
         }

@@ -14,7 +14,7 @@ final class ProxyRoute: Sendable {
     }
 }
 
-/// Made on one thread, then used by the proxy's thread only: that hand-over is why `@unchecked` is right.
+/// Created on one thread and then used only by the proxy's thread: this hand-over makes `@unchecked` right.
 final class ProxyLoop: @unchecked Sendable {
     private let desk: FrameProxy.Desk
     private let routes: [ProxyRoute]
@@ -86,7 +86,7 @@ final class ProxyLoop: @unchecked Sendable {
                 let broker = try Loopback.beginConnect(port: route.brokerPort)
                 connections.append(ProxyConnection(client: client, broker: broker, desk: desk))
             } catch {
-                // The broker is down: the client sees its connection closed, as it would see it refused.
+                // The broker is down: the client's connection is closed, as if it had been refused.
             }
         }
     }

@@ -1,23 +1,23 @@
-// One request that the proxy keeps back.
+// One request that the proxy holds.
 
 import Synchronization
 
-/// A rule that waits for one request, and then that request, until it is released or discarded.
+/// A rule that waits for one request and then holds it until it is released or discarded.
 ///
-/// A broker takes the requests of a connection one after the other. So nothing behind the held request is forwarded on its
-/// connection, as long as it is held; other connections go on. What a client sent behind it is lost when the client closes the
-/// connection, the held request itself is not: its way to the broker stays open until `release()`.
+/// A broker processes the requests of a connection in order. So while a request is held, nothing after it is forwarded
+/// on its connection; other connections continue. When the client disconnects, what it sent after the held request is
+/// lost. The held request itself is not lost: its connection to the broker stays open until `release()`.
 public final class RequestHold: Sendable {
-    /// What the client sees.
+    /// What the client observes.
     public enum ClientSide: Sendable {
-        /// Silence: the client's own time-out decides.
+        /// Silence: the client's own timeout decides.
         case keepOpen
         /// A lost connection, at once.
         case cut
     }
 
     enum State {
-        /// The number of matching requests that pass before one is held.
+        /// The number of matching requests to let pass first.
         case waiting(passing: Int)
         case held(KafkaRequest)
         case released
@@ -50,7 +50,7 @@ public final class RequestHold: Sendable {
         state.withLock { if case .held(let request) = $0 { request } else { nil } }
     }
 
-    /// Waits until the request has come and is held.
+    /// Waits until the request has arrived and is held.
     @discardableResult
     public func waitUntilHeld(within limit: Duration = patience) async throws -> KafkaRequest {
         var held: KafkaRequest?
@@ -68,8 +68,9 @@ public final class RequestHold: Sendable {
         return held!
     }
 
-    /// Sends the held request to the broker, on the connection it came for, and returns the broker's answer. A client that is
-    /// still there gets the answer, too. A request without an answer (Produce with acks=0) ends in `NotInTime`.
+    /// Sends the held request to the broker on its original connection, and returns the broker's response. A client
+    /// that is still connected receives the response too. For a request without a response (Produce with acks=0) it
+    /// throws `NotInTime`.
     @discardableResult
     public func release(within limit: Duration = patience) async throws -> KafkaResponse {
         try state.withLock { state in
@@ -91,7 +92,7 @@ public final class RequestHold: Sendable {
         return response!
     }
 
-    /// Ends the rule. A request that is held is lost, with both sides of its connection.
+    /// Ends the rule. A held request is lost, and both sides of its connection are closed.
     public func discard() {
         end("it was discarded")
         order(.discard(self))
@@ -99,9 +100,9 @@ public final class RequestHold: Sendable {
 
     // MARK: For the proxy's thread
 
-    /// Whether this request is the one; then it is held from now on.
+    /// Whether this rule takes the request; if so, the request is held from now on.
     func takes(_ request: KafkaRequest) -> Bool {
-        // Asked outside the lock: a predicate is the test's own code and may ask this object.
+        // Called outside the lock: the predicate is test code and may call this object.
         guard request.api == api, matches(request) else { return false }
         return state.withLock { state in
             switch state {
@@ -120,7 +121,7 @@ public final class RequestHold: Sendable {
 
     func answer(_ response: KafkaResponse) { state.withLock { $0 = .answered(response) } }
 
-    /// What has been answered stays answered.
+    /// A request that has been answered stays answered.
     func end(_ reason: String) {
         state.withLock { state in
             if case .answered = state { return }

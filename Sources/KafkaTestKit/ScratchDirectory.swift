@@ -4,20 +4,20 @@ import CTestKit
 import Glibc
 public import Platform
 
-/// A fresh directory below `TMPDIR` (or `/tmp`), removed with all it contains when this value ends, or at exit.
+/// A new directory below `TMPDIR` (or `/tmp`). It is removed with everything in it when this object ends, or at exit.
 public final class ScratchDirectory: Sendable {
     public let path: String
 
     public init(_ label: String) throws(SystemFailure) {
         let parent = environmentVariables().first { $0.name == "TMPDIR" && !$0.value.isEmpty }?.value ?? "/tmp"
         var template = Array("\(parent)/\(label)-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw .last("make a directory in \(parent)") }
+        guard mkdtemp(&template) != nil else { throw .last("create a directory in \(parent)") }
         path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
         ExitCleanup.add(directory: path)
     }
 
     deinit {
-        // A child that has just been killed may still add a file: then the exit removes the rest.
+        // A child that has just been killed may still add a file: then it is removed at exit.
         if perennial_remove_tree(path) == 0 { ExitCleanup.remove(directory: path) }
     }
 

@@ -1,9 +1,9 @@
-// What work costs, whatever else the machine does meanwhile.
+// Measures the cost of work independently of the load on the machine.
 
 import Glibc
 
-/// The processor time that `body` takes on this thread. For promises about the cost of work: on a busy machine the clock on the
-/// wall says how long others were served.
+/// The CPU time that `body` takes on this thread. It is for promises about cost: on a busy machine, elapsed time
+/// includes the time of other programs.
 public func threadTime<Failure: Error>(of body: () throws(Failure) -> Void) throws(Failure) -> Duration {
     let start = threadTime()
     try body()

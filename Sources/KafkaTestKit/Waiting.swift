@@ -1,12 +1,12 @@
-// Waiting for a condition instead of sleeping and hoping.
+// Waiting for a condition instead of sleeping.
 
 import Platform
 
-/// How long tests wait for what takes moments on an idle machine and is no promise about time. Long, because it costs nothing
-/// where all is well: a machine that is busy with other things makes any program wait for ten seconds and more.
+/// How long tests wait for something that takes moments on an idle machine and is not a promise about time. A long
+/// limit costs nothing when all is well: on a busy machine any program may be delayed by ten seconds and more.
 public let patience: Duration = .seconds(60)
 
-/// What did not come about in time.
+/// A condition that did not become true in time.
 public struct NotInTime: Error, CustomStringConvertible {
     public let what: String
     public let limit: Duration
@@ -19,14 +19,15 @@ public struct NotInTime: Error, CustomStringConvertible {
     }
 
     public var description: String {
-        "not within \(limit): \(what)" + (detail.isEmpty ? "" : "\n\(detail)")
+        "timed out after \(limit): \(what)" + (detail.isEmpty ? "" : "\n\(detail)")
     }
 }
 
-/// Often enough that nobody waits noticeably, seldom enough that a hundred waiters cost nothing.
+/// Short enough that nobody notices, long enough that a hundred waiters cost nothing.
 private let pollInterval: Duration = .milliseconds(10)
 
-/// Asks until the answer is yes; throws `NotInTime` after `limit`. No pool thread is held between two questions.
+/// Checks repeatedly until the condition is true; throws `NotInTime` after `limit`. No pool thread is blocked between
+/// checks.
 /// - Parameter what: the condition in words, for the message.
 public func waitUntil(
     _ what: String, within limit: Duration = patience, isolation: isolated (any Actor)? = #isolation,
@@ -39,7 +40,7 @@ public func waitUntil(
     }
 }
 
-/// Runs work that blocks on a thread of its own and waits for its value without holding a pool thread.
+/// Runs blocking work on its own thread and waits for its value without blocking a pool thread.
 package func onOwnThread<Value: Sendable>(
     _ name: String, _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

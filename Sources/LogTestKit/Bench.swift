@@ -1,10 +1,10 @@
-// What the checks work with.
+// Helpers for the checks.
 
 import Log
 import Platform
 import Synchronization
 
-/// A record, copied.
+/// A copied record.
 struct Seen: Equatable, CustomStringConvertible {
     var topic = 0
     var partition: Int32 = 0
@@ -40,7 +40,7 @@ struct Bench {
         self.under = under
     }
 
-    /// Not the same twice, in this process and in others.
+    /// Unique in this process and in others.
     func name(_ label: String) -> String {
         "\(label)-\(Self.names.add(1, ordering: .relaxed).newValue)-\(WallClock.milliseconds())"
     }
@@ -60,30 +60,30 @@ struct Bench {
     func expect<Value: Equatable>(
         _ found: Value, is wanted: Value, line: Int = #line, file: StaticString = #fileID
     ) throws {
-        try expect(found == wanted, "\(found) in place of \(wanted)", line: line, file: file)
+        try expect(found == wanted, "\(found) instead of \(wanted)", line: line, file: file)
     }
 
-    /// Waits for what may take a moment.
+    /// Waits for something that may take a moment.
     func expect(
         soon words: String, line: Int = #line, file: StaticString = #fileID, _ condition: () throws -> Bool
     ) throws {
         let deadline = deadline
         while !(try condition()) {
-            try expect(!deadline.hasPassed, "waited in vain: \(words)", line: line, file: file)
+            try expect(!deadline.hasPassed, "timed out waiting for: \(words)", line: line, file: file)
         }
     }
 
-    /// The fault that `body` ends with.
+    /// The fault that `body` throws.
     func fault(line: Int = #line, file: StaticString = #fileID, in body: () throws -> Void) throws -> LogFault {
         do {
             try body()
         } catch let fault as LogFault {
             return fault
         }
-        throw BrokenPromise(description: "no fault where one was expected (\(file):\(line))")
+        throw BrokenPromise(description: "a fault was expected, but none was thrown (\(file):\(line))")
     }
 
-    /// Repeats what the log asks to repeat.
+    /// Retries as long as the log asks for a retry.
     func patiently<Value>(_ body: () throws -> Value) throws -> Value {
         let deadline = deadline
         while true {
@@ -124,7 +124,7 @@ struct Bench {
         return try log.openReader(ReaderOptions(name: name, group: name, topics: [topic]))
     }
 
-    /// Everything that is committed, from the beginning to the end.
+    /// All committed records, from the beginning to the end.
     func read(_ topic: String, partition: Int32 = 0) throws -> [Seen] {
         let reader = try reader(topic)
         defer { reader.close(by: deadline) }
@@ -134,7 +134,7 @@ struct Bench {
         return try readOn(reader, partition)
     }
 
-    /// The same when no transaction is open any more: a commit may return before readers see what it did.
+    /// The same, after all open transactions have ended: a commit may return before readers see its effect.
     func readEnded(_ topic: String, partition: Int32 = 0) throws -> [Seen] {
         try waitForEnd(of: topic, partition: partition)
         return try read(topic, partition: partition)
@@ -146,7 +146,7 @@ struct Bench {
         }
     }
 
-    /// From where the reader stands to the committed end.
+    /// From the reader's position to the committed end.
     func readOn(_ reader: any LogReader, _ partition: TopicPartition) throws -> [Seen] {
         guard let end = try reader.ends(.committed, of: [partition], by: deadline)[partition] else {
             throw BrokenPromise(description: "\(partition) has no end")
@@ -189,7 +189,7 @@ struct Bench {
     }
 }
 
-/// A session, and the least its owner has to do.
+/// A session with the minimum of work that its owner has to do.
 final class Member {
     let session: any LogSession
     private let bench: Bench
@@ -204,7 +204,7 @@ final class Member {
         session = try bench.log.openSession(options, by: bench.deadline)
     }
 
-    /// One poll, and the answer to what it brought.
+    /// Polls once and handles the events.
     func step(limit: Int = 100) throws {
         let event = try session.poll(into: batch, limit: limit, wait: bench.under.pollWait)
         switch event {

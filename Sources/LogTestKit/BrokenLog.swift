@@ -1,11 +1,11 @@
-// A log that fails when it is told to.
+// A log that fails on demand.
 
 public import Log
 public import MemoryLog
 public import Platform
 import Synchronization
 
-/// A log in memory whose readers meet what the test says.
+/// An in-memory log whose readers fail or see what the test sets.
 public final class BrokenLog: RecordLog {
     private struct State {
         var fault: LogFault?
@@ -21,36 +21,36 @@ public final class BrokenLog: RecordLog {
 
     public init(_ memory: MemoryLog) { self.memory = memory }
 
-    /// Of every call.
+    /// Thrown by every call.
     public var fault: LogFault? {
         get { state.withLock { $0.fault } }
         set { state.withLock { $0.fault = newValue } }
     }
-    /// Of the next poll.
+    /// Thrown by the next poll.
     public var faultOnce: LogFault? {
         get { state.withLock { $0.faultOnce } }
         set { state.withLock { $0.faultOnce = newValue } }
     }
-    /// Of every partition; nil: as it is.
+    /// The beginning of every partition; nil: the real one.
     public var beginning: NextOffset? {
         get { state.withLock { $0.beginning } }
         set { state.withLock { $0.beginning = newValue } }
     }
 
-    /// When a reader is told where to begin: the copies are open by then, and nothing was read into them.
+    /// Called when a reader gets its start positions: the copies are open by then, and nothing has been read into them.
     public var atRead: (@Sendable () -> Void)? {
         get { state.withLock { $0.atRead } }
         set { state.withLock { $0.atRead = newValue } }
     }
 
-    /// When a reader has asked where partitions end, and knows it, and has not been told yet.
+    /// Called when a reader has fetched the ends of partitions, but before it receives them.
     public var atEnds: (@Sendable () -> Void)? {
         get { state.withLock { $0.atEnds } }
         set { state.withLock { $0.atEnds = newValue } }
     }
 
-    /// Between the two questions that a start by time is: for the first record that is young enough and, where there is none, for the
-    /// end. It is called once.
+    /// Called once, between the two queries of a start by time: first for the first record that is young enough, then
+    /// for the end if there is none.
     public var atOffsets: (@Sendable () -> Void)? {
         get { state.withLock { $0.atOffsets } }
         set { state.withLock { $0.atOffsets = newValue } }
@@ -118,7 +118,7 @@ private final class BrokenReader: LogReader {
     ) throws(LogFault) -> [TopicPartition: NextOffset] {
         try log.enter()
         let found = try reader.beginnings(of: partitions, by: deadline)
-        // Only where there is something: an empty partition begins at its end.
+        // Only for partitions with records: an empty partition begins at its end.
         guard let beginning = log.beginning else { return found }
         let ends = try reader.ends(.all, of: partitions, by: deadline)
         return Dictionary(uniqueKeysWithValues: found.map { ($0.key, min(beginning, ends[$0.key]!)) })

@@ -10,7 +10,7 @@ extension LogClaim {
             let group = bench.name("group")
             var leaving = bench.options(group, bench.name("a"), inputs: [input], outputs: [])
             leaving.keepsPlace = false
-            // Longer than anybody here waits.
+            // Longer than any wait in this check.
             leaving.sessionTimeout = bench.under.patience * 4
             let first = try Member(bench, leaving)
             let other = try bench.member(group, bench.name("b"), inputs: [input])
@@ -56,10 +56,10 @@ extension LogClaim {
             }
             try bench.expect(fault.cause, is: .timedOut)
             try bench.log.settle(identity, by: bench.deadline)
-            // Sooner than it would end by time.
+            // Earlier than it would end by its timeout.
             let committed = try member.committed([partition], by: Deadline(after: .seconds(5)))
             try bench.expect(committed, is: [:])
-            // Nothing was there, and nothing is wrong with that.
+            // An identity that never existed is no error.
             try bench.log.settle(bench.name("nobody"), by: bench.deadline)
         },
     ]

@@ -251,7 +251,7 @@ extension LogClaim {
 }
 
 extension Bench {
-    /// Lets time pass while a member stays alive.
+    /// Lets time pass while a member keeps polling.
     fileprivate func pass(_ duration: Duration, polling member: Member) throws {
         let parts = 10
         for _ in 0..<parts {

@@ -5,27 +5,27 @@ import Platform
 
 /// One log, and what tests have to do to it from outside.
 public struct LogUnderTest: Sendable {
-    /// What not every log can be made to do in a test.
+    /// Abilities that not every log has in tests.
     public enum Ability: String, Sendable, CaseIterable {
         /// A session that makes no call for `sessionTimeout` loses its partitions.
         case noticesSilence
-        /// `holdPositions` is there.
+        /// `holdPositions` is available.
         case holdsPositions
-        /// `compact` is there.
+        /// `compact` is available.
         case compactsOnDemand
     }
 
     public var log: any RecordLog
-    /// How long a session may be silent; as short as the log takes it.
+    /// How long a session may be silent: the shortest that the log allows.
     public var sessionTimeout: Duration
-    /// How long a check waits for what should happen soon.
+    /// How long a check waits for something that should happen soon.
     public var patience: Duration
-    /// How long a poll waits: nothing on a clock that stands still.
+    /// How long a poll waits: zero with a clock that stands still.
     public var pollWait: Duration
     public var passTime: @Sendable (Duration) -> Void
-    /// Makes a topic that nobody else uses; returns its name.
+    /// Creates a unique topic and returns its name.
     public var makeTopic: @Sendable (_ label: String, _ partitions: Int32, _ isCompacted: Bool) throws -> String
-    /// Sends positions under an identity, in a transaction that is left open by a process that is gone.
+    /// Sends offsets under an identity, in a transaction that a dead process has left open.
     public var holdPositions:
         (@Sendable (_ group: String, _ identity: String, _ positions: [TopicPartition: NextOffset]) throws -> Void)?
     public var compact: (@Sendable () -> Void)?
@@ -54,14 +54,14 @@ public struct LogUnderTest: Sendable {
     }
 }
 
-/// A promise of the interface that a log does not keep.
+/// A promise of the interface that a log breaks.
 public struct BrokenPromise: Error, CustomStringConvertible {
     public var description: String
 }
 
-/// One promise of the interface, and how it is checked.
+/// One promise of the interface, and its check.
 public struct LogClaim: Sendable, CustomStringConvertible {
-    /// Reads on from "A log".
+    /// Continues the sentence that begins with "A log".
     public let words: String
     public let needs: Set<LogUnderTest.Ability>
     private let check: @Sendable (borrowing Bench) throws -> Void
@@ -77,7 +77,7 @@ public struct LogClaim: Sendable, CustomStringConvertible {
 
     public var description: String { words }
 
-    /// Throws when the log does not keep it. Blocks: give it a thread.
+    /// Throws if the log breaks the promise. Blocks, so it needs its own thread.
     public func check(_ log: LogUnderTest) throws { try check(Bench(log)) }
 
     public static let all =

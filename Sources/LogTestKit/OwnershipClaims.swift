@@ -1,4 +1,4 @@
-// Promises about how long a session may act for its partitions outside of the log.
+// Promises about how long a session may act for its partitions outside the log.
 
 import Log
 import Platform
@@ -53,7 +53,7 @@ extension LogClaim {
                 return true
             }
             try bench.expect(session.ownedUntil, is: nil)
-            // They are still the session's, and it is about to give them away.
+            // The partitions still belong to the session, which is about to give them away.
             try session.commit(scene.positions)
             try bench.expect(session.ownedUntil, is: nil)
             try session.giveBack()
@@ -72,7 +72,7 @@ extension LogClaim {
     ]
 }
 
-/// A member whose clock a check moves.
+/// A member whose clock the check controls.
 private final class LeaseScene {
     let group: String
     let member: Member

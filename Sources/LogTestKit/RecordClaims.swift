@@ -161,7 +161,7 @@ extension LogClaim {
                 found,
                 is: [
                     plain: TopicShape(partitions: 3, isCompacted: false),
-                    // A day is what Kafka's brokers take when nobody has said anything.
+                    // A day is the default of Kafka's brokers.
                     compacted: TopicShape(partitions: 2, isCompacted: true, deletionsKept: .seconds(86_400)),
                 ])
         },
@@ -169,7 +169,8 @@ extension LogClaim {
             let missing = bench.name("missing")
             let writer = try bench.log.openWriter(WriterOptions(name: bench.name("writer"), topics: [missing]))
             defer { writer.close(by: bench.deadline) }
-            // Kafka's client waits for a topic that may be on its way, and may know no more when the time is over.
+            // Kafka's client waits for a topic that may be being created, and may know no more when the timeout is
+            // over.
             let fault = try bench.fault {
                 _ = try writer.append(bench.outputs(["a"]), by: Deadline(after: .seconds(1)))
             }

@@ -16,7 +16,7 @@ extension LogClaim {
             try takeover.append(bench.outputs(["a"]))
             try bench.expect(try bench.read(output).map(\.text), is: [])
             try takeover.commit([partition: NextOffset(7)])
-            // A commit is answered before every broker has written its end.
+            // A commit may be answered before every broker has written its marker.
             try bench.expect(soon: "the first record") { try bench.read(output).map(\.text) == ["a"] }
             try takeover.append(bench.outputs(["b"]))
             try takeover.commit([partition: NextOffset(9)])
@@ -76,7 +76,7 @@ extension LogClaim {
             try member.see(2)
             try bench.expect(member.texts, is: ["1", "2"])
             try member.session.commit([TopicPartition(input, 1): NextOffset(2)])
-            // Once is enough.
+            // One event is enough.
             try bench.expect(member.events.count { $0 == gone }, is: 1)
         },
     ]

@@ -11,7 +11,7 @@ extension LogClaim {
             let member = try bench.writer(to: topic)
             defer { member.close() }
             try member.session.append(bench.outputs(["a", "b"]))
-            // An append may be on its way still when the call returns.
+            // An append may still be in flight when the call returns.
             try bench.expect(soon: "both") { try bench.end(.all, topic).value == 3 }
             try bench.write(["behind"], to: topic)
             try bench.expect(try bench.read(topic).map(\.text), is: ["before"])
@@ -58,7 +58,7 @@ extension LogClaim {
             try member.session.commit([partition: NextOffset(2)])
             try bench.expect(try bench.committed(member, [partition]), is: [partition: NextOffset(2)])
             try bench.expect(try bench.readEnded(output).map(\.text), is: ["kept"])
-            // A timer may have written nothing, and the position may have moved nevertheless.
+            // A timer may write nothing, and yet the position may move.
             try member.session.commit([partition: NextOffset(3)])
             try bench.expect(try bench.committed(member, [partition]), is: [partition: NextOffset(3)])
         },
@@ -180,7 +180,7 @@ extension LogClaim {
             let identity = bench.name("held")
             try bench.write(["a", "b"], to: input)
             try bench.under.holdPositions?(group, identity, [partition: NextOffset(1)])
-            // Another member, which is given the partition when the dead one is out.
+            // Another member that gets the partition when the dead one has left the group.
             let member = try bench.log.openSession(
                 bench.options(group, bench.name("m"), inputs: [input], outputs: []), by: bench.deadline)
             defer { member.close(by: bench.deadline) }
@@ -189,7 +189,7 @@ extension LogClaim {
             }
             try bench.expect(fault.cause, is: .timedOut)
             try bench.expect(fault.remedy, is: .retrySameCall)
-            // The identity comes back, which settles it: the positions were never committed.
+            // The identity returns, which ends the transaction: the positions were never committed.
             let back = try bench.log.openSession(
                 bench.options(group, identity, inputs: [input], outputs: []), by: bench.deadline)
             defer { back.close(by: bench.deadline) }
@@ -200,7 +200,7 @@ extension LogClaim {
 }
 
 extension Bench {
-    /// A session that writes; what it reads is nothing.
+    /// A session that only writes; its input topic stays empty.
     fileprivate func writer(to topic: String) throws -> Member {
         try member(name("group"), name("w"), inputs: [try self.topic("none")], outputs: [topic])
     }
