@@ -15,7 +15,7 @@ package enum Interop {
         return pinned != nil && pinned == installed
     }()
 
-    package static let absence = "the other libraries are not installed: Tests/Interop/setup.sh explains and installs them"
+    package static let absence = "other libraries are not installed: Tests/Interop/setup.sh explains and installs them"
 
     /// The folder of the schemas that every record must match.
     package static let schemas = "\(root)/deploy/schemas"
