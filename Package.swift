@@ -317,7 +317,7 @@ let wantedTests = tests.filter { namedTests?.contains($0.name) ?? true }
 let all = systemLibraries + values + domain + engine + roles + testSupport + wantedTests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
-    // Ends the process if a C library call overruns a buffer of known size; it needs the optimizer.
+    // Ends the process if a C library call overruns a buffer of known size; it needs the optimiser.
     target.cSettings = [
         .define("_GNU_SOURCE"), .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)),
         .treatAllWarnings(as: .error),

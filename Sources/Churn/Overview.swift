@@ -85,7 +85,7 @@ public struct Overview: Sendable, Equatable {
 }
 
 extension Text {
-    /// A code as in ISO 4217: other texts are not trusted as metric labels.
+    /// A code as in ISO 4217: any other text counts as `other`.
     fileprivate var isCurrency: Bool {
         bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
     }

@@ -82,7 +82,7 @@ struct RefundRequest: Sendable, Equatable {
         }
     }
 
-    /// Drops what a finished request no longer needs. The rest is enough to recognize it and to link outcomes to it.
+    /// Drops what a finished request no longer needs. The rest is enough to recognise it and to link outcomes to it.
     mutating func reduce() {
         purchase = nil
         decision = nil

@@ -32,6 +32,6 @@ public final class SimulatedAuthority: Sendable {
     /// For `verify.roots`.
     public var rootPEM: [UInt8] { root.pem }
 
-    /// Compact serialization. The same payload always gives the same text. Callable from any thread.
+    /// Compact serialisation. The same payload always gives the same text. Callable from any thread.
     public func sign(_ payload: [UInt8]) -> [UInt8] { JWS.sign(payload, encodedHeader: header, key: leafKey) }
 }

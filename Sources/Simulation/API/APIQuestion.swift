@@ -79,7 +79,7 @@ public struct APIVerdict: Sendable, Equatable {
     public var message: String
     /// For 405: the allowed methods.
     public var allow: String?
-    /// nil if the path was not recognized.
+    /// nil if the path was not recognised.
     public var version: Version?
     public var transactionId: String?
     /// From a valid token.
