@@ -10,7 +10,7 @@ import Testing
     ]
     private let renewed: Numbers = [.renewed: 1, .charged: 1, .revenue: 5_000]
 
-    /// Three months are all of it.
+    /// The whole commitment is three months.
     private func period(_ number: Int, from: Int) -> [String: Any] {
         month("\(from)", instant(from, 1), instant(from + 1, 1), period: number, of: 3)
     }
@@ -29,7 +29,7 @@ import Testing
         try story.expect(
             at: instant(4, 1) - 1,
             [
-                // Five dollars a month are five dollars a month, whatever the calendar.
+                // Five dollars a month count as five dollars in every month, whatever its length.
                 "2026-01-01 pro.yearly MONTHLY": begun + [.commitmentsOpen: 1],
                 "2026-02-01 pro.yearly MONTHLY": renewed, "2026-03-01 pro.yearly MONTHLY": renewed,
             ])
@@ -39,7 +39,7 @@ import Testing
             [
                 "2026-01-01 pro.yearly MONTHLY": begun + [.commitmentsCompleted: 1],
                 "2026-02-01 pro.yearly MONTHLY": renewed, "2026-03-01 pro.yearly MONTHLY": renewed,
-                // Its renewal as a whole was turned off, and it was the last period: voluntary.
+                // The renewal of the commitment was turned off, and it was the last period: the lapse is voluntary.
                 "2026-04-01 pro.yearly MONTHLY": [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -5_000],
             ])
     }
@@ -142,7 +142,7 @@ import Testing
 
     @Test func `commitmentsDefaulted when a month is not paid and nothing follows`() throws {
         var story = story(periods: 2)
-        // Nobody said that anything failed; what ended had a month to go.
+        // No failure was reported, and the commitment that ended had a month to go.
         story.expires(period(2, from: 2), nil, at: instant(3, 1))
         try story.expect(
             at: instant(3, 10),

@@ -21,13 +21,13 @@ import Testing
             "2026-01-08": [
                 .renewed: 1, .charged: 1, .trialDelta: -1, .activeDelta: 1, .revenue: 10_000, .mrrNew: 10_000,
             ],
-            // Fails a day before it is due, and is paid 26 days after that.
+            // The payment fails a day before it is due, and succeeds 26 days after that.
             "2026-02-07": [
                 .failed: 1, .graceEntered: 1, .recoveredWithin28: 1, .recoveredWithin60: 1, .recoveredWithin90: 1,
             ],
             // Sixteen days of grace: still paying, at risk.
             "2026-02-08": [.activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000],
-            // Without access; no less at risk.
+            // Without access the revenue is still at risk.
             "2026-02-24": [
                 .retryEntered: 1, .lapsedBilling: 1, .graceDelta: -1, .retryDelta: 1, .unpaidGrace: 16_000,
                 .mrrBilling: -10_000,
@@ -39,7 +39,7 @@ import Testing
             "2026-04-05": [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000],
         ]
         try story.expect(at: instant(4, 30), cells)
-        // One subscription: 1 where it is, 0 elsewhere.
+        // One subscription: 1 in the state where it is, 0 in the others.
         let stocks: [Counter] = [.trialDelta, .activeDelta, .graceDelta, .retryDelta, .atRiskDelta]
         for (day, expected) in [
             ("2026-01-07", [1, 0, 0, 0, 0]), ("2026-01-08", [0, 1, 0, 0, 0]), ("2026-02-07", [0, 1, 0, 0, 0]),
@@ -75,13 +75,13 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought,
-                // Paid three days later to the millisecond.
+                // Paid three days later, to the millisecond.
                 "2026-01-31": [
                     .failed: 1, .graceEntered: 1, .recoveredWithin3: 1, .recoveredWithin7: 1, .recoveredWithin16: 1,
                     .recoveredWithin28: 1, .recoveredWithin60: 1, .recoveredWithin90: 1,
                 ],
                 "2026-02-01": [.activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000],
-                // Paying in grace, too: its revenue moves.
+                // A chain in grace counts as paying, too: its revenue moves.
                 "2026-02-03": [.graceRecovered: 1, .graceDelta: -1, .atRiskDelta: -10_000, .mrrMoved: -10_000],
                 Cell("2026-02-03", storefront: "DEU"): [
                     .charged: 1, .activeDelta: 1, .revenue: 10_000, .recoveredRevenue: 10_000, .mrrMoved: 10_000,
@@ -91,7 +91,7 @@ import Testing
 
     @Test(
         arguments: [
-            // A thousandth of a day has 86,400 ms: half a one is 0, one and a half are 2, two and a half are 2.
+            // A thousandth of a day has 86,400 ms: half of one rounds to 0, one and a half to 2, two and a half to 2.
             (43_200, 0), (86_400, 1), (129_600, 2), (216_000, 2), (216_001, 3),
         ] as [(Int64, Int64)])
     func `unpaidGrace is rounded half to even`(_ length: Int64, _ thousandths: Int64) throws {
@@ -99,7 +99,7 @@ import Testing
         story.begins(january)
         story.fails(january, at: instant(1, 31), grace: instant(2, 17))
         story.turnsOff(january, at: instant(2, 1) + length)
-        // Entered and left on one day: of the grace only its length remains.
+        // Entered and left on one day: only the length of the grace remains.
         let left: Numbers = [
             .renewalTurnedOff: 1, .retryCancelled: 1, .lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000,
         ]

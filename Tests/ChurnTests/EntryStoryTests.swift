@@ -1,4 +1,4 @@
-// How subscriptions come to their rows, and what is paid for them. Every number is worked out from metrics.md 3.
+// How rows of subscriptions begin, and what is paid for them. Every number is worked out from metrics.md 3.
 
 import Churn
 import Testing
@@ -8,7 +8,7 @@ import Testing
         var story = WrittenStory()
         story.begins(january)
         try story.expect(at: instant(1, 1) - 1, [:])
-        // One row, the chain's first, paid 10 dollars for one month.
+        // One row, the first of the chain: 10 dollars paid for one month.
         try story.expect(
             at: instant(1, 1),
             ["2026-01-01": [.started: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000, .mrrNew: 10_000]])
@@ -25,7 +25,7 @@ import Testing
             try story.expect(at: instant(1, 10), ["2026-01-01": numbers])
         }
         try expect(started, "7", original: instant(1, 1))
-        // The chain is called 1.
+        // The id of the chain is 1.
         try expect(started, "1", original: earlier)
         try expect(started, "7", original: earlier, isInitialBuy: true)
         // Older than the log.
@@ -34,7 +34,7 @@ import Testing
 
     @Test func `adopted, not started, and mrrAdopted when it continues another subscription`() throws {
         var story = WrittenStory()
-        // All that makes a first row started speaks for it: its date, its id and INITIAL_BUY.
+        // Each of these alone makes a first row `started`: its date, its id and INITIAL_BUY.
         story.begins(
             row(
                 "1", instant(1, 1), instant(2, 1),
@@ -49,7 +49,7 @@ import Testing
         story.begins(january)
         story.renews(february)
         story.renews(row("3", instant(3, 1), instant(4, 1)))
-        // Access never stopped and the price is the same: no delta, no change of revenue.
+        // Access never stopped and the price is the same: no delta and no change of revenue.
         let renewed: Numbers = [.renewed: 1, .charged: 1, .revenue: 10_000]
         try story.expect(
             at: instant(3, 31), ["2026-01-01": bought, "2026-02-01": renewed, "2026-03-01": renewed])
@@ -59,13 +59,13 @@ import Testing
         var story = WrittenStory()
         story.begins(january)
         let second = row("2", instant(2, 2), instant(3, 2))
-        // The first word of the period: nothing tells how it came, but product and plan stay.
+        // The first notification of the period does not show how the row began, but product and plan stay the same.
         story.turnsOff(second, at: instant(2, 20))
-        // At its time the end of January is the end: nothing else is known. Why, nobody said.
+        // At this time the end of January counts as the end, because nothing else is known. No reason is known either.
         try story.expect(
             at: instant(2, 1),
             ["2026-01-01": bought, "2026-02-01": [.lapsedOther: 1, .activeDelta: -1, .mrrOther: -10_000]])
-        // No EXPIRED came: one day without a row is Apple's delay, and that lapse never was.
+        // No EXPIRED came: the day without a row is Apple's delay, and the lapse is taken back.
         try story.expect(
             at: instant(2, 20),
             [
@@ -84,7 +84,7 @@ import Testing
             [
                 "2026-01-01": bought,
                 "2026-02-01": [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000],
-                // Without access a row is a resubscription, whatever the word.
+                // Without access before it a row is a resubscription, whatever the notification's type.
                 "2026-02-02": [
                     .resubscribed: 1, .regained: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000,
                     .mrrReactivation: 10_000,
@@ -123,7 +123,7 @@ import Testing
             [
                 "2026-01-01": bought,
                 "2026-02-01": [.lapsedOther: 1, .activeDelta: -1, .mrrOther: -10_000],
-                // Paid before, but not in this run.
+                // It has been paid before, but not in this run.
                 "2026-02-11": [
                     .resubscribed: 1, .regained: 1, .charged: 1, .activeDelta: 1, .revenue: 12_000,
                     .mrrReactivation: 12_000,
@@ -138,9 +138,9 @@ import Testing
         try story.expect(
             at: instant(2, 10),
             [
-                // PAID: only a price of 0 or a trial is free. But there is no revenue to be new.
+                // The state is PAID, because only a price of 0 or a trial is free. But there is no revenue to be new.
                 "2026-01-01": [.started: 1, .charged: 1, .unpriced: 1, .activeDelta: 1],
-                // It was paying in this run: its revenue grows from 0.
+                // It was already paying in this run: its revenue grows from 0.
                 "2026-02-01": [.renewed: 1, .charged: 1, .revenue: 10_000, .mrrExpansion: 10_000],
             ])
     }
@@ -153,7 +153,7 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": [.adopted: 1, .trials: 1, .trialsConverted: 1, .trialDelta: 1],
-                // The first payment is new revenue: the row that was adopted paid nothing.
+                // The first payment is new revenue, because the adopted row paid nothing.
                 "2026-02-01": [
                     .renewed: 1, .charged: 1, .trialDelta: -1, .activeDelta: 1, .revenue: 10_000, .mrrNew: 10_000,
                 ],

@@ -1,5 +1,5 @@
-// Payments that failed, and what became of them. Every number is worked out from metrics.md 2 and 3. The timelines of Apple's own
-// documents are in `SeedTimelineTests.swift`.
+// Failed payments and their outcomes. Every number is worked out from metrics.md 2 and 3. The timelines of Apple's own documents
+// are in `SeedTimelineTests.swift`.
 
 import Churn
 import Contract
@@ -10,9 +10,9 @@ import Testing
         var story = WrittenStory()
         story.begins(january)
         story.fails(january, at: instant(1, 31, 6))
-        // Apple tries again and says so; it is the same failure.
+        // Apple retries and reports it; it is the same failure.
         story.fails(january, at: instant(1, 31, 18))
-        // Before the payment is due there is access all the same: nothing else has changed.
+        // Before the payment is due there is still access: nothing else has changed.
         try story.expect(
             at: instant(1, 31, 23), ["2026-01-01": bought, "2026-01-31": [.failed: 1, .failedOpen: 1]])
     }
@@ -26,8 +26,8 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought,
-                // Twelve hours after the failure: within every bound. February keeps its cycle and begins when it was
-                // paid; it is worth the same from the 1st on.
+                // Twelve hours after the failure: within every bound. February keeps its cycle and begins when it was paid; it
+                // has the same revenue from the 1st on.
                 "2026-01-31": [
                     .failed: 1, .recoveredWithin1: 1, .recoveredWithin3: 1, .recoveredWithin7: 1,
                     .recoveredWithin16: 1, .recoveredWithin28: 1, .recoveredWithin60: 1, .recoveredWithin90: 1,
@@ -42,7 +42,7 @@ import Testing
         (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
     ]
 
-    /// Who pays by the month has 90 days and no grace: the only one who can be recovered after more than 60.
+    /// Only a commitment, which has 90 days and no grace, can be recovered after more than 60 days.
     @Test(arguments: [1, 3, 7, 16, 28, 60, 90] as [Int64], [0, 1] as [Int64])
     func `recoveredWithin1 to recoveredWithin90 count to the millisecond`(_ days: Int64, _ beyond: Int64) throws {
         let failedAt = instant(1, 31)
@@ -55,12 +55,12 @@ import Testing
         story.begins(first)
         story.fails(first, at: failedAt)
         story.recovers(committed("2", paidAt, paidAt + 31 * day))
-        // Access ends with the failure, and comes back with the payment.
+        // Access ends with the failure, and starts again with the payment.
         var failed: Numbers = [
             .failed: 1, .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
             .atRiskDelta: 10_000,
         ]
-        // Of a bound itself the recovery is within it; a millisecond later it is not.
+        // A recovery exactly at the bound is within it; a millisecond later it is not.
         for bound in Self.bounds where days < bound.days || days == bound.days && beyond == 0 {
             failed[bound.counter] = 1
         }
@@ -86,12 +86,12 @@ import Testing
             at: instant(5, 1),
             [
                 "2026-01-01": bought, "2026-01-31": [.failed: 1],
-                // No longer open: decided nine days later.
+                // The failure is not open any more: it was decided nine days later.
                 "2026-02-01": [
                     .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
                     .atRiskDelta: 10_000,
                 ],
-                // The revenue was lost to billing already: it is not lost again.
+                // The revenue was already lost to billing, and is not lost again.
                 "2026-02-10": [
                     .renewalTurnedOff: 1, .retryCancelled: 1, .retryDelta: -1, .atRiskDelta: -10_000,
                 ],
@@ -122,7 +122,7 @@ import Testing
         story.fails(january, at: instant(1, 31, 6))
         story.turnsOff(january, at: instant(1, 31, 12))
         let cancelled: Numbers = [.failed: 1, .retryCancelled: 1, .renewalTurnedOff: 1]
-        // What was paid for is kept until its end.
+        // The paid period is kept until its end.
         try story.expect(at: instant(1, 31, 13), ["2026-01-01": bought, "2026-01-31": cancelled])
         try story.expect(
             at: instant(2, 1),
@@ -131,7 +131,7 @@ import Testing
                 "2026-02-01": [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000],
             ])
         story.turnsOn(january, at: instant(2, 1))
-        // Taken back at the due date, just in time: then it was the payment.
+        // Renewal was turned on again at the due date, just in time: so the payment was the reason.
         try story.expect(
             at: instant(2, 1),
             [
@@ -156,7 +156,7 @@ import Testing
                     .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
                     .atRiskDelta: 10_000,
                 ],
-                // Bought, not recovered: revenue comes back as that of any returning customer.
+                // Bought, not recovered: the revenue counts as that of a returning customer.
                 "2026-02-10": [
                     .retryOther: 1, .resubscribed: 1, .regained: 1, .charged: 1, .retryDelta: -1, .activeDelta: 1,
                     .revenue: 10_000, .mrrReactivation: 10_000, .atRiskDelta: -10_000,
@@ -189,7 +189,7 @@ import Testing
                 "2026-01-01": bought + [.chargedRefunded: 1, .chargedRefundedAmount: 10_000],
                 "2026-01-31": [.failed: 1, .graceEntered: 1, .failedOpen: 1],
                 "2026-02-01": [.activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000],
-                // Sixteen days of grace, then Apple goes on trying; money back for January ends nothing any more.
+                // Sixteen days of grace, then Apple retries; a refund for January ends nothing any more.
                 "2026-02-17": [
                     .retryEntered: 1, .retryOpen: 1, .lapsedBilling: 1, .graceDelta: -1, .retryDelta: 1,
                     .unpaidGrace: 16_000, .mrrBilling: -10_000,
@@ -201,16 +201,16 @@ import Testing
     @Test func `retryCancelled by the first EXPIRED since the failure, not by one signed before it`() throws {
         var story = WrittenStory()
         story.begins(january)
-        // A row that is over before it begins: dated by a store whose clock was wrong.
+        // A row that ends before it begins: its store had a wrong clock.
         let odd = row("2", instant(3, 1), instant(2, 20))
         story.expires(odd, "BILLING_RETRY", at: instant(2, 25))
         story.expires(odd, "VOLUNTARY", at: instant(3, 5))
         try story.expect(
             at: instant(3, 10),
             [
-                // Nothing ended January, and what follows is a renewal: there was access until it failed.
+                // Nothing ended January, and the next row is a renewal: there was access until it failed.
                 "2026-01-01": bought,
-                // It fails when it begins; what was signed before decides nothing. It is worth nothing a month.
+                // It fails when it begins; notifications signed before that decide nothing. Its revenue a month is 0.
                 "2026-03-01": [
                     .renewed: 1, .charged: 1, .revenue: 10_000, .failed: 1, .retryEntered: 1, .lapsedBilling: 1,
                     .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,

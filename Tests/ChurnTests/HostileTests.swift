@@ -1,4 +1,5 @@
-// Numbers that nobody meant: whatever is signed, nothing stops, and the second implementation comes to the same.
+// Numbers that Apple would never send: whatever is signed, nothing crashes or hangs, and the second implementation has the same
+// results.
 
 import JSON
 import Notices
@@ -102,7 +103,7 @@ import struct MakeBelieve.Chance
 }
 
 extension [UInt8] {
-    /// The story's first notification, as another one.
+    /// The story's first notification, with other values.
     fileprivate func renumbered(_ number: Int) -> [UInt8] {
         Array(String(decoding: self, as: UTF8.self).replacing("\"n0\"", with: "\"n\(number)\"").utf8)
     }

@@ -1,4 +1,4 @@
-// What must be true of the cells of any input: metrics.md 3, "Identities".
+// Identities that the cells of any input must meet: metrics.md 3, "Identities".
 
 import Notices
 import PlainChurn
@@ -21,7 +21,7 @@ extension Chain {
     ]
     private static let revenues = Counter.allCases.filter { $0.name.hasPrefix("mrr") }
 
-    /// The identities that do not hold now, of the running sums against where the subscription stands; nil: all hold.
+    /// The identities that do not hold now, comparing the running sums with the state of the subscription; nil: all hold.
     var violation: String? {
         let timeline = Timeline(state.facts, at: clock)
         let entries = timeline.entries(TransactionId(Text(id)))
@@ -57,7 +57,7 @@ extension Chain {
         return nil
     }
 
-    /// A month of who is paying; of who is in grace or retry.
+    /// Revenue a month of paying chains, and of chains in grace or retry.
     private static func worth(_ visit: Visit, _ timeline: Timeline, _ entries: [Entry]) -> (Int64, Int64) {
         let mrr = entries[visit.row].mrr
         switch visit.state {
@@ -86,7 +86,7 @@ extension Chain {
         }
     }
 
-    /// The sum over many subscriptions, for every key, now and at the end of days: told by the second implementation.
+    /// The sum over many subscriptions, for every key, now and at the ends of days, according to the second implementation.
     @Test(arguments: 0..<parts)
     func `activeDelta to mrrReactivation add up over many subscriptions, at every hundredth word`(_ part: Int) throws {
         let simulation = try simulation(part, subscribers: 40)
@@ -98,7 +98,7 @@ extension Chain {
                 words += life.map { (id, $0) }
             }
         }
-        // Of one instant in any order that is the same every time.
+        // Notifications of one instant come in an arbitrary order that is always the same.
         words.sort { ($0.word.at, $0.id) < ($1.word.at, $1.id) }
         var chance = Chance(seed: UInt64(part))
         for (number, (id, word)) in words.enumerated() {

@@ -1,10 +1,10 @@
-// Who stopped paying, and why. Every number is worked out from metrics.md 2 ("reason of a lapse") and 3.
+// Customers who stopped paying, and why. Every number is worked out from metrics.md 2 ("reason of a lapse") and 3.
 
 import Churn
 import Testing
 
 @Suite struct `Lapses` {
-    /// January ends, by a word on the first of February.
+    /// January ends, with a notification on the first of February.
     private func expect(_ subtype: String?, info: [String: Any]? = nil, _ ended: Numbers) throws {
         var story = WrittenStory()
         story.begins(january)
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func `lapsedPrice and mrrPrice by EXPIRED PRICE_INCREASE`() throws {
-        // The subtype is known first, whatever the info says of renewal.
+        // The subtype is known first, whatever the renewal info says of renewal.
         try expect(
             "PRICE_INCREASE", info: ["autoRenewStatus": 0], [.lapsedPrice: 1, .activeDelta: -1, .mrrPrice: -10_000])
     }
@@ -43,7 +43,7 @@ import Testing
                     .retryEntered: 1, .retryLost: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1,
                     .mrrBilling: -10_000, .atRiskDelta: 10_000,
                 ],
-                // From RETRY to the end no payment stops.
+                // From RETRY to the end no paying chain lapses.
                 "2026-04-02": [.retryDelta: -1, .atRiskDelta: -10_000],
             ])
     }
@@ -54,7 +54,7 @@ import Testing
         // An intent wins over autoRenewStatus.
         func info(_ intent: Int) -> [String: Any] { ["expirationIntent": intent, "autoRenewStatus": 0] }
         try expect(nil, info: info(1), [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000])
-        // Said by nothing but an intent, it is a reason, and no failure.
+        // If only an intent names billing, it is a reason and not a failure.
         try expect(nil, info: info(2), [.lapsedBilling: 1, .activeDelta: -1, .mrrBilling: -10_000])
         try expect(nil, info: info(3), [.lapsedPrice: 1, .activeDelta: -1, .mrrPrice: -10_000])
         try expect(nil, info: info(4), [.lapsedUnavailable: 1, .activeDelta: -1, .mrrOther: -10_000])
@@ -76,7 +76,7 @@ import Testing
         story.expires(january, nil, at: instant(2, 1))
         let revoked = january.with(["revocationDate": instant(6, 1)])
         story.tell("REFUND", at: instant(6, 1), revoked, info: ["autoRenewStatus": 0, "expirationIntent": 1])
-        // Money back for January in June: the info is of June.
+        // A refund for January, signed in June: its renewal info is that of June.
         try story.expect(
             at: instant(6, 1),
             [
@@ -130,7 +130,7 @@ import Testing
                 "2026-01-01": bought,
                 "2026-02-01": [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -10_000],
                 "2026-03-01": [.resubscribed: 1, .trials: 1, .trialsConverted: 1, .trialDelta: 1],
-                // The first payment after the lapse; not the first ever, and none earlier in this run.
+                // The first payment after the lapse; not the first ever, and not preceded by one in this run.
                 "2026-03-08": [
                     .renewed: 1, .charged: 1, .regained: 1, .trialDelta: -1, .activeDelta: 1, .revenue: 10_000,
                     .mrrReactivation: 10_000,

@@ -1,4 +1,5 @@
-// Words that come late: the days that they are about are restated, and no others. Every number is worked out from metrics.md 1 and 3.
+// Notifications that come late: only the days that they are about are restated. Every number is worked out from metrics.md 1 and
+// 3.
 
 import Churn
 import Contract
@@ -10,7 +11,7 @@ import Zone
     private let renewed: Numbers = [.renewed: 1, .charged: 1, .revenue: 10_000]
     private let lapsed: Numbers = [.lapsedOther: 1, .activeDelta: -1, .mrrOther: -10_000]
 
-    /// What is counted before and after, and that only these days differ.
+    /// Checks what is counted before and after, and that only these days differ.
     private func expect(
         _ story: WrittenStory, restates days: Set<String>, at clock: Int64, from before: [Cell: Numbers],
         to after: [Cell: Numbers]
@@ -19,7 +20,7 @@ import Zone
         try story.expect(at: clock, after)
         let changed = Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
         #expect(Set(changed.map { String($0.key.split(separator: "|")[1]) }) == days)
-        // And what is sent is about these days alone.
+        // The published records are about these days only.
         var chain = Chain("1")
         for word in story.words where word.at < clock { try chain.hear(word.record, at: word.at) }
         chain.advance(to: clock - 1)
@@ -40,7 +41,7 @@ import Zone
         story.renews(row("4", instant(4, 1), instant(6, 1), price: 20_000))
         let late = instant(2, 1) + 100 * day
         story.tell("DID_RENEW", at: instant(2, 1), february, arriving: late)
-        // Without February: what came in March was a renewal, so access never stopped; one payment less.
+        // Without February, the row of March was a renewal: so access never stopped, and there is one payment less.
         let before: [Cell: Numbers] = [
             "2026-01-01": bought, "2026-03-01": renewed,
             "2026-04-01": [
@@ -62,7 +63,7 @@ import Zone
             from: ["2026-01-01": bought, "2026-02-01": lapsed],
             to: [
                 "2026-01-01": bought, "2026-01-31": [.failed: 1],
-                // What had looked like an end for other reasons was a payment that failed.
+                // What looked like a lapse for another reason was a failed payment.
                 "2026-02-01": [
                     .retryEntered: 1, .retryLost: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1,
                     .mrrBilling: -10_000, .atRiskDelta: 10_000,
@@ -137,7 +138,7 @@ import Zone
     @Test func `lapsedOther and activeDelta return to nothing, and their cell is gone`() throws {
         var story = WrittenStory()
         story.begins(january)
-        // Began on the 2nd; heard of on the 5th.
+        // It began on the 2nd, and its notification came on the 5th.
         let late = instant(2, 5)
         story.tell("DID_RENEW", at: instant(2, 2), row("2", instant(2, 2), instant(3, 2)), arriving: late)
         try expect(

@@ -1,10 +1,10 @@
-// Failures whose DID_FAIL_TO_RENEW never came, proved by what came later. Every number is worked out from metrics.md 2 and 3.
+// Failures whose DID_FAIL_TO_RENEW never came, proved by later notifications. Every number is worked out from metrics.md 2 and 3.
 
 import Churn
 import Testing
 
 @Suite struct `Lost notifications` {
-    /// RETRY from the 1st of February on, no longer open.
+    /// In RETRY from the 1st of February on; the retry is not open any more.
     private let intoRetry: Numbers = [
         .failed: 1, .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
         .atRiskDelta: 10_000,
@@ -14,7 +14,7 @@ import Testing
         var story = WrittenStory()
         story.begins(january)
         story.expires(january, "BILLING_RETRY", at: instant(3, 20))
-        // Until then it looked like an end nobody gave a reason for.
+        // Until then it looked like a lapse without a known reason.
         try story.expect(
             at: instant(3, 1),
             ["2026-01-01": bought, "2026-02-01": [.lapsedOther: 1, .activeDelta: -1, .mrrOther: -10_000]])
@@ -22,7 +22,7 @@ import Testing
             at: instant(3, 20),
             [
                 "2026-01-01": bought,
-                // Failed no later than due; lost on the day that access ended.
+                // It failed no later than its due date, and was lost on the day that access ended.
                 "2026-02-01": intoRetry + [.retryLost: 1],
                 // Apple gives up on the 20th of March.
                 "2026-03-20": [.retryDelta: -1, .atRiskDelta: -10_000],
@@ -38,7 +38,7 @@ import Testing
             at: instant(2, 20),
             [
                 "2026-01-01": bought,
-                // The proof is of the 17th: it failed on the 1st at the latest.
+                // The proof is dated the 17th: the payment failed on the 1st at the latest.
                 "2026-02-01": [
                     .failed: 1, .graceEntered: 1, .failedOpen: 1, .activeDelta: -1, .graceDelta: 1,
                     .atRiskDelta: 10_000,
@@ -51,7 +51,7 @@ import Testing
             ])
     }
 
-    /// A grace that ended when this payment was due is of one before it.
+    /// A grace that ended when this payment was due belongs to an earlier payment.
     @Test(arguments: [nil, instant(2, 1)])
     func `failed and retryRecovered are proved by BILLING_RECOVERY alone`(grace: Int64?) throws {
         var story = WrittenStory()
@@ -61,12 +61,12 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought,
-                // Failed when due; paid four days later. Of a grace nothing is known.
+                // It failed when due, and was paid four days later. No grace is known.
                 "2026-02-01": intoRetry + [
                     .recoveredWithin7: 1, .recoveredWithin16: 1, .recoveredWithin28: 1, .recoveredWithin60: 1,
                     .recoveredWithin90: 1,
                 ],
-                // The cycle of February is kept, and counted from the day it was paid.
+                // The cycle of February is kept, and counts from the day it was paid.
                 "2026-02-05": [
                     .retryRecovered: 1, .regained: 1, .charged: 1, .retryDelta: -1, .activeDelta: 1,
                     .revenue: 10_000, .recoveredRevenue: 10_000, .mrrRecovery: 10_000, .atRiskDelta: -10_000,
@@ -94,7 +94,7 @@ import Testing
             ])
     }
 
-    /// The cycle of February was paid when it was over, and what was bought in it begins then, too: after its end, that is.
+    /// The cycle of February was paid after it was over. A purchase made within it also begins then, which is after its own end.
     @Test func `renewed is what begins after the end of a row that was paid late`() throws {
         var story = WrittenStory()
         story.begins(january)
@@ -124,7 +124,7 @@ import Testing
         story.begins(january)
         var inside = story
         story.recovers(row("2", end, instant(5, 2)))
-        // No failure, no EXPIRED, and what came is a renewal: access never stopped.
+        // No failure, no EXPIRED, and the next row is a renewal: access never stopped.
         try story.expect(
             at: end, ["2026-01-01": bought, "2026-04-02": [.renewed: 1, .charged: 1, .revenue: 10_000]])
         inside.recovers(row("2", end - 1, instant(5, 1)))
@@ -158,7 +158,7 @@ import Testing
     @Test func `lapsedVoluntary though neither the cancellation nor EXPIRED came, by the renewal info`() throws {
         var story = WrittenStory()
         story.begins(january)
-        // Something else that was told of January after it was cancelled.
+        // Another notification about January, signed after the cancellation.
         story.tell("PRICE_INCREASE", "ACCEPTED", at: instant(1, 25), january, info: ["autoRenewStatus": 0])
         try story.expect(
             at: instant(2, 1),

@@ -2,7 +2,7 @@ import Churn
 import Foundation
 import Testing
 
-/// Numbers.md, which says what test holds which number.
+/// Numbers.md, which lists the tests of each number.
 @Suite struct `The table of numbers` {
     private struct Line {
         let name: String
@@ -27,7 +27,7 @@ import Testing
         return lines
     }
 
-    /// What stands between a test's title and the next one's.
+    /// The text between a test's title and the next one.
     private func tests() throws -> [String: Substring] {
         var tests: [String: Substring] = [:]
         for file in try FileManager.default.contentsOfDirectory(atPath: Self.folder.path) where file.hasSuffix(".swift")
@@ -82,7 +82,7 @@ extension String {
 }
 
 extension Substring {
-    /// Of a cell written by hand.
+    /// Whether a cell written by hand has a value other than 0 for this name.
     fileprivate func expects(_ name: String) -> Bool {
         for sign in ["", "-"] {
             for range in ranges(of: ".\(name): \(sign)") {

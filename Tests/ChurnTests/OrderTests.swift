@@ -1,4 +1,4 @@
-// Whatever the order of the words, and however often they come: the same cells, byte for byte.
+// Whatever the order of notifications, and however often they repeat: the cells are the same, byte for byte.
 
 import Contract
 import Notices
@@ -11,7 +11,7 @@ import struct MakeBelieve.Chance
 @testable import Churn
 
 @Suite struct `Order and repetition` {
-    /// At the same instants other words, some of them twice; in the end all have been heard.
+    /// Notifications arrive at the same instants in another order, some of them twice; in the end all have arrived.
     private func expectSame(_ words: [Word], _ id: String, _ chance: inout Chance, _ comment: Comment) throws {
         guard let end = words.map(\.at).max() else { return }
         var straight = Chain(id)
@@ -50,7 +50,7 @@ import struct MakeBelieve.Chance
     }
 
     @Test func `matter neither when one notification was told in different words`() throws {
-        // Same id, same date, three contents: one of them counts, whichever comes first.
+        // Same id, same date, three contents: one of them counts, the same one in every order.
         let prices = [9_000, 10_000, 11_000] as [Int64]
         var records: [[UInt8]] = []
         for price in prices {
@@ -80,7 +80,7 @@ extension Chain {
 }
 
 extension Contribution {
-    /// Places of parts are those of each chain's own table: what counts is how many numbers there are, and their sums.
+    /// The places of parts are those of each chain's own table. What counts is how many numbers there are, and their sums.
     fileprivate func isSame(as other: Contribution) -> Bool {
         func shape(_ contribution: Contribution) -> [[Int64]] {
             contribution.postings.map { [$0.day, Int64($0.counter?.rawValue ?? .max), $0.value] }.sorted {
@@ -129,12 +129,12 @@ extension Contribution {
             #expect(other.facts.notices == straight.facts.notices)
             #expect(totals(other, at: instant(1, 31)) == sums)
         }
-        // The oldest are outside even before time has come to them.
+        // The oldest do not count even before their time has come.
         #expect(totals(straight, at: instant(1, 1) + 39 * 60 * second) == Sums())
         #expect(totals(straight, at: instant(1, 1) + 40 * 60 * second)[.refundDeclined] == 1)
     }
 
-    /// Nobody at Apple does that: 3,000 products with names of 250 letters.
+    /// Apple would not send this: 3,000 products with names of 250 letters.
     @Test func `what is kept of a subscription stays small, and is the same in any order`() throws {
         let start = instant(1, 1)
         let news = try told(3_000) { number in
@@ -146,12 +146,12 @@ extension Contribution {
         }
         let clock = start + 3_000 * hour - 1
         let straight = totals(merged(news), at: clock)
-        // 200,000 bytes are 799 names beside the few short texts, less what those take.
+        // 200,000 bytes hold 799 names beside the few short texts.
         #expect((790...800).contains(straight[.charged]))
         var chance = Chance(seed: 13)
         #expect(totals(merged(news.reversed()), at: clock) == straight)
         #expect(totals(merged(news.shuffled(using: &chance)), at: clock) == straight)
-        // As a worker does, one after the other.
+        // One after the other, as in a worker.
         var state = ChainState()
         var sums = Sums()
         for (number, one) in news.enumerated() {
@@ -181,7 +181,7 @@ extension Contribution {
         var chance = Chance(seed: 12)
         #expect(totals(merged(news.reversed()), at: clock) == straight)
         #expect(totals(merged(news.shuffled(using: &chance)), at: clock) == straight)
-        // Of what exists: of 1,010 that have begun the oldest ten do not count.
+        // Only rows that have begun count: of 1,010 of them, the oldest ten do not.
         #expect(totals(merged(news), at: instant(1, 1) + 1_010 * day - 1)[.charged] == 1_000)
     }
 }

@@ -1,4 +1,4 @@
-// Stories whose cells were worked out by hand from metrics.md: they hold the plain metrics to its words.
+// Stories whose cells were worked out by hand from metrics.md. They check that the plain metrics follow its text.
 
 import Testing
 
@@ -89,7 +89,7 @@ import Testing
             ])
     }
 
-    /// Else it would look like a shorter and dearer month.
+    /// Otherwise it would look like a shorter and dearer month.
     @Test func aRowPaidForInGraceIsSpreadOverItsWholeCycle() {
         var story = failedPurchase()
         story.tell(
@@ -125,7 +125,7 @@ import Testing
                 cell("2026-01-01"): bought, cell("2026-01-31"): failed, cell("2026-02-01"): intoGrace,
                 cell("2026-02-17"): intoRetry,
             ])
-        // Access ended on the 17th of February; the window on the 60th day after the 1st.
+        // Access ended on the 17th of February; the window ended on the 60th day after the 1st.
         failed.counts["failedOpen"] = nil
         intoRetry.counts["retryOpen"] = nil
         intoRetry.counts["retryLost"] = 1
@@ -209,7 +209,7 @@ import Testing
         let old = row(
             "7", instant(1, 1), instant(2, 1), ["originalPurchaseDate": instant(1, 1, year: 2025)])
         story.tell("DID_RENEW", at: instant(1, 1), old)
-        // An end that was not told in time, after the next row began.
+        // An end that was reported only after the next row had begun.
         story.tell(
             "SUBSCRIBED", "RESUBSCRIBE", at: instant(2, 11), row("8", instant(2, 11), instant(3, 11))
         )
@@ -237,7 +237,7 @@ import Testing
             "REFUND", at: instant(1, 3),
             coins.merging(["revocationDate": instant(1, 2), "revocationPercentage": 50_000]) { $1 })
         let key = cellKey("2026-01-02", product: "coins", plan: "")
-        // Half of 3,001, to the even neighbour.
+        // Half of 3,001, rounded to even.
         let refunded = PlainCell(counts: ["oneTimeRefunded": 1], money: ["oneTimeRefundedAmount": 1_500])
         #expect(story.churn.cells(at: instant(2, 1)) == [key: refunded])
         story.tell("REFUND_REVERSED", at: instant(1, 4), coins)

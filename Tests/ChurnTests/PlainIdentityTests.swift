@@ -1,4 +1,4 @@
-// The plain metrics over facts in any combination, likely or not.
+// The plain metrics over random combinations of facts, likely or not.
 
 import PlainChurn
 import Testing

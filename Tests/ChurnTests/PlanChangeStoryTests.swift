@@ -4,7 +4,7 @@ import Churn
 import Testing
 
 @Suite struct `Plan changes` {
-    /// From January's ten dollars to another product on the first of February; the rest of what that counts is the same.
+    /// From ten dollars in January to another product on the first of February; the other counters of that day are the same.
     private func expect(
         _ change: Counter, price: Int64 = 10_000, request: (String, String?)? = nil, wanted: String = "lite.monthly",
         _ movement: Numbers, _ others: [String: Any] = [:], cell: Cell = "2026-02-01 lite.monthly"
@@ -59,7 +59,7 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought,
-                // Nothing is moved: there is revenue on one side only. It goes where the customer left.
+                // Nothing is moved, because there is revenue on one side only. It is lost under the key that the customer left.
                 "2026-02-01": [.activeDelta: -1, .mrrContraction: -10_000],
                 "2026-02-01 lite.monthly": [.renewed: 1, .crossgraded: 1, .trialDelta: 1],
             ])
@@ -76,7 +76,7 @@ import Testing
         try expect(
             .upgraded, price: 12_000, request: ("DID_CHANGE_RENEWAL_PREF", "DOWNGRADE"), wanted: "mini.monthly",
             [.mrrMoved: 10_000, .mrrExpansion: 2_000])
-        // Taken back: the last word is no downgrade.
+        // The change was dropped: the last notification is not a downgrade.
         try expect(
             .upgraded, price: 12_000, request: ("DID_CHANGE_RENEWAL_PREF", nil),
             [.mrrMoved: 10_000, .mrrExpansion: 2_000])
@@ -114,7 +114,7 @@ import Testing
                     .started: 1, .charged: 1, .activeDelta: 1, .revenue: 120_000, .mrrNew: 10_000,
                 ],
                 "2027-01-01 pro.yearly": [.activeDelta: -1, .mrrMoved: -10_000],
-                // A price a month is a month's revenue: the same.
+                // The price of a month is the revenue of a month: it stays the same.
                 "2027-01-01 pro.yearly MONTHLY": [
                     .renewed: 1, .crossgraded: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000, .mrrMoved: 10_000,
                 ],

@@ -1,4 +1,4 @@
-// Money that goes back, and comes again. Every number is worked out from metrics.md 2 ("refund") and 3.
+// Refunds and their reversals. Every number is worked out from metrics.md 2 ("refund") and 3.
 
 import Churn
 import Testing
@@ -9,13 +9,13 @@ import Testing
     @Test func `refunded, refundedAmount, chargedRefunded and chargedRefundedAmount, each on its own day`() throws {
         var story = WrittenStory()
         story.begins(january)
-        // Dated the 10th, told the 12th: the customer is gone since the 10th.
+        // Dated the 10th, signed the 12th: the customer has had no access since the 10th.
         story.refunds(january, at: instant(1, 10), told: instant(1, 12))
         try story.expect(at: instant(1, 12) - 1, ["2026-01-01": bought])
         try story.expect(
             at: instant(1, 12),
             [
-                // What was paid on the 1st was refunded in the end, all of it.
+                // The whole payment of the 1st was refunded in the end.
                 "2026-01-01": bought + [.chargedRefunded: 1, .chargedRefundedAmount: 10_000],
                 "2026-01-10": [
                     .refunded: 1, .lapsedRefund: 1, .activeDelta: -1, .refundedAmount: 10_000, .mrrRefund: -10_000,
@@ -31,9 +31,9 @@ import Testing
         try story.expect(
             at: instant(1, 20),
             [
-                // Reversed: no longer refunded in the end.
+                // Reversed: in the end it is not refunded.
                 "2026-01-01": bought,
-                // 50 percent of 10,000; its revenue a month is lost whole, since access is.
+                // 50 percent of 10,000. Its revenue a month is lost completely, because access is.
                 "2026-01-10": [
                     .refunded: 1, .lapsedRefund: 1, .activeDelta: -1, .refundedAmount: 5_000, .mrrRefund: -10_000,
                 ],
@@ -50,7 +50,7 @@ import Testing
         story.refunds(january, at: instant(1, 10), share: 50_000)
         story.tell("REFUND_REVERSED", at: instant(1, 15), january)
         story.refunds(january, at: instant(1, 20), share: 30_000)
-        // Told again in other words: one run, of its newest word.
+        // Reported again with other values: one run, with those of its newest notification.
         story.refunds(january, at: instant(1, 21), share: 20_000)
         try story.expect(
             at: instant(1, 25),
@@ -63,7 +63,7 @@ import Testing
                     .refundReversed: 1, .regained: 1, .activeDelta: 1, .refundReversedAmount: 5_000,
                     .mrrRefund: 10_000,
                 ],
-                // 20 percent of 10,000, on the day of that word.
+                // 20 percent of 10,000, on the day of that notification.
                 "2026-01-21": [
                     .refunded: 1, .lapsedRefund: 1, .activeDelta: -1, .refundedAmount: 2_000, .mrrRefund: -10_000,
                 ],
@@ -72,9 +72,9 @@ import Testing
 
     @Test(
         arguments: [
-            // Of 10,001: a half is 5,000.5, to the even neighbour; of 10,003: 5,001.5.
+            // Half of 10,001 is 5,000.5, rounded to even; of 10,003 it is 5,001.5.
             (10_001, 50_000, 5_000), (10_003, 50_000, 5_002),
-            // A third of 9,990: 3,329.9667; more than all is all, less than nothing is nothing.
+            // A third of 9,990 is 3,329.9667. More than all counts as all, less than nothing as nothing.
             (9_990, 33_333, 3_330), (9_990, 120_000, 9_990), (9_990, -5, 0),
         ] as [(Int64, Int, Int64)])
     func `refundedAmount is rounded half to even, once`(_ price: Int64, _ share: Int, _ amount: Int64) throws {
@@ -119,7 +119,7 @@ import Testing
                 "2026-01-10": [
                     .refunded: 1, .lapsedRefund: 1, .activeDelta: -1, .refundedAmount: 10_000, .mrrRefund: -10_000,
                 ],
-                // Without access before: a customer who is back.
+                // There was no access before: a customer who has come back.
                 "2026-02-01": [
                     .resubscribed: 1, .regained: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000,
                     .mrrReactivation: 10_000,
@@ -151,7 +151,7 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought + [.chargedRefunded: 1, .chargedRefundedAmount: 10_000],
-                // At the end itself the row is over: what ends it is that nothing follows.
+                // At the end itself the row is over: it lapses because no row follows.
                 "2026-02-01": [
                     .refunded: 1, .refundedAmount: 10_000, .lapsedOther: 1, .activeDelta: -1, .mrrOther: -10_000,
                 ],
@@ -172,7 +172,7 @@ import Testing
             ],
         ]
         let left: Numbers = [.activeDelta: -1, .mrrMoved: -10_000]
-        // Half of January: what it had left when it was replaced.
+        // Half of January: the rest of it when it was replaced.
         let refunded = left + [.upgradeRefundedAmount: 5_000]
         try story.expect(at: instant(2, 1), begun.merging(["2026-01-16": refunded]) { $1 })
         story.tell("REFUND_REVERSED", at: instant(2, 5), january.with(["isUpgraded": true]))
@@ -185,7 +185,7 @@ import Testing
         var story = WrittenStory()
         story.begins(january)
         story.refunds(january, at: instant(1, 15), share: 50_000)
-        // Until the upgrade is heard of it is a refund like others.
+        // Until the upgrade is known it counts as an ordinary refund.
         try story.expect(
             at: instant(1, 15),
             [
@@ -211,9 +211,9 @@ import Testing
         story.tell("ONE_TIME_CHARGE", at: instant(1, 1), coins)
         story.refunds(coins, at: instant(1, 2), share: 50_000, told: instant(1, 3))
         story.tell("REFUND_REVERSED", at: instant(1, 9), coins)
-        // Selling them is not counted.
+        // Purchases of one-time products are not counted.
         try story.expect(at: instant(1, 2), [:])
-        // Half of 3,001 is 1,500.5, to the even neighbour. They have no plan.
+        // Half of 3,001 is 1,500.5, rounded to even. One-time products have no plan.
         let refunded: Numbers = [.oneTimeRefunded: 1, .oneTimeRefundedAmount: 1_500]
         try story.expect(at: instant(1, 8), ["2026-01-02 coins -": refunded])
         try story.expect(

@@ -5,7 +5,7 @@ import JSON
 /// Cells written by hand.
 struct Cells {
     var records: [CellRecord] = []
-    /// The clock of what is written next.
+    /// The clock of the cells that are written next.
     var asOf = instant("2026-12-15") + 43_200_000
 
     init() {}

@@ -2,12 +2,12 @@ import Churn
 import Contract
 import Testing
 
-/// The numbers were reckoned by hand from the cells above them, by the formulas of docs/how-to/read-churn-numbers.md.
+/// The numbers were worked out by hand from the cells above them, with the formulas of docs/how-to/read-churn-numbers.md.
 @Suite struct `A rate` {
     private var cells = Cells()
 
     init() {
-        // Before the time asked for: what stocks begin with.
+        // Before the reported days: the stocks begin with these.
         cells.write(
             "2026-10-01",
             [
@@ -33,7 +33,7 @@ import Testing
                 .mrrPrice: -4_000, .mrrRefund: -8_000, .mrrOther: -3_000, .mrrRecovery: 12_000,
                 .mrrReactivation: 6_000, .atRiskDelta: -2_000,
             ])
-        // Its failures are not decided: it says nothing of grace.
+        // Its failures are not decided, so it does not count for the rate of grace.
         cells.write("2026-11-20", [.failed: 5, .failedOpen: 2, .graceEntered: 4, .graceRecovered: 1, .renewed: 45])
     }
 
@@ -90,7 +90,7 @@ import Testing
         #expect(money.stocks.map(\.end) == [1_068_000, 12_816_000, 13_000])
     }
 
-    /// What is moved is neither won nor lost, and what is older than the log is not won now.
+    /// Moved revenue is neither won nor lost, and adopted revenue is older than the log and not won now.
     @Test func `of growth leaves out what was moved and adopted`() throws {
         var cells = cells
         let before = try cells.report().groups.first?.money.first?.rate("quickRatio")?.ratio
@@ -128,7 +128,7 @@ import Testing
         #expect(Ratio(numerator, of: denominator).decimal(digits: digits) == text)
     }
 
-    // MARK: What is not final
+    // MARK: Numbers that are not final
 
     @Test func `is provisional while its days are not over, or what it counts is not decided`() throws {
         let group = try #require(try cells.report().groups.first)
@@ -161,7 +161,7 @@ import Testing
         #expect(group.rate("involuntaryChurnFinal")?.ratio == Ratio(3, of: 120))
     }
 
-    /// The clock stands at noon of the 15th of December: what failed on the 15th of November may be younger than 30 times 24 hours.
+    /// The clock is at noon of the 15th of December: a failure of the 15th of November may be younger than 30 times 24 hours.
     @Test(
         arguments: [
             ("recoveryWithin1", 30, 0), ("recoveryWithin7", 30, 0), ("recoveryWithin16", 28, 2),

@@ -4,7 +4,7 @@ import JSON
 import Testing
 
 @Suite struct `A report` {
-    /// Partitions, products and currencies at random, the same ones each time.
+    /// Random partitions, products and currencies, the same ones in each run.
     private static func mixed() -> Cells {
         var cells = Cells()
         var seed: UInt64 = 7

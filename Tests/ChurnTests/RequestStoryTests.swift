@@ -1,4 +1,4 @@
-// What customers ask for. Every number is worked out from metrics.md 3.
+// Requests of customers. Every number is worked out from metrics.md 3.
 
 import Churn
 import Testing
@@ -9,12 +9,12 @@ import Testing
         story.begins(january)
         story.turnsOff(january, at: instant(1, 10))
         story.turnsOn(january, at: instant(1, 11))
-        // Seen after a price increase: no subtype.
+        // After a price increase the subtype is missing.
         story.tell("DID_CHANGE_RENEWAL_STATUS", at: instant(1, 12), january, info: ["autoRenewStatus": 0])
         story.tell("DID_CHANGE_RENEWAL_STATUS", at: instant(1, 12, 6), january, info: ["autoRenewStatus": 1])
-        // Neither says anything.
+        // Neither subtype nor status says anything.
         story.tell("DID_CHANGE_RENEWAL_STATUS", at: instant(1, 13), january)
-        // The subtype is believed before the status.
+        // The subtype counts before the status.
         story.tell(
             "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", at: instant(1, 14), january,
             info: ["autoRenewStatus": 1])
@@ -30,7 +30,7 @@ import Testing
         var story = WrittenStory()
         let first = month("1", instant(1, 1), instant(2, 1), period: 1)
         story.begins(first)
-        // Its months are billed whatever these say.
+        // The months of a commitment are billed whatever these say.
         story.turnsOff(first, at: instant(1, 9))
         for (day, status) in [(10, 0), (11, 1)] {
             story.tell(

@@ -1,4 +1,4 @@
-// What subscriptions are worth a month, from one value to the next: each row of the table "From, to" of metrics.md 3.
+// Revenue a month of subscriptions, from one value to the next: each row of the table "From, to" of metrics.md 3.
 
 import Churn
 import Testing
@@ -66,7 +66,7 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought, "2026-02-01": [.activeDelta: -1, .mrrMoved: -10_000],
-                // 180 by 12 months is 15: 10 of it moved, 5 more.
+                // 180 for 12 months is 15 a month: 10 of it is moved, and 5 is added.
                 "2026-02-01 pro.yearly": [
                     .renewed: 1, .upgraded: 1, .charged: 1, .activeDelta: 1, .revenue: 180_000, .mrrMoved: 10_000,
                     .mrrExpansion: 5_000,
@@ -83,7 +83,7 @@ import Testing
             at: instant(2, 10),
             [
                 "2026-01-01": bought, "2026-02-01": [.activeDelta: -1, .mrrMoved: -10_000],
-                // Same product and plan: no change of plan.
+                // Product and plan stay the same: no change of plan.
                 Cell("2026-02-01 pro.monthly BILLED_UPFRONT EUR", storefront: "DEU"): [
                     .renewed: 1, .charged: 1, .activeDelta: 1, .revenue: 9_000, .mrrMoved: 9_000,
                 ],
@@ -122,7 +122,7 @@ import Testing
                 at: instant(3, 10),
                 [
                     "2026-01-01": bought, "2026-02-01": [lapse: 1, .activeDelta: -1, loss: -10_000],
-                    // All of the new revenue, whatever was paid before.
+                    // All of the new revenue counts, whatever was paid before.
                     "2026-03-01": [
                         .resubscribed: 1, .regained: 1, .charged: 1, .activeDelta: 1, .revenue: 8_000,
                         .mrrReactivation: 8_000,
@@ -149,9 +149,9 @@ import Testing
                     .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
                     .atRiskDelta: 10_000,
                 ],
-                // All about the failure under the row that failed.
+                // All counters of the failure go under the row that failed.
                 "2026-02-10": [.retryRecovered: 1, .retryDelta: -1, .atRiskDelta: -10_000],
-                // Dearer than the row before, with another product, and not a resubscription: upgraded.
+                // It has a higher price than the row before, another product, and is not a resubscription: upgraded.
                 "2026-02-10 max.monthly": [
                     .upgraded: 1, .regained: 1, .charged: 1, .activeDelta: 1, .revenue: 12_000,
                     .recoveredRevenue: 12_000, .mrrRecovery: 12_000,
@@ -171,12 +171,12 @@ import Testing
             [
                 "2026-01-01": bought,
                 "2026-02-01": [.renewed: 1, .activeDelta: -1, .trialDelta: 1, .mrrContraction: -10_000],
-                // Nine days before it is paid; no revenue is at risk, and nobody who pays lapses.
+                // Nine days before it is paid; no revenue is at risk, and no paying customer lapses.
                 "2026-03-01": [
                     .failed: 1, .recoveredWithin16: 1, .recoveredWithin28: 1, .recoveredWithin60: 1,
                     .recoveredWithin90: 1, .retryEntered: 1, .trialDelta: -1, .retryDelta: 1,
                 ],
-                // Paid before, not in this run, and no paid row was at stake.
+                // It has been paid before, but not in this run, and no paid row was at risk.
                 "2026-03-10": [
                     .retryRecovered: 1, .charged: 1, .retryDelta: -1, .activeDelta: 1, .revenue: 10_000,
                     .recoveredRevenue: 10_000, .mrrReactivation: 10_000,

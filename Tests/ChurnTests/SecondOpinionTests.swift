@@ -6,7 +6,7 @@ import struct MakeBelieve.Chance
 
 @testable import Churn
 
-/// `PlainChurn` shares no code with the product, and looks at a life instant by instant.
+/// `PlainChurn` shares no code with the product, and evaluates a life at one instant after the other.
 @Suite struct `A second implementation` {
     private static let parts = 8
 
@@ -26,7 +26,7 @@ import struct MakeBelieve.Chance
         }
     }
 
-    /// Apple's ids are numbers: of others the text is kept.
+    /// Apple's ids are numbers. Other ids are kept as text.
     @Test func `agrees on 300 lives of nonsense whose transactions have names`() throws {
         for seed in UInt64(2_000)..<2_300 {
             var chance = Chance(seed: seed)
@@ -47,7 +47,7 @@ import struct MakeBelieve.Chance
         return Word(at: word.at, record: Array(named.utf8))
     }
 
-    /// Every story as often as every other, some cut short, some in sandbox.
+    /// Every story equally often, some cut short, some in sandbox.
     @Test(arguments: 0..<parts)
     func `agrees on 10,000 lives of the simulator, on the way and at the end, and adds up`(_ part: Int) throws {
         let simulation = try simulation(part)
@@ -73,7 +73,7 @@ import struct MakeBelieve.Chance
         #expect(judged == 10_000 / Self.parts)
     }
 
-    /// Where the two differ, in words.
+    /// The differences between the two, as text.
     private func judge(_ chain: Chain, _ facts: ArraySlice<PlainFact>) -> String? {
         let plain = PlainChurn(facts: Array(facts), chain: chain.id, zone: "Etc/UTC", partition: 3)
         return difference(chain.plain, plain.cells(at: chain.clock))

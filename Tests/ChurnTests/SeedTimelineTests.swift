@@ -1,5 +1,5 @@
-// The timelines of Apple's documents on billing: a month that fails, with and without grace, recovered or not; a commitment, which
-// has no grace and 90 days. Every number is worked out from them and metrics.md 3.
+// The timelines of Apple's documents on billing: a month whose payment fails, with and without grace, recovered or not; and a
+// commitment, which has no grace and 90 days. Every number is worked out from them and metrics.md 3.
 
 import Churn
 import Testing
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func `graceRecovered in grace, on the cycle it was on, with service and revenue unbroken`() throws {
-        // Apple dates what it recovers by the old cycle; were it by the day of the payment, the numbers were the same.
+        // Apple dates a recovery by the old cycle. If the date were that of the payment, the numbers would be the same.
         for purchase in [instant(2, 1), instant(2, 5, 12)] {
             var story = story(grace: true)
             story.recovers(row("2", purchase, instant(3, 1)), at: instant(2, 5, 12))
@@ -34,7 +34,7 @@ import Testing
                         .recoveredWithin28: 1, .recoveredWithin60: 1, .recoveredWithin90: 1,
                     ],
                     "2026-02-01": [.activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000],
-                    // Nobody lapsed, so nothing is regained, and no service was unpaid.
+                    // Nobody lapsed, so nothing is regained, and no grace remained unpaid.
                     "2026-02-05": [
                         .graceRecovered: 1, .charged: 1, .graceDelta: -1, .activeDelta: 1, .revenue: 10_000,
                         .recoveredRevenue: 10_000, .atRiskDelta: -10_000,
@@ -53,7 +53,7 @@ import Testing
             at: instant(4, 20),
             [
                 "2026-01-01": bought,
-                // 37 days and a half: 28 of February and 10 of March less half a day.
+                // 37 and a half days: 28 of February, and 10 of March less half a day.
                 "2026-01-31": [.failed: 1, .graceEntered: 1, .recoveredWithin60: 1, .recoveredWithin90: 1],
                 "2026-02-01": [.activeDelta: -1, .graceDelta: 1, .atRiskDelta: 10_000],
                 // "Payment for the provided full service during the grace period would not be collected."
@@ -109,7 +109,7 @@ import Testing
                     .failed: 1, .recoveredWithin16: 1, .recoveredWithin28: 1, .recoveredWithin60: 1,
                     .recoveredWithin90: 1,
                 ],
-                // Access ends with what was paid for.
+                // Access ends with the paid period.
                 "2026-02-01": [
                     .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -10_000,
                     .atRiskDelta: 10_000,
@@ -162,14 +162,14 @@ import Testing
     }
 }
 
-/// "Managing the life cycle of monthly subscriptions with a 12-month commitment": no grace, 90 days of attempts, no access as soon as
-/// a payment fails; who cancels pays to the end.
+/// "Managing the life cycle of monthly subscriptions with a 12-month commitment": no grace, 90 days of attempts, and no access as
+/// soon as a payment fails. A customer who cancels pays to the end.
 @Suite struct `A commitment of twelve months` {
     private let begun: Numbers = [
         .started: 1, .charged: 1, .activeDelta: 1, .revenue: 5_000, .mrrNew: 5_000, .commitmentsStarted: 1,
     ]
     private let renewed: Numbers = [.renewed: 1, .charged: 1, .revenue: 5_000]
-    /// What the day of the failure counts.
+    /// The counters of the day of the failure.
     private let stopped: Numbers = [
         .failed: 1, .retryEntered: 1, .lapsedBilling: 1, .activeDelta: -1, .retryDelta: 1, .mrrBilling: -5_000,
         .atRiskDelta: 5_000,
@@ -198,7 +198,7 @@ import Testing
             at: instant(4, 20),
             [
                 cell("2026-01-01"): begun + [.commitmentsOpen: 1], cell("2026-02-01"): renewed,
-                // 38 days: 31 to the 31st of March, 7 more.
+                // 38 days: 31 until the 31st of March, and 7 more.
                 cell("2026-02-28"): stopped + [.recoveredWithin60: 1, .recoveredWithin90: 1],
                 cell("2026-04-07"): [
                     .retryRecovered: 1, .regained: 1, .charged: 1, .retryDelta: -1, .activeDelta: 1, .revenue: 5_000,
@@ -219,13 +219,13 @@ import Testing
                 ])
             var told = story
             told.expires(period(2), "BILLING_RETRY", at: instant(5, 30))
-            // Final with EXPIRED, and without it.
+            // Final with EXPIRED as well as without it.
             for story in [story, told] {
                 try story.expect(
                     at: instant(5, 30),
                     [
                         cell("2026-01-01"): begun + [.commitmentsDefaulted: 1], cell("2026-02-01"): renewed,
-                        // Access ended with the failure itself.
+                        // Access ended at the failure itself.
                         cell("2026-02-28"): stopped + [.retryLost: 1],
                         cell("2026-05-30"): [.retryDelta: -1, .atRiskDelta: -5_000],
                     ])
@@ -242,11 +242,11 @@ import Testing
         story.tell("EXPIRED", at: instant(1, 1, year: 2027), period(12), info: info)
         var cells: [Cell: Numbers] = [
             cell("2026-01-01"): begun + [.commitmentsCompleted: 1],
-            // The wish changes no access.
+            // Turning renewal off changes no access.
             cell("2026-04-10"): [.renewalTurnedOff: 1],
             cell("2027-01-01"): [.lapsedVoluntary: 1, .activeDelta: -1, .mrrVoluntary: -5_000],
         ]
-        // Eleven renewals, three before the wish and eight after it.
+        // Eleven renewals, three before the cancellation and eight after it.
         for number in 2...12 { cells[cell(number < 10 ? "2026-0\(number)-01" : "2026-\(number)-01")] = renewed }
         try story.expect(at: instant(1, 10, year: 2027), cells)
     }

@@ -1,4 +1,4 @@
-// What workers keep, as bytes: read as it was written; damaged it is refused or is something else, and stops nothing.
+// The stored state as bytes: it reads as it was written. Damaged bytes are refused or read as something else, and crash nothing.
 
 import Contract
 import Crypto
@@ -52,7 +52,7 @@ import struct MakeBelieve.Chance
         }
     }
 
-    /// What one build has kept another goes on with: bytes in another order need another `ChainState.format`.
+    /// Another build must be able to read the stored state: if the bytes change, `ChainState.format` must change.
     @Test func `are those of the format's number`() throws {
         #expect(ChainState.format == 1)
         var story = WrittenStory()
@@ -82,7 +82,7 @@ import struct MakeBelieve.Chance
                 + "a09c010e000206020a0419021a0220022102220223022402550280c0b80281a09c0191a09c01")
     }
 
-    /// As a worker would go on with it.
+    /// Continues from the state as a worker would.
     private func settle(_ state: ChainState?) throws {
         guard var state else { return }
         _ = state.settle(at: 1_790_000_000_000, originalTransactionId: "1", .utc)
@@ -105,7 +105,7 @@ import struct MakeBelieve.Chance
         #expect(CellState(cell.bytes) == cell)
         #expect(Overview(overview.bytes) == overview)
         #expect(Overview(overview.bytes)?.zone == "America/New_York")
-        // What no zone is called: a path.
+        // A text that is not the name of a zone: a path.
         let slash = overview.bytes.lastIndex(of: UInt8(ascii: "/"))!
         for byte in [UInt8(ascii: "."), 0, 0xff] {
             var damaged = overview.bytes

@@ -1,4 +1,4 @@
-// The product's own way from records to cells, for tests.
+// The product's own code from records to cells, for tests.
 
 import Churn
 import Contract
@@ -18,14 +18,14 @@ func facts(_ record: [UInt8]) throws -> Facts? {
     return Facts(notification: json)
 }
 
-/// One subscription as the worker keeps it, and the cells it adds to.
+/// One subscription as the worker keeps it, and the cells that it contributes to.
 struct Chain {
     let id: String
     let partition: Int32
     var zone = Zone.utc
     private(set) var state = ChainState()
     private(set) var cells: [String: Sums] = [:]
-    /// Over all days.
+    /// The sum over all days.
     private(set) var totals: [CellParts: Sums] = [:]
     private(set) var nextChange: Int64?
     private(set) var clock = Int64.min
@@ -35,7 +35,7 @@ struct Chain {
         self.partition = partition
     }
 
-    /// As a partition does: timers first, then what came.
+    /// In the order of a partition: timers first, then the record.
     mutating func hear(_ record: [UInt8], at instant: Int64) throws {
         advance(to: instant)
         guard let news = try facts(record), news.saysAnything else { return }
@@ -46,14 +46,14 @@ struct Chain {
     mutating func advance(to instant: Int64) {
         while let due = nextChange, due <= instant {
             clock = due
-            // Nothing was read: the facts are those that were written last.
+            // Nothing was read from bytes, so the facts are those that were written last.
             settle(keepsBytes: false)
         }
         clock = max(clock, instant)
     }
 
     private mutating func settle(keepsBytes: Bool = true) {
-        // What is kept is bytes.
+        // The state is stored as bytes.
         guard var kept = keepsBytes ? ChainState(state.bytes) : state else {
             preconditionFailure("the state cannot be read")
         }
@@ -88,7 +88,7 @@ extension Sums {
 extension Chain {
     var plain: [String: PlainCell] { cells.mapValues(\.plain) }
 
-    /// As they would be told, but for when.
+    /// The cells as they would be published, without their times.
     func records() throws -> [[UInt8]] {
         let mark = CellState.Mark(asOf: 0, offset: 0)
         return try cells.sorted { $0.key < $1.key }.map { name, sums in
@@ -97,7 +97,7 @@ extension Chain {
     }
 }
 
-/// Where two of them differ, in words; nil: nowhere.
+/// The differences of two of them as text; nil: there are none.
 func difference(_ left: [String: PlainCell], _ right: [String: PlainCell]) -> String? {
     var lines: [String] = []
     for key in Set(left.keys).union(right.keys).sorted() where left[key] != right[key] {

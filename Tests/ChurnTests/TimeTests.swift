@@ -1,4 +1,4 @@
-// A contribution changes by itself only at the instants that were announced.
+// A contribution changes with time alone only at the announced instants.
 
 import Notices
 import Simulation
@@ -10,7 +10,7 @@ import struct MakeBelieve.Chance
 @testable import Churn
 
 @Suite struct `The next change` {
-    /// Between now and the announced instant nothing is added to any cell, and nothing else is announced.
+    /// Between now and the announced instant no cell changes, and no other instant is announced.
     private func expectQuiet(_ chain: Chain, _ chance: inout Chance, _ comment: Comment) throws {
         let end = chain.nextChange ?? chain.clock + 1_000 * day
         guard end > chain.clock + 1 else { return }

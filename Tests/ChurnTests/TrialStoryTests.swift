@@ -52,7 +52,7 @@ import Testing
             at: instant(1, 10),
             [
                 "2026-01-01": [.started: 1, .trials: 1, .trialsEnded: 1, .trialDelta: 1],
-                // Of nothing paid nothing is paid back, and no row that was charged is refunded.
+                // Nothing was paid, so nothing is paid back, and no charged row is refunded.
                 "2026-01-04": [.refunded: 1, .trialDelta: -1],
             ])
     }
@@ -68,7 +68,7 @@ import Testing
                 // Grace keeps it open.
                 "2026-01-01": [.started: 1, .trials: 1, .trialsOpen: 1, .trialDelta: 1],
                 "2026-01-07": [.failed: 1, .graceEntered: 1, .failedOpen: 1],
-                // No revenue is at risk: it is none yet.
+                // No revenue is at risk, because there is none yet.
                 "2026-01-08": [.trialDelta: -1, .graceDelta: 1],
             ])
         try story.expect(
@@ -105,7 +105,7 @@ import Testing
             [
                 "2026-01-01": [.started: 1, .trials: 1, .trialsEnded: 1, .trialDelta: 1],
                 "2026-01-07": [.failed: 1],
-                // Lost on the day that access ended.
+                // It is lost on the day that access ended.
                 "2026-01-08": [.retryEntered: 1, .retryLost: 1, .trialDelta: -1, .retryDelta: 1],
                 "2026-03-09": [.retryDelta: -1],
             ])
@@ -120,7 +120,7 @@ import Testing
             at: instant(3, 10),
             [
                 "2026-01-01": bought,
-                // Access goes on and nothing is paid.
+                // Access continues and nothing is paid.
                 "2026-02-01": [.renewed: 1, .activeDelta: -1, .trialDelta: 1, .mrrContraction: -10_000],
                 // Paid earlier in this run.
                 "2026-03-01": [
@@ -139,7 +139,7 @@ import Testing
             [
                 "2026-01-01": [.started: 1, .trials: 1, .trialsEnded: 1, .trialDelta: 1],
                 "2026-01-08": [.trialDelta: -1],
-                // Nothing is regained: there was no payment to lapse.
+                // Nothing is regained, because no payment had lapsed.
                 "2026-01-18": [.resubscribed: 1, .trials: 1, .trialsOpen: 1, .trialDelta: 1],
             ])
     }

@@ -1,4 +1,4 @@
-// Lives that nobody planned, and those of the simulator.
+// Random lives, and lives from the simulator.
 
 import Contract
 import JSON
@@ -6,14 +6,14 @@ import Simulation
 
 import struct MakeBelieve.Chance
 
-/// What came, and when.
+/// The records that came, and when.
 struct Word {
     var at: Int64
     var record: [UInt8]
 }
 
 extension Word {
-    /// What Apple might send, and what it would not: few ids and dates, so that everything collides with everything.
+    /// Notifications that Apple might send, and others: with few ids and dates, so that they often collide.
     static func nonsense(_ count: Int, _ chance: inout Chance) -> [Word] {
         (0..<count).map { number in nonsense(number, &chance) }.sorted { $0.at < $1.at }
     }
@@ -40,7 +40,7 @@ extension Word {
                 info(&json, row, signed, &chance)
             }
         }
-        // What is late by days is late by months now and then; some of it is from the future.
+        // Most late ones are late by days, a few by months; some are dated in the future.
         let late = chance.of(0, 0, 0, hour, 3 * day, 100 * day, -2 * day)
         return Word(at: signed + late, record: json.bytes)
     }
@@ -119,7 +119,7 @@ extension Word {
 }
 
 extension Word {
-    /// Of each subscription or purchase of a simulated subscriber, by its id.
+    /// The notifications of each subscription or purchase of a simulated subscriber, by its id.
     static func lives(of subscriber: Int, in simulation: Simulation) -> [(id: String, words: [Word])] {
         let (notifications, truth) = simulation.life(of: subscriber)
         return truth.subscriptions.compactMap { subscription in

@@ -1,4 +1,4 @@
-// Stories written by hand, for tests: what Apple would have said of one subscription, and what is to be counted of it.
+// Stories written by hand for tests: the notifications of one subscription, and what must be counted of it.
 
 import Contract
 import Foundation
@@ -8,7 +8,7 @@ import Zone
 
 @testable import Churn
 
-/// 2026-01-01 is day 1 of year 2026, as everyone counts.
+/// Days of the year: 2026-01-01 is day 1 of 2026.
 func instant(_ month: Int, _ day: Int, _ hour: Int = 0, year: Int = 2026) -> Int64 {
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = .gmt
@@ -16,7 +16,7 @@ func instant(_ month: Int, _ day: Int, _ hour: Int = 0, year: Int = 2026) -> Int
     return Int64(date?.timeIntervalSince1970 ?? 0) * 1_000
 }
 
-/// One transaction, as Apple tells it: ten dollars a month unless said otherwise.
+/// One transaction, as Apple sends it: ten dollars a month unless stated otherwise.
 func row(
     _ id: String, _ purchase: Int64, _ expires: Int64, price: Int64? = 10_000, product: String = "pro.monthly",
     _ others: [String: Any] = [:]
@@ -43,17 +43,17 @@ func month(
 }
 
 extension [String: Any] {
-    /// The same transaction, told in other words.
+    /// The same transaction in another payload.
     func with(_ others: [String: Any]) -> [String: Any] { merging(others) { $1 } }
 }
 
-/// Of subscription 1.
+/// Notifications of subscription 1.
 struct WrittenStory {
     private(set) var words: [Word] = []
 
     var records: [[UInt8]] { words.map(\.record) }
 
-    /// - Parameter arriving: when it is heard; else when it is signed.
+    /// - Parameter arriving: when it arrives; by default when it is signed.
     mutating func tell(
         _ type: String, _ subtype: String? = nil, at signed: Int64, _ transaction: [String: Any],
         info: [String: Any]? = nil, arriving: Int64? = nil
@@ -70,11 +70,11 @@ struct WrittenStory {
         words.append(Word(at: arriving ?? signed, record: Array(bytes)))
     }
 
-    /// In days of Greenwich.
+    /// In days of UTC.
     var churn: PlainChurn { PlainChurn(records: records, chain: "1", zone: "Etc/UTC", partition: 3) }
 }
 
-/// What happens to a subscription, by its usual words.
+/// The usual notifications of a subscription.
 extension WrittenStory {
     private static func purchaseDate(_ row: [String: Any]) -> Int64 {
         guard let date = row["purchaseDate"] as? Int64 else { preconditionFailure("\(row) has no date") }
@@ -93,7 +93,7 @@ extension WrittenStory {
         tell("SUBSCRIBED", "RESUBSCRIBE", at: Self.purchaseDate(row), row)
     }
 
-    /// The payment of what follows the row fails.
+    /// The payment for the period after the row fails.
     mutating func fails(_ row: [String: Any], at signed: Int64, grace: Int64? = nil) {
         var info: [String: Any] = ["autoRenewStatus": 1, "isInBillingRetryPeriod": true]
         info["gracePeriodExpiresDate"] = grace
@@ -125,11 +125,12 @@ extension WrittenStory {
     }
 }
 
-// MARK: What is to be counted
+// MARK: Expected cells
 
 typealias Numbers = [Counter: Int64]
 
-/// "2026-01-31": of the usual product, plan and currency; "2026-01-31 pro.yearly MONTHLY EUR": of others. "-" is an empty part.
+/// "2026-01-31" is a cell of the usual product, plan and currency; "2026-01-31 pro.yearly MONTHLY EUR" names others. "-" is an
+/// empty part.
 struct Cell: Hashable, ExpressibleByStringLiteral {
     let key: String
 
@@ -163,7 +164,7 @@ extension PlainCell {
 }
 
 extension WrittenStory {
-    /// These cells and no others, whether the words were heard in time, all at the end, or in any order.
+    /// Expects these cells and no others, whether the notifications come in time, all at the end, or in any order.
     func expect(
         at clock: Int64, _ cells: [Cell: Numbers], zone: Zone = .utc, _ location: SourceLocation = #_sourceLocation
     ) throws {
@@ -188,12 +189,12 @@ extension WrittenStory {
     }
 }
 
-// MARK: What most stories begin with
+// MARK: The usual beginning of stories
 
 /// The first month.
 var january: [String: Any] { row("1", instant(1, 1), instant(2, 1)) }
 /// The one after it.
 var february: [String: Any] { row("2", instant(2, 1), instant(3, 1)) }
 
-/// What the first of January counts when it begins with `january`: ten dollars for one month.
+/// The counters of the first of January when it begins with `january`: ten dollars for one month.
 let bought: Numbers = [.started: 1, .charged: 1, .activeDelta: 1, .revenue: 10_000, .mrrNew: 10_000]

@@ -1,5 +1,5 @@
-// Days of a zone whose clocks change twice a year. The instants are spelled out from the law; the message of a failure names the
-// version of the zone's data.
+// Days of a zone with daylight saving time. The instants are written out from the law; a failure message names the version of the
+// zone's data.
 
 import Churn
 import Configuration
@@ -57,13 +57,13 @@ import Zone
             at: instant(4, 20),
             [
                 "2026-02-20": bought,
-                // Sixteen days of 24 hours, one of them a day of 23.
+                // Sixteen periods of 24 hours; one of the days has 23 hours.
                 "2026-03-20": [
                     .failed: 1, .graceEntered: 1, .recoveredWithin16: 1, .recoveredWithin28: 1,
                     .recoveredWithin60: 1, .recoveredWithin90: 1, .activeDelta: -1, .graceDelta: 1,
                     .atRiskDelta: 10_000,
                 ],
-                // At the instant that grace ends it was there, without any RETRY.
+                // At the instant that grace ends the payment was there, so there was no RETRY.
                 "2026-04-05": [
                     .graceRecovered: 1, .charged: 1, .graceDelta: -1, .activeDelta: 1, .revenue: 10_000,
                     .recoveredRevenue: 10_000, .atRiskDelta: -10_000,
@@ -89,7 +89,7 @@ import Zone
 
     @Test func `started on another day in New York and in UTC`() throws {
         let newYork = try Zone(name: "America/New_York")
-        // Until the 8th of March at 7:00 UTC five hours behind, then four.
+        // Five hours behind UTC until the 8th of March at 7:00 UTC, then four.
         for (at, there, utc) in [
             (instant(3, 8, 4), "2026-03-07", "2026-03-08"), (instant(3, 8, 5), "2026-03-08", "2026-03-08"),
             (instant(3, 9, 4) - 1, "2026-03-08", "2026-03-09"), (instant(11, 2, 4), "2026-11-01", "2026-11-02"),

@@ -18,7 +18,7 @@ private func revenue(_ currency: String) -> String {
     "perennial_churn_monthly_revenue_milliunits{currency=\"\(currency)\"}"
 }
 
-/// Refuses the next append.
+/// Makes the next append fail.
 private final class Refusal: LogFaults {
     private let isNext = Mutex(false)
 
@@ -37,7 +37,7 @@ private final class Refusal: LogFaults {
     private static let ids = (1000..<1020).map(String.init)
     private let wholeRevenue: Int64 = 20 * 9990
 
-    /// One subscription in each of twenty partitions' keys, so that each of three partitions has some.
+    /// One subscription in each of twenty keys, so that each of three partitions has some.
     private func tellAll(_ shop: Shop, at instant: Int64 = d(0)) throws {
         for id in Self.ids { try shop.tell(start(at: instant), of: id) }
     }
@@ -64,7 +64,7 @@ private final class Refusal: LogFaults {
         #expect(shown[revenue("USD")] == wholeRevenue)
         #expect(shown[revenue("EUR")] == 5000)
         #expect(shown[revenue("other")] == 70)
-        // Time alone: everything ends.
+        // Only time passes: all subscriptions end.
         try shop.tick(d(30))
         try shop.work()
         shown = readings(metrics)
@@ -75,7 +75,7 @@ private final class Refusal: LogFaults {
     @Test func `of the day goes to nothing at midnight of the zone`() throws {
         let metrics = Metrics()
         let shop = try Shop(makeProcessor(zone: Zone(name: "Asia/Tokyo"), metrics: metrics))
-        // Nine hours ahead: 15 o'clock is midnight.
+        // The zone is nine hours ahead: 15:00 UTC is midnight.
         let midnight = d(0) + 15 * hour
         try tellAll(shop, at: midnight - hour)
         try shop.tick(midnight - 1)
@@ -85,7 +85,7 @@ private final class Refusal: LogFaults {
         try shop.work()
         #expect(readings(metrics)[started] == 0)
         #expect(readings(metrics)[active] == 20)
-        // Told of yesterday, it is none of today's.
+        // It is about yesterday, so it does not count for today.
         try shop.tell(start(at: midnight - 1), of: "2000", received: midnight + hour)
         try shop.tell(start(at: midnight), of: "2001", received: midnight + hour)
         try shop.work()

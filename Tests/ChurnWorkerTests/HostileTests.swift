@@ -11,7 +11,7 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
-/// Writes into the state of the counting worker what that would never write.
+/// Writes into the state of the churn worker what the worker would never write.
 private struct Vandal: Processor {
     let definition: WorkerDefinition
     let key: [UInt8]
@@ -23,7 +23,7 @@ private struct Vandal: Processor {
     func fire(_ timer: TimerName, _ turn: Turn) {}
 }
 
-/// Of anything but a dead letter, key and value together.
+/// The largest record that is not a dead letter, key and value together.
 private let limitBytes = 256 << 10
 
 @Suite struct `The counting worker and what nobody should send` {
@@ -44,7 +44,7 @@ private let limitBytes = 256 << 10
             let members = (0..<Int.random(in: 2...8, using: &dice)).map { _ in
                 (Absurdity.members.randomElement(using: &dice)!, Absurdity.values.randomElement(using: &dice)!)
             }
-            // Few keys: absurd facts gather, and timers of absurd dates with them.
+            // There are few keys, so absurd facts pile up, and timers with absurd dates, too.
             try feed(members, "many-\(number % 40)")
         }
         try shop.tell(start(), of: "2000", received: d(200))
@@ -57,7 +57,7 @@ private let limitBytes = 256 << 10
             }
         }
         #expect(try shop.cells().count > 5)
-        // They add up, absurd or not.
+        // The events add up to the cells, absurd or not.
         #expect(try sums(of: shop) == shop.cells().mapValues(\.sums.description))
     }
 
@@ -141,7 +141,7 @@ private let limitBytes = 256 << 10
         #expect(try shop.wrong() == [])
     }
 
-    /// A host whose clock is out of its mind: the worker cannot mend that, but it has to come to an end.
+    /// The host's clock is absurdly wrong: the worker cannot repair that, but it must not hang.
     @Test func `comes to the end of time, and does not stay there`() throws {
         let shop = try Shop()
         let last: Int64 = 253_402_300_799_999
@@ -172,7 +172,7 @@ private let limitBytes = 256 << 10
         shop.simulation.start(process)
         let events = try shop.seen(.churnEvents).count
         try shop.tell(renewal(of: 2), received: d(30))
-        // By the same partition.
+        // For the same partition.
         let other = Shop.neighbours(of: "1000", 1)[0]
         try shop.tell(start(at: d(40)), of: other, received: d(40))
         let letters = try shop.letters()

@@ -5,10 +5,10 @@ import MemoryLog
 import Testing
 import WorkerTestKit
 
-/// Six months of a subscription, paid at once each.
+/// Six months of a subscription, each paid at once.
 private let months = [start()] + (2...6).map { renewal(of: $0) }
 
-/// Of the third month, from its tenth day.
+/// A refund of the third month, from its tenth day.
 private let refund = Told(
     "REFUND", at: d(70),
     bought("3", from: d(60), to: d(90), signed: d(70), ["storefront": "\"USA\"", "revocationDate": "\(d(70))"]))
@@ -21,7 +21,7 @@ private let refund = Told(
         let before = try shop.cells()
         try shop.tell(refund, received: d(170))
         let after = try shop.cells()
-        // Charged, refunded, and paid again: without access from the refund to the next month.
+        // Charged, refunded, and paid again: no access from the refund to the next month.
         let days = ["2026-03-02", "2026-03-12", "2026-04-01"].map { Shop.cell($0) }
         #expect(Set(after.keys).union(before.keys).filter { after[$0] != before[$0] }.sorted() == days)
         #expect(after[days[0]]?["counts"]?["chargedRefunded"]?.integer == 1)

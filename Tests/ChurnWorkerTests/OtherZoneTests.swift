@@ -19,7 +19,7 @@ import Zone
         try shop.work()
     }
 
-    /// Another life, for long enough to read whatever may be read.
+    /// The worker runs again, long enough to read everything that it may read.
     private func restart(in zone: Zone, metrics: Metrics = Metrics()) {
         if process.isRunning { shop.simulation.stop(process) }
         shop.simulation.processor = makeProcessor(zone: zone, metrics: metrics)
@@ -56,7 +56,8 @@ import Zone
         #expect(try shop.wrong() == [])
     }
 
-    /// What was counted there is not known: as if nothing were, days and stocks would go on from nothing.
+    /// What was counted in the other zone is not known. If the worker ignored that, days and stocks would start again from
+    /// nothing.
     @Test func `is not gone on with from what cannot be read`() throws {
         let before = try written()
         shop.simulation.stop(process)
@@ -89,7 +90,7 @@ import Zone
     @Test func `is gone on with by another version of the zone's data`() throws {
         let before = try written()
         try shop.tell(start("2", at: d(1)), of: "1000")
-        // The same days as UTC, and its name.
+        // A zone with the name and the days of UTC.
         let file = try Array(Data(contentsOf: URL(filePath: "/usr/share/zoneinfo/Etc/UTC")))
         restart(in: try Zone(name: "UTC", file: file, dataVersion: "another"))
         #expect(process.troubles == [])

@@ -11,7 +11,7 @@ import Zone
 private typealias Stage = PromotionStage
 
 extension PromotionStage {
-    /// The days of UTC were those of the worker, and those of Tokyo are to be.
+    /// The worker counted days of UTC, and shall count days of Tokyo.
     fileprivate static func ofZones() throws -> PromotionStage {
         let tokyo = try Zone(name: "Asia/Tokyo")
         return try PromotionStage(seed: 3, rules: ChurnPromotion()) { age, names, shadow in

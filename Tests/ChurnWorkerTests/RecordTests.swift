@@ -10,7 +10,7 @@ import Testing
 import WorkerTestKit
 import Zone
 
-/// A trial that is paid for, fails and is lost; a commitment; a refund; a purchase for ever, and one of no country.
+/// A trial that converts, fails and is lost; a commitment; a refund; a lifetime purchase, and a purchase without a country.
 private func busyShop() throws -> Shop {
     let shop = try Shop()
     try shop.tell(start("1", ["offerDiscountType": "\"FREE_TRIAL\"", "price": "0"]))
@@ -129,7 +129,7 @@ private func busyShop() throws -> Shop {
         #expect(event.timestamp == d(30))
         #expect(event.header("source")?.hasSuffix(":\(Shop.partition(of: "1000")):1") == true)
         #expect(value["counts"]?["activeDelta"]?.integer == -1)
-        // The cell tells of the record that brought the time.
+        // The cell names the record that moved the clock.
         #expect(try shop.cells()[Shop.cell("2026-01-31")]?.mark == [d(40), 1])
     }
 
@@ -147,7 +147,7 @@ private func busyShop() throws -> Shop {
         try shop.tell(start())
         try shop.tick(d(31))
         #expect(try shop.cells()[Shop.cell("2026-01-31")] != nil)
-        // Another product from the next day on: nothing was ever counted under that of the first on that day.
+        // Another product from the next day on: nothing was counted under the first product on that day.
         let longer = bought("1", from: d(0), to: d(35), signed: d(29), ["storefront": "\"USA\""])
         try shop.tell(Told("RENEWAL_EXTENDED", at: d(29), longer), received: d(32))
         let tombstone = try #require(try shop.seen(.churnCells).last)

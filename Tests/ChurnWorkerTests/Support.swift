@@ -1,4 +1,4 @@
-// The counting worker over a log in memory, and what it has written.
+// The churn worker over a log in memory, and what it has written.
 
 import ChurnWorker
 import Contract
@@ -20,7 +20,7 @@ func makeProcessor(
     )
 }
 
-/// A purchase of the first month, which does not renew unless it is told.
+/// A purchase of the first month. It renews only if the test says so.
 func start(_ id: String = "1", at instant: Int64 = d(0), _ more: [String: String] = [:]) -> Told {
     Told(
         "SUBSCRIBED", "INITIAL_BUY", at: instant,
@@ -28,7 +28,7 @@ func start(_ id: String = "1", at instant: Int64 = d(0), _ more: [String: String
             id, from: instant, to: instant + 30 * day, signed: instant, ["storefront": "\"USA\""].merging(more) { $1 }))
 }
 
-/// The month of a number from 1, paid again.
+/// The month with this number, from 1, paid again.
 func renewal(of number: Int64, id: String? = nil, _ more: [String: String] = [:]) -> Told {
     let begin = d(30 * (number - 1))
     return Told(
@@ -45,7 +45,7 @@ extension Shop {
         "\(partition(of: id))|\(day)|com.example.one|\(product)|BILLED_UPFRONT|USA|USD"
     }
 
-    /// As a reader of the compacted topic has them.
+    /// The cells as a reader of the compacted topic sees them.
     func cells() throws -> [String: JSONValue] {
         var last: [String: JSONValue] = [:]
         for seen in try seen(.churnCells) { last[seen.keyText] = try seen.value.map { try JSONValue.read($0) } }
@@ -56,7 +56,7 @@ extension Shop {
         try seen(.deadLetters(.churn)).compactMap { $0.header(HeaderName.reason) }
     }
 
-    /// What the plain metrics find wrong.
+    /// The errors that the plain metrics find.
     func wrong() throws -> [String] { try judge(zone: "Etc/UTC") { try seen($0) }.wrong() }
 }
 
@@ -71,14 +71,14 @@ func judge(zone: String, _ read: (TopicID) throws -> [WorkerSimulation.Seen]) th
 }
 
 extension JSONValue {
-    /// Behind which record a cell last was another than before it.
+    /// The record after which a cell last changed.
     var mark: [Int64?] { [self["asOf"]?.integer, self["offset"]?.integer] }
 
-    /// Without what tells of the way there.
+    /// The cells without the members that depend on their history.
     var sums: [JSONValue?] { [self["counts"], self["money"]] }
 }
 
-/// What is shown now, series by series.
+/// The current values of the gauges, series by series.
 func readings(_ metrics: Metrics) -> [String: Int64] {
     var readings: [String: Int64] = [:]
     for line in String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n") {

@@ -9,12 +9,12 @@ import Testing
 import WorkerTestKit
 import Zone
 
-/// One store, and what is done to what it tells.
+/// One store, and how its notifications are disturbed.
 struct Trial: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let seed: UInt64
     let subscribers: Int
-    /// Days in which the subscribers come, and days after them.
+    /// Days in which subscribers join, and days after them.
     let arrival: Int64
     let after: Int64
     var isSandbox = false
@@ -35,7 +35,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
             sandbox: isSandbox)
     }
 
-    /// As late as Apple's last retry: half of the notifications of a subscription change places.
+    /// As late as Apple's last retry: half of the notifications of a subscription are out of order.
     func arrivals(of store: StoreLog) -> [StoreLog.Arrival] {
         var delivery = Delivery.Configuration(seed: seed)
         delivery.duplicatesPerMille = 150
@@ -46,7 +46,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Workers whose days are those of New York, and what they show.
+/// Workers that count days of New York, and their metrics.
 private final class CountingRun {
     static let zone = "America/New_York"
 
@@ -54,7 +54,7 @@ private final class CountingRun {
     private let shown: Shown
 
     private final class Shown {
-        /// Of each process its last life.
+        /// The last run of each process.
         var lives: [Int: Metrics] = [:]
     }
 
@@ -72,7 +72,7 @@ private final class CountingRun {
         get throws { try ChurnWorkerTests.judge(zone: Self.zone) { try run.seen($0) } }
     }
 
-    /// Over all processes, which is what a dashboard adds up.
+    /// The sum over all processes, as a dashboard computes it.
     var stocks: [String: Int64] {
         shown.lives.values.reduce(into: [:]) { sums, life in
             sums.merge(readings(life).filter { $0.key.hasPrefix("perennial_churn_subscriptions") }) { $0 + $1 }
@@ -97,7 +97,7 @@ private final class CountingRun {
         }
         try expectUniqueIDs(struggle)
 
-        // Other commits over the same log, and none of them twice: the same events, and the same cells in the end.
+        // Other commits over the same log, without duplicates: the same events, and the same cells in the end.
         let calm = try CountingRun(store)
         try calm.run.play(arrivals)
         #expect(try events(calm) == events(struggle))
@@ -120,7 +120,7 @@ private final class CountingRun {
         }
     }
 
-    /// The same content may be written again; anything else under its id would be lost on a reader who has seen it.
+    /// The same content may be written again; a reader that has seen the id would lose anything else under it.
     private func expectUniqueIDs(_ counting: CountingRun) throws {
         let ids = try counting.run.seen(.churnEvents).compactMap { $0.header("id") }
         #expect(Set(ids).count == ids.count)
@@ -133,7 +133,7 @@ private final class CountingRun {
     }
 
     private func events(_ counting: CountingRun) throws -> [WorkerSimulation.Seen] {
-        // Transactions have markers of their own, and the offsets gaps there.
+        // The end marker of a transaction takes an offset, so offsets have gaps there.
         try counting.run.seen(.churnEvents).map { seen in
             var seen = seen
             seen.offset = 0
@@ -146,7 +146,7 @@ private final class CountingRun {
         for seen in try counting.run.seen(.churnCells) {
             last[seen.keyText] = seen
             last[seen.keyText]?.offset = 0
-            // Of what is gone only that matters.
+            // For a missing cell only that it is missing counts.
             if seen.value == nil { last[seen.keyText] = nil }
         }
         return last

@@ -15,7 +15,7 @@ extension Int64 {
     }
 }
 
-/// "Every division rounds half to even, once." Of what is not negative.
+/// "Every division rounds half to even, once." For numbers that are not negative.
 func dividedHalfToEven(_ dividend: Int128, _ divisor: Int128) -> Int64 {
     let (quotient, rest) = dividend.quotientAndRemainder(dividingBy: divisor)
     let isUp = 2 * rest > divisor || (2 * rest == divisor && quotient % 2 == 1)

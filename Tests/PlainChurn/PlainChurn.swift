@@ -1,5 +1,6 @@
-// The churn metrics of metrics.md a second time, for tests: slow, and instant by instant. It asks for the state of a chain
-// at every instant that a fact names, and counts what differs between one and the next. No code of the product is in it.
+// A second implementation of the churn metrics of metrics.md, for tests: slow, and evaluated instant by instant. It computes the
+// state of a chain at every instant that a fact names, and counts the differences between one instant and the next. It contains
+// no code of the product.
 
 import Foundation
 
@@ -17,11 +18,11 @@ public struct PlainCell: Sendable, Equatable {
 public struct PlainStanding: Sendable, Equatable {
     /// PAID, FREE, GRACE, RETRY, LAPSED; none before its first row.
     public let state: String
-    /// Of its row, as the key of a cell without the day; nil before its first row.
+    /// The key of its row's cell without the day; nil before its first row.
     public let key: String?
-    /// Of a chain that pays, else 0.
+    /// MRR of a paying chain, otherwise 0.
     public let mrr: Int64
-    /// MRR of its row in GRACE and RETRY, else 0.
+    /// MRR of its row in GRACE and RETRY, otherwise 0.
     public let atRisk: Int64
     public let rowsBegun: Int64
 }
@@ -39,7 +40,8 @@ public struct PlainChurn {
             facts: records.compactMap(PlainFact.init(record:)), chain: chain, zone: zone, partition: partition)
     }
 
-    /// - Parameter facts: those that records were read as, in any order, some of them twice: who asks often reads them once.
+    /// - Parameter facts: the facts read from records, in any order, possibly with repetitions. A caller that asks often reads
+    ///   the records once.
     public init(facts: [PlainFact], chain: String, zone: String, partition: Int32) {
         guard let known = TimeZone(identifier: zone) else { preconditionFailure("no zone \(zone)") }
         self.facts = PlainFact.distinct(facts)
@@ -71,7 +73,7 @@ public struct PlainChurn {
     /// The stock at the clock.
     public func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
 
-    /// The stock at the end of a day, by what is known at the clock.
+    /// The stock at the end of a day, as known at the clock.
     public func standing(atEndOf day: String, clock: Int64) -> PlainStanding {
         standing(at: end(of: day), clock: clock)
     }

@@ -127,7 +127,7 @@ extension PlainLife {
         let names = ["PAID": "activeDelta", "FREE": "trialDelta", "GRACE": "graceDelta", "RETRY": "retryDelta"]
         for place in visits.indices.dropFirst() {
             let at = visits[place].from
-            // Where neither state nor key changes, the two cancel out.
+            // Where neither state nor key changes, plus and minus cancel out.
             if let left = row(ofVisit: place - 1), let name = names[visits[place - 1].state.name] {
                 ledger.count(name, at, left, -1)
             }
@@ -148,7 +148,7 @@ extension PlainLife {
         }
     }
 
-    /// What notifications count for themselves, under the row that they carry.
+    /// Counters of notifications themselves, under the row that they carry.
     func postNotifications(_ ledger: inout PlainLedger) {
         for row in rows {
             for fact in row.carriers where fact.type == "DID_CHANGE_RENEWAL_STATUS" {

@@ -1,8 +1,8 @@
-// What the records of one chain say, for the plain metrics.
+// The facts in the records of one chain, for the plain metrics.
 
 import Crypto
 
-/// What orders two payloads of one thing: "signedDate or else the notification's, hash".
+/// The order of two payloads of one thing: "signedDate or else the notification's, hash".
 struct PlainVersion: Hashable, Comparable {
     let signed: Int64
     let hash: UInt64
@@ -112,7 +112,7 @@ public struct PlainFact: Sendable {
     let signed: Int64
     let transaction: PlainTransaction?
     let info: PlainInfo?
-    /// What it says, without the circumstances of its delivery.
+    /// Its content, without the circumstances of its delivery.
     private let content: [[UInt8]]
 
     public init?(record: [UInt8]) {
@@ -133,7 +133,7 @@ public struct PlainFact: Sendable {
     /// "UPGRADE = subtype UPGRADE of DID_CHANGE_RENEWAL_PREF or OFFER_REDEEMED."
     var isUpgrade: Bool { says("DID_CHANGE_RENEWAL_PREF", "UPGRADE") || says("OFFER_REDEEMED", "UPGRADE") }
 
-    /// By (signedDate, UUID bytes); of those without a UUID, that nothing depends on, by what they say.
+    /// By (signedDate, UUID bytes). Notifications without a UUID, which nothing depends on, are ordered by content.
     static func isEarlier(_ one: PlainFact, _ other: PlainFact) -> Bool {
         if one.signed != other.signed { return one.signed < other.signed }
         if one.uuid != other.uuid { return isLess(one.uuid.bytes, other.uuid.bytes) }

@@ -112,7 +112,7 @@ extension PlainRow {
     /// "`EXPIRED`, not before cut: *cancelled* if `VOLUNTARY`, else *lost*": the first by (max(signedDate, cut), signedDate,
     /// UUID).
     private func expiries(cut: Int64) -> [(at: Int64, outcome: PlainFailure.Outcome)] {
-        // In the order of (signedDate, UUID), in which the earliest of equals is taken.
+        // In the order of (signedDate, UUID), so the earliest of equals is chosen.
         carriers.filter { $0.type == "EXPIRED" }.map {
             (max($0.signed, cut), $0.subtype == "VOLUNTARY" ? .cancelled : .lost)
         }

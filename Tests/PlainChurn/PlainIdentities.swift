@@ -1,4 +1,4 @@
-// What must be true of the cells of any input: metrics.md 3, "Identities".
+// Identities that the cells of any input must meet: metrics.md 3, "Identities".
 
 public struct PlainIdentities {
     /// The sum of the cells of all chains.
@@ -80,7 +80,7 @@ public struct PlainIdentities {
         found == expected ? [] : ["\(what): \(found), not \(expected)"]
     }
 
-    /// By key without the day.
+    /// The sums by key without the day.
     private func sumsByKey(through day: String?) -> [String: PlainCell] {
         var sums = PlainIdentities()
         for (key, cell) in cells {

@@ -1,17 +1,17 @@
-// A reader of JSON for the plain metrics: a tree whose objects remember the bytes they were written with.
+// A JSON reader for the plain metrics. It gives a tree whose objects keep the bytes that they were written with.
 
 import Foundation
 
 indirect enum PlainJSON {
     case null
     case bool(Bool)
-    /// As written: what has a fraction or an exponent is no integer.
+    /// The number as written: with a fraction or an exponent it is not an integer.
     case number(String)
     case string(String)
     case array([PlainJSON])
     case object([(name: String, value: PlainJSON)], raw: [UInt8])
 
-    /// nil when the bytes are no JSON.
+    /// nil if the bytes are not JSON.
     init?(_ bytes: [UInt8]) {
         var reader = Reader(bytes: bytes)
         guard let value = reader.value() else { return nil }
@@ -39,7 +39,7 @@ indirect enum PlainJSON {
         return text.isEmpty || text.utf8.count > 256 || text.utf8.contains(UInt8(ascii: "|")) ? nil : text
     }
 
-    /// What is encrypted is as good as absent.
+    /// An encrypted value counts as absent.
     func object(_ name: String) -> (object: PlainJSON, raw: [UInt8])? {
         guard let value = self[name], case .object(_, let raw) = value, value["sealed"] == nil else { return nil }
         return (value, raw)
@@ -47,7 +47,7 @@ indirect enum PlainJSON {
 }
 
 private struct Reader {
-    /// By byte: a set would be asked for every one of them.
+    /// Tested byte by byte, because looking up each byte in a set is slow.
     private static let spaces = (0...255).map { Array(" \t\r\n".utf8).contains($0) }
     private static let signs = (0...255).map { Array("{}[],:\" \t\r\n".utf8).contains($0) }
 

@@ -1,4 +1,4 @@
-// Whether the topics that a counting worker has written are what the plain metrics make of its input.
+// Compares the topics that a churn worker has written with what the plain metrics compute from its input.
 
 public struct PlainJudge {
     private struct Chain: Hashable, Comparable {
@@ -22,7 +22,7 @@ public struct PlainJudge {
     /// - Parameter zone: its IANA name.
     public init(zone: String) { self.zone = zone }
 
-    // MARK: What was read, topic by topic, each in its order
+    // MARK: The records that were read, topic by topic, each in its order
 
     /// Of `notifications`, ticks included.
     public mutating func hear(partition: Int32, timestamp: Int64, key: [UInt8]?, value: [UInt8]?) {
@@ -61,7 +61,7 @@ public struct PlainJudge {
     // MARK: Judgement
 
     public var chainCount: Int { records.count }
-    /// Of all chains, at their partitions' clocks.
+    /// The standings of all chains, at their partitions' clocks.
     public var standings: [PlainStanding] { chains.map { $0.churn.standing(at: $0.clock) } }
 
     private var chains: [(churn: PlainChurn, clock: Int64)] {
@@ -71,8 +71,8 @@ public struct PlainJudge {
         }
     }
 
-    /// What is wrong; empty when nothing is: cells that are not the sum over all chains, events that do not add up to the cells,
-    /// and identities that do not hold, now and at the end of some days.
+    /// What is wrong; empty if nothing is: cells that are not the sum over all chains, events that do not add up to the cells,
+    /// and identities that do not hold, now or at the end of some days.
     public func wrong() -> [String] {
         let chains = chains
         var expected = PlainIdentities()
@@ -103,7 +103,7 @@ public struct PlainJudge {
 }
 
 extension PlainCell {
-    /// nil when a counter is no number, or 0.
+    /// nil if a counter is not a number, or is 0.
     init?(_ json: PlainJSON) {
         guard let counts = Self.counters(json["counts"]), let money = Self.counters(json["money"]) else { return nil }
         self.init(counts: counts, money: money)

@@ -1,4 +1,4 @@
-// The states of one chain: metrics.md 2, "State at t", asked for at one instant after the other.
+// The states of one chain: metrics.md 2, "State at t", evaluated at one instant after the other.
 
 enum PlainReason {
     case voluntary, billing, price, unavailable, refund, other
@@ -34,17 +34,17 @@ enum PlainState: Equatable {
     }
 }
 
-/// A stretch of time in one state of one row.
+/// An interval in one state of one row.
 struct PlainVisit {
-    /// Place in `rows`; nil before the first.
+    /// Index in `rows`; nil before the first row.
     let row: Int?
     let state: PlainState
     let from: Int64
-    /// nil: it lasts.
+    /// nil: the interval has not ended.
     var to: Int64?
 }
 
-/// All that the facts known at a clock say of one chain.
+/// Everything that follows for one chain from the facts known at a clock.
 struct PlainLife {
     let chain: String
     let clock: Int64
@@ -72,7 +72,8 @@ struct PlainLife {
 
     func next(_ row: Int) -> PlainRow? { row + 1 < rows.count ? rows[row + 1] : nil }
 
-    /// "Of the newest row with start <= t, alone"; of several that start at once the last, but each is asked for at its start.
+    /// "Of the newest row with start <= t, alone"; of several rows that start at once the last one, but each is also evaluated at
+    /// its start.
     func state(of place: Int, at t: Int64) -> PlainState {
         let row = rows[place]
         let failure = failures[place]
@@ -128,7 +129,7 @@ struct PlainLife {
         return info.priceIncreaseStatus == 0 ? .price : .other
     }
 
-    /// Every date that a fact names, and what follows from one: between two of these nothing can change.
+    /// Every date that a fact names, and dates that follow from one: between two of these nothing can change.
     private var instants: [Int64] {
         var instants: Set<Int64> = [clock]
         for row in rows {
@@ -173,7 +174,7 @@ struct PlainLife {
     }
 }
 
-/// What is asked of visits, of which each is told by its place in the row of them.
+/// Questions about visits; each visit is named by its index.
 extension PlainLife {
     func row(ofVisit place: Int) -> PlainRow? { visits[place].row.map { rows[$0] } }
 
@@ -183,10 +184,10 @@ extension PlainLife {
         return state == .paid || (state == .grace && row(ofVisit: place)?.isFree == false)
     }
 
-    /// The place of the first visit of a row.
+    /// The index of the first visit of a row.
     func entry(of row: Int) -> Int { visits.firstIndex { $0.row == row } ?? 0 }
 
-    /// The place of the last visit of a row.
+    /// The index of the last visit of a row.
     func exit(of row: Int) -> Int { visits.lastIndex { $0.row == row } ?? 0 }
 
     /// "Access at entry of a row = access of the visit before."

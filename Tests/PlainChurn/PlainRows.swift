@@ -1,4 +1,4 @@
-// Rows: metrics.md 2, "From facts to a timeline", as far as it can be said without asking for a state.
+// Rows: metrics.md 2, "From facts to a timeline", the part that needs no state.
 
 /// "A run of versions with `revocationDate`, from that date until the `signedDate` of the first later version without it."
 struct PlainRefund {
@@ -9,7 +9,7 @@ struct PlainRefund {
     func holds(at t: Int64) -> Bool { date <= t && (reversal.map { t < $0 } ?? true) }
 }
 
-/// "One transaction": all that is known of it, and of the notifications that carry it.
+/// "One transaction": all that is known about it and about the notifications that carry it.
 struct PlainRow {
     let versions: [PlainTransaction]
     /// In the order of (signedDate, UUID).
@@ -54,7 +54,7 @@ struct PlainRow {
         var refunds: [PlainRefund] = []
         for (place, version) in versions.enumerated() {
             let next = place + 1 < versions.count ? versions[place + 1] : nil
-            // The newest of its run: the next one has no revocation, or there is none.
+            // The newest of its run: the next version has no revocation, or there is no next version.
             guard let date = version.revocation, next?.revocation == nil, date <= clock else { continue }
             let reversal = next.map(\.version.signed).flatMap { $0 <= clock ? $0 : nil }
             let amount = dividedHalfToEven(Int128(price) * Int128(version.share), 100_000)
