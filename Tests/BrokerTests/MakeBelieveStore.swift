@@ -27,8 +27,8 @@ struct MakeBelieveStore: Sendable {
     private var acknowledged: String { "\(scratch.path)/acknowledged.jsonl" }
 
     /// - Parameters:
-    /// - telling: options of `perennial simulate` that decide what is simulated.
-    /// - keepsPayloads: whether every payload is written to a file; otherwise only the truth is.
+    ///   - telling: options of `perennial simulate` that decide what is simulated.
+    ///   - keepsPayloads: whether every payload is written to a file; otherwise only the truth is.
     static func open(telling: [String], keepsPayloads: Bool = true) async throws -> MakeBelieveStore {
         let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling)
         let told = try await run(

@@ -154,7 +154,7 @@ extension RealBroker {
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             try await stage.replay("better")
             let running = try await stage.promote([])
-            #expect(running.code == 1 && running.standardOutput.contains("the live worker runs"), "\(running.words)")
+            #expect(running.code == 1 && running.standardOutput.contains("the live worker is running"), "\(running.words)")
             // More records come than the replay has read; then the worker stops, and more records come.
             try await scene.feed(subscribers: 40, seed: 12)
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
@@ -247,13 +247,13 @@ extension RealBroker {
             #expect(
                 missing.code == 1 && missing.standardError.contains("there is no replay better"), "\(missing.words)")
             let back = try await stage.promote(["--back"])
-            #expect(back.code == 1 && back.standardError.contains("nothing was kept"), "\(back.words)")
+            #expect(back.code == 1 && back.standardError.contains("was not kept"), "\(back.words)")
             try await stage.replay("better")
             // Settings other than those of the replay, and apps that are in the log but not in the settings.
             let other = try await stage.promoteWithoutApps()
             #expect(other.code == 1, "\(other.words)")
-            #expect(other.standardOutput.contains("was begun with other settings"))
-            #expect(other.standardOutput.contains("apps lacks com.example.player, com.example.reader"))
+            #expect(other.standardOutput.contains("was started with other settings"))
+            #expect(other.standardOutput.contains("the setting apps does not contain com.example.player, com.example.reader"))
             try await scene.feed(subscribers: 20, seed: 12)
             try await stage.dealWithAll(isNew: false)
             let lag = try await stage.promote(["--max-lag", "5"])

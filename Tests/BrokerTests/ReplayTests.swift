@@ -105,13 +105,13 @@ extension RealBroker {
             #expect(nothing.standardError.contains("there is no replay"))
             let following = try scene.startReplay("entitlements", ["--name", "one", "--follow"])
             try await waitUntil("it follows: \(following.lastLines(5))", within: patience) {
-                following.standardError.contains("follows until SIGTERM")
+                following.standardError.contains("continues with new records until SIGTERM")
             }
             // Other processes of the same replay must have the same settings.
             for (options, words) in [
                 (["--name", "one", "--entitlements.leeway.ms", "7"], "other settings"),
-                (["--name", "one", "--from", "2026-02-01"], "without --from, and this is --from 2026-02-01"),
-                (["--name", "two", "--from", "0:99999999"], "there is no position 99999999"),
+                (["--name", "one", "--from", "2026-02-01"], "without --from, but this call is with --from 2026-02-01"),
+                (["--name", "two", "--from", "0:99999999"], "not 99999999"),
                 (["--name", "two", "--from", "5:1"], "there is no partition 5"),
                 (["--name", "t.o"], "letters, digits"),
                 (["--name", "two", "--rate", "3"], "--rate takes 10"),
@@ -161,11 +161,11 @@ extension RealBroker {
             let stuck = try await scene.tool("churn", ["--name", "stuck"])
             #expect(stuck.code == 3, "\(stuck.words)")
             for words in [
-                "stuck of churn cannot go on at partition 1: ", "upgrade this worker", "1 of 2 partitions at their end",
+                "stuck of churn cannot continue in partition 1: ", "upgrade this worker", "1 of 2 partitions at their end",
             ] {
                 #expect(stuck.standardError.contains(words), "\(words) is missing in \(stuck.words)")
             }
-            #expect(!stuck.standardError.contains("cannot go on at partition 0"))
+            #expect(!stuck.standardError.contains("cannot continue in partition 0"))
             #expect(try await scene.read("churn-events", of: "stuck").contains { $0.partition == 0 })
         }
 
@@ -177,7 +177,7 @@ extension RealBroker {
                 try await scene.positions(group).values.contains { $0.value > 0 }
             }
             #expect(try await slow.terminate(within: patience) == .exited(code: 0), "\(slow.lastLines(9))")
-            #expect(slow.standardError.contains("has not reached its end; the same command goes on with it"))
+            #expect(slow.standardError.contains("has not reached its end; the same command continues it"))
             let rest = try await scene.tool("churn", ["--name", "slow"])
             #expect(rest.code == 0 && rest.standardError.contains("is at its end"), "\(rest.words)")
             #expect(try await scene.tool("churn", ["--drop", "slow"]).code == 0)
@@ -195,7 +195,7 @@ extension RealBroker {
                 try await scene.read("notifications").first { $0.partition == 1 && $0.offset == 40 }?.timestamp)
             try await SharedKafka.cluster()?.tool("kafka-delete-records.sh", ["--offset-json-file", orders])
             let day = Date(timeIntervalSince1970: Double(first) / 1000).ISO8601Format().prefix(10)
-            let words = ["\(topic)[1] begins at offset 40, of \(day)", "knows only what was told since \(day)"]
+            let words = ["\(topic)[1] begins at offset 40, of \(day)", "knows only what arrived since \(day)"]
             let refused = try await scene.tool("churn", ["--name", "lost"])
             #expect(refused.code == 2 && refused.standardError.contains("--incomplete"), "\(refused.words)")
             let plan = try await scene.program(["topics", "plan"])
@@ -208,7 +208,7 @@ extension RealBroker {
             #expect(try await scene.topics().allSatisfy { !$0.contains(".replay-") })
             let run = try await scene.tool("churn", ["--name", "lost", "--incomplete"])
             #expect(
-                run.code == 0 && run.standardError.contains("warning: the first notifications are gone"), "\(run.words)"
+                run.code == 0 && run.standardError.contains("warning: the first notifications were deleted"), "\(run.words)"
             )
             #expect(try await scene.read("churn-events", of: "lost").contains { $0.partition == 1 })
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Entitlements
 
-/// A record of `accounts`, of few words; texts are quoted with `'`.
+/// A record of `accounts` from a short text, in which texts are quoted with `'`.
 private func subscription(_ id: String, _ state: String, until end: Int64?, _ more: String = "") throws
     -> AccountSubscription
 {
@@ -72,18 +72,18 @@ private func read(_ record: String) throws -> AccountSubscription? {
             ("grace", 200, "", "fix_payment"), ("billing_retry", 90, "", "fix_payment"),
             ("active", 200, "'retry':{'since':90,'until':200}", "fix_payment"),
             ("active", 200, "'graceUntil':150", "fix_payment"),
-            // Apple has given up by now, whatever the record says.
+            // Apple has stopped retrying by now, whatever the record says.
             ("billing_retry", 90, "'retry':{'since':50,'until':100}", "resubscribe"),
             ("active", 200, "'priceConsent':'waiting'", "consent_to_price"),
             ("active", 200, "'priceConsent':'settled'", nil), ("active", 200, "", nil),
             ("active", 200, "'autoRenew':false", "renew"), ("active", 200, "'autoRenew':null", nil),
-            // A commitment is billed for as long as it lasts; what counts is whether another one follows.
+            // A commitment is billed until its end; what counts is whether another one follows.
             ("active", 200, "'autoRenew':false,'commitment':{'renews':true}", nil),
             ("active", 200, "'autoRenew':true,'commitment':{'renews':false}", "renew"),
             ("active", 200, "'commitment':{'period':11,'of':12,'renews':null}", nil),
             ("active", 200, "'commitment':{'period':12,'of':12,'renews':true}", nil),
             ("active", 200, "'autoRenew':true,'commitment':{'period':12,'of':null,'renews':false}", "renew"),
-            // In the last period it is the renewal that would be the next payment.
+            // In the last period the next payment would be the renewal.
             ("active", 200, "'autoRenew':false,'commitment':{'period':12,'of':12,'renews':null}", "renew"),
             ("active", 100, "", "resubscribe"), ("expired", 90, "'autoRenew':false", "resubscribe"),
             ("expired", 90, "'billingPlan':null", nil), ("revoked", 90, "'reason':'refund'", nil),
@@ -106,7 +106,7 @@ private func read(_ record: String) throws -> AccountSubscription? {
         #expect(account(nameless, active).advice.map { "\($0.originalTransactionId)" } == ["5"])
     }
 
-    /// `1 renew`.
+    /// As text, such as `1 renew`.
     private func advised(_ subscriptions: AccountSubscription...) -> [String] {
         let advice = Account(subscriptions, at: Self.now).advice
         #expect(Account(subscriptions.reversed(), at: Self.now).advice == advice)
@@ -138,7 +138,7 @@ private func read(_ record: String) throws -> AccountSubscription? {
         let third = try subscription("3", "billing_retry", until: 70, "'retry':{'since':70,'until':95}")
         #expect(advised(first, last, third) == ["2 resubscribe"])
         #expect(advised(first, try subscription("4", "revoked", until: 95)) == ["1 resubscribe"])
-        // What still can be mended comes before what has to be bought again.
+        // A subscription that can be repaired comes before one that has to be bought again.
         let retried = try subscription("5", "billing_retry", until: 60)
         #expect(advised(first, last, retried) == ["5 fixPayment"])
         let ending = try subscription("6", "active", until: 150, "'autoRenew':false")
@@ -161,7 +161,7 @@ private func read(_ record: String) throws -> AccountSubscription? {
 
     @Test(
         arguments: [
-            // All remaining periods of a commitment are billed, whatever its customer has turned off.
+            // All remaining periods of a commitment are billed, even if its customer has turned renewal off.
             ("'autoRenew':false,'commitment':{'period':3,'of':12,'renews':false}", true),
             ("'autoRenew':null,'commitment':{'period':11,'of':null,'renews':null}", true),
             ("'autoRenew':true,'commitment':{'renews':false}", true),

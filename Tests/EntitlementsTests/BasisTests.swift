@@ -150,7 +150,7 @@ import Testing
         let now = d(30 * Int64(Facts.limitPurchases)) - 1
         let clock = ContinuousClock()
         let taken = clock.measure { #expect(timeline.basis(at: now).stateSince == d(0)) }
-        // Some milliseconds; a walk that looks at all rows for each of them takes minutes.
+        // This takes a few milliseconds. An algorithm that looks at all rows for each row takes minutes.
         #expect(taken < .seconds(30))
     }
 }

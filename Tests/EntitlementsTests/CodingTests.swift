@@ -45,7 +45,7 @@ import struct MakeBelieve.Chance
         #expect(Facts(encoded: known.encoded) == known && known.purchases[0].transaction.id == TransactionId(Text(id)))
     }
 
-    /// What one build has kept another goes on with: bytes in another order need another `SubscriptionState.format`.
+    /// Another build must be able to read the stored state: if the bytes change, `SubscriptionState.format` must change.
     @Test func `of a state are those of the format's number`() throws {
         #expect(SubscriptionState.format == 1)
         let row = bought(
@@ -74,7 +74,7 @@ import struct MakeBelieve.Chance
         #expect(SubscriptionState(kept, format: 2) == nil)
     }
 
-    /// As large as Apple makes them: 16 digits, and a payment that failed now and then.
+    /// Of realistic size: ids of 16 digits, and a failed payment now and then.
     private func subscription(_ rows: Int64, days: Int64) throws -> Facts {
         let length = days * 24 * hour
         return try facts(
@@ -99,7 +99,7 @@ import struct MakeBelieve.Chance
         #expect(weeks.purchases.count == 260 && weeks.encoded.count < 16_384)
     }
 
-    /// A commitment has more to say in every month, and fails as often.
+    /// A commitment has more members in every month, and fails as often.
     @Test func `take less than 4 KiB for five years of a commitment`() throws {
         let months = try facts(
             (0..<60 as Range<Int64>).flatMap { number -> [String] in

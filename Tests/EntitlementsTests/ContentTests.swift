@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.8: what was published when, and who may read it. The seed's words stand beside the dates.
+/// E.8: content published at certain dates, and who may read it. Quotes of the seed stand beside the dates.
 @Suite struct `Content` {
     private func month(_ id: String, _ from: (Int, Int), _ to: (Int, Int), _ more: String = "") -> String {
         let start = date(2026, from.0, from.1)
@@ -83,7 +83,7 @@ import Testing
             runs.lasting(at: now, hasAccess: hasAccess)
                 .accessible([d(5), d(25), d(30), d(31), d(61)], at: now, scope: scope)
         }
-        // The first was the newest there was at the start of the second run.
+        // The first was the newest issue at the start of the second run.
         #expect(accessible(true, at: d(30), .current) == [d(5), d(25), d(30)])
         #expect(accessible(true, at: d(30), .archive) == [d(5), d(25), d(30)])
         #expect(accessible(false, at: d(30), .current) == [])
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func `is counted from the dates of the rows, never from a duration (E.8 6, seed 004)`() throws {
-        // A free week, then a month of which Apple gave away ten days more: neither is a month long.
+        // A free week, then a month that Apple extended by ten days: neither has the length of a month.
         let records = [
             told("SUBSCRIBED", "INITIAL_BUY", at: d(0), bought("1", d(0), d(7), "'offerType':1"), renewal(1, at: d(7))),
             told("DID_RENEW", at: d(7), bought("2", d(7), d(37)), renewal(1, at: d(37))),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// What is told between two moments, each with what is known by then: `kind at`, in days of `d`.
+/// The events between two moments, from what is known at each: `kind at`, in days of `d`.
 private func events(
     _ before: [String], at first: Int64, then after: [String], at second: Int64, told: Int64? = nil
 ) throws -> [String] {
@@ -217,13 +217,13 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
     }
 }
 
-/// Tells a subscription as the worker does: each record when it comes, and what time alone changes when that is due.
+/// Follows a subscription as the worker does: each record when it comes, and changes by time alone when they are due.
 private struct Telling {
     private var facts = Facts()
     private var told: Told?
     private(set) var events: [String] = []
 
-    /// - Parameter steps: when a record comes, and the record; nil: only the clock goes on.
+    /// - Parameter steps: when a record comes, and the record; nil: only the clock moves.
     static func events(_ steps: (Int64, String?)...) throws -> [String] {
         var telling = Telling()
         for (instant, record) in steps {
@@ -252,7 +252,7 @@ private struct Telling {
     }
 }
 
-/// Month `number` of a commitment, told when it begins.
+/// Month `number` of a commitment, reported when it begins.
 private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
     told("DID_RENEW", at: d(30 * (number - 1)), month(number), committed(continues, at: d(30 * number)))
 }

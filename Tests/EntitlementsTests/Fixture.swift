@@ -1,12 +1,12 @@
-// Stories written by hand, one a file below Fixtures: what Apple said, and what is to be answered at several instants.
+// Stories written by hand, one in each file below Fixtures: Apple's notifications, and the expected answers at several instants.
 //
-// Instants are texts of UTC: 2026-02-10, 2026-02-10T01:00Z, 2026-02-09T23:59:59.999Z. What a file leaves out is usual:
-// - `told`: `at` is the date of signing; `arrives`, if it came later. A transaction is of the product `pro`; one with an id that
-//   was told of before repeats its members, and so does an id alone. A renewal info `{}` says that renewal is on, with the
-//   transaction's product, at its end. A member that is null is not there.
-// - `expected`: what is known `at` an instant is what had arrived by then. State, reason, access, accessUntil and since are
-//   always compared (a reason that is left out is none), other members when they are named. `archive` and `current` are the
-//   accessible ones of `published`.
+// Instants are texts in UTC: 2026-02-10, 2026-02-10T01:00Z, 2026-02-09T23:59:59.999Z. Members that a file leaves out have defaults:
+// - `told`: `at` is the date of signing, `arrives` the date of arrival if it is later. A transaction is of the product `pro`. A
+//   transaction with an id that came before repeats its members, and so does an id alone. A renewal info `{}` says that renewal is
+//   on, with the transaction's product, at its end. A member that is null is left out of the record.
+// - `expected`: the answer `at` an instant comes from what had arrived by then. State, reason, access, accessUntil and since are
+//   always compared (a reason that is left out means none), other members only if they are named. `archive` and `current` are the
+//   accessible issues of `published`.
 
 import Contract
 import Foundation
@@ -24,7 +24,7 @@ struct Fixture: CustomTestStringConvertible {
     }
 
     let name: String
-    /// The words of Apple that it shows.
+    /// The quotes of Apple's documents that it illustrates.
     let shows: [String]
     let environment: Contract.Environment
     let told: [Told]
@@ -60,7 +60,7 @@ struct Fixture: CustomTestStringConvertible {
 
 // MARK: - Records
 
-/// As the log has it, with what is usual filled in.
+/// The record as in the log, with defaults filled in.
 private func record(of told: JSONValue, at: Int64, _ rows: inout [String: [JSONObject.Member]]) throws -> [UInt8] {
     var writer = JSONWriter()
     var row: [JSONObject.Member]?
@@ -104,14 +104,14 @@ private func member(_ name: String, _ value: JSONValue) -> JSONObject.Member {
     JSONObject.Member(name: name, value: value)
 }
 
-/// `usual` with other values for the members that are named.
+/// `usual` with other values for the named members.
 private func merged(_ usual: [JSONObject.Member], _ named: [JSONObject.Member]) throws -> [JSONObject.Member] {
     let names = Set(named.map(\.name))
     return try usual.filter { !names.contains($0.name) }
         + named.compactMap { $0.value == .null ? nil : member($0.name, try withInstants($0.name, $0.value)) }
 }
 
-/// Apple's dates are called so.
+/// Reads texts as instants in members whose names end in `Date`, as all of Apple's dates do.
 private func withInstants(_ name: String, _ value: JSONValue) throws -> JSONValue {
     switch value {
     case .string where name.hasSuffix("Date"): .integer(try instant(value))
@@ -134,7 +134,7 @@ private func instant(_ value: JSONValue?) throws -> Int64 {
     return day + Int64(seconds * 1000 + number(match.7))
 }
 
-/// The same of all texts that look like instants; other values as they are.
+/// Applies this to all texts that look like instants; other values stay as they are.
 func withInstants(_ value: JSONValue) throws -> JSONValue {
     switch value {
     case .string(let text) where text.prefix(2) == "20" && text.dropFirst(4).first == "-": .integer(try instant(value))
@@ -148,7 +148,7 @@ func withInstants(_ value: JSONValue) throws -> JSONValue {
 // MARK: - Answers
 
 extension Entitlement {
-    /// The members of a record that fixtures name, as the record has them.
+    /// The members of a record that fixtures name, with the record's values.
     func value(of name: String) -> JSONValue? {
         switch name {
         case "bundleId": text(bundleId)

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// `seed 004 line 168: users may also receive a refund`: a `;` stands where words of the line are left out.
+    /// `seed 004 line 168: users may also receive a refund`: a `;` marks words of the line that are left out.
     @Test(arguments: Fixture.names)
     func `is shown in Apple's words, with the line where they stand`(_ name: String) throws {
         let shows = try Fixture(name).shows
@@ -48,7 +48,7 @@ import Testing
     }
 }
 
-/// Stories that Apple's five documents do not tell, which cite the design's fact sheet instead, and why.
+/// Stories that are not in Apple's five documents and cite the design's fact sheet instead, with the reason.
 private let toldElsewhere = [
     "advanced-commerce": "the documents know no notification of what the developer changed by an interface",
     "consumable": "the documents are about subscriptions",
@@ -70,7 +70,7 @@ private func value(of name: String, _ answer: Entitlement, _ published: [Int64],
     }
 }
 
-/// What an object leaves out is null.
+/// A member that an object leaves out counts as null.
 private func same(_ found: JSONValue, _ expected: JSONValue) -> Bool {
     guard case .object(let members) = found, case .object(let expected) = expected else { return found == expected }
     let known = Set(members.members.map(\.name))

@@ -6,15 +6,15 @@ import struct MakeBelieve.Chance
 
 @testable import Entitlements
 
-/// What Apple would never send, and somebody else might.
+/// Records that Apple would never send, but an attacker might.
 @Suite struct `Absurd facts` {
-    /// The ends of what 64 bits hold, of the calendar that people use, and some in between.
+    /// The limits of 64 bits, the limits of the calendar, and some dates in between.
     private static let dates: [Int64] = [
         .min, .min + 1, -62_135_596_800_000, -1, 0, 1, d(0), d(30), d(30) + 1, d(90), 253_402_300_799_999, .max - 1,
         .max,
     ]
 
-    /// Any dates in any member: whatever comes out is defined, and the same for who only reads the clock.
+    /// Any dates in any member: the result is always defined, and is the same for a reader that only looks at the clock.
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `of any dates have an answer at any instant, bytes, and an end of changes`(_ part: UInt64) throws {
         var chance = Chance(seed: 9_000 + part)
@@ -80,7 +80,7 @@ import struct MakeBelieve.Chance
         #expect(failed.entitlement(at: d(0)).retry == Entitlement.Retry(since: .max - 1, until: .max))
     }
 
-    // MARK: Too much
+    // MARK: Large states
 
     @Test func `in ten thousand versions of one transaction are one row`() throws {
         var known = Facts()
@@ -120,9 +120,9 @@ import struct MakeBelieve.Chance
         #expect(known.renewalInfos.map(\.version.signedDate) == Array(9_744..<10_000).map(Int64.init))
     }
 
-    // MARK: What is new
+    // MARK: New members
 
-    /// Whatever Apple adds is kept in the log and left alone here.
+    /// Members that Apple adds stay in the log and are ignored here.
     @Test func `with members of tomorrow are those of today`() throws {
         let more = "'newMember':{'a':[1,{'b':null}],'c':'d'},'anotherList':[[]],'expiresDateNew':'2027','é':1.5e300"
         let old = told("SUBSCRIBED", at: d(0), period(1), renewal(1, at: d(30)))
@@ -158,7 +158,7 @@ import struct MakeBelieve.Chance
 }
 
 @Suite struct `The limits of what is kept` {
-    /// A purchase with texts of so many bytes that no other has.
+    /// A purchase with texts of this many bytes that no other purchase has.
     private func heavy(_ number: Int64, bytes: Int) -> String {
         let text = "\(number)-" + String(repeating: "x", count: bytes)
         return told(
@@ -166,7 +166,7 @@ import struct MakeBelieve.Chance
             bought("\(number)", d(number), d(number + 1), "'productId':'\(text)','currency':'\(text)'"))
     }
 
-    /// Light and heavy ones in turns: what goes and what stays must not follow from the order in which they came.
+    /// Small and large ones alternate: which ones are dropped must not depend on the order of arrival.
     @Test func `hold in bytes as well, whatever the order`() throws {
         let records = (0..<400 as Range<Int64>).map { heavy($0, bytes: $0 % 7 == 0 ? 1 : 900) }
         let forwards = try facts(records)
@@ -207,7 +207,7 @@ import struct MakeBelieve.Chance
         #expect(known.purchases.count == 1_000 && !known.isTruncated)
     }
 
-    /// Each begins where the one before ends, and none has begun.
+    /// Each begins where the one before ends, and all begin in the future.
     @Test func `keep a thousand purchases of the future quick to ask`() throws {
         let known = try facts(
             (1...1_000 as ClosedRange<Int64>).map { told("A", at: d(0), bought("\($0)", d($0), d($0 + 1))) })

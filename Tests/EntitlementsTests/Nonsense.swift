@@ -1,8 +1,8 @@
-// Lives that nobody planned.
+// Random lives.
 
 import struct MakeBelieve.Chance
 
-/// What Apple might send, and what it would not: few ids and dates, so that everything collides with everything.
+/// Notifications that Apple might send, and others: with few ids and dates, so that they often collide.
 func notifications(_ count: Int, _ chance: inout Chance) -> [String] {
     (0..<count).map { _ in
         let number = 1 + chance.below(5)

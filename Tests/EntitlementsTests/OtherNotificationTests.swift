@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func `a non-renewing subscription lasts for the period that the app gives it (E.10, seed 004)`() throws {
-        // The 31st of January and a month: February has no such day.
+        // A month after the 31st of January: February has no 31st.
         let bought = date(2026, 1, 31) + 7
         let known = try timeline(
             told("ONE_TIME_CHARGE", at: bought, once("1", bought, type: "Non-Renewing Subscription", product: "season"))

@@ -1,4 +1,4 @@
-// The other members of the answer, by the exact rules (E.16).
+// The other members of the answer, according to the exact rules (E.16).
 
 import Contract
 import JSON
@@ -6,7 +6,7 @@ import JSON
 @testable import Entitlements
 
 extension PlainRules {
-    /// By name, as fixtures compare them. nil: nothing is known.
+    /// By name, as fixtures compare them; nil: nothing is known.
     func members(at t: Int64) -> [String: JSONValue]? {
         guard !rows.isEmpty else { return nil }
         let row = current(at: t)
@@ -58,7 +58,7 @@ extension PlainRules {
             "price": integer(row.members["price"]?.integer), "introOfferUsed": .bool(introOfferUsed),
             "offer": offer(of: row), "commitment": self.commitment(of: row, r),
             "priceConsent": text(r?.integer("priceIncreaseStatus").flatMap { [0: "waiting", 1: "settled"][$0] }),
-            // Chance makes fewer rows and runs than the limits.
+            // Random lives have fewer rows and runs than the limits.
             "runsTruncated": .bool(false),
         ]
     }

@@ -1,6 +1,6 @@
-// The exact rules (E.16) once more: word by word from the records, for any instant anew, without regard to time and memory.
-// Limits are left out. What it takes from the module, and therefore cannot judge: the hash of a payload, which transactions
-// are rows at all, and how a period is added to a date.
+// A second implementation of the exact rules (E.16): word by word from the records, computed anew for every instant, without
+// regard to time and memory. Limits are left out. It takes from the module, and so cannot check: the hash of a payload, which
+// transactions are rows at all, and how a period is added to a date.
 
 import Contract
 import JSON

@@ -91,7 +91,7 @@ import struct MakeBelieve.Chance
         }
     }
 
-    /// What readers with a clock rest on: they never wait for a timer.
+    /// Readers with a clock depend on this: they do not have to wait for a timer.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `has access exactly until accessUntil, if nothing more is told`(_ seed: UInt64) throws {
         var chance = Chance(seed: 1_000 + seed)
@@ -113,7 +113,7 @@ import struct MakeBelieve.Chance
         }
     }
 
-    /// Two programs, written apart, that agree on what nobody would think of.
+    /// Two independently written implementations agree on random input.
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `is that of the exact rules, read once more and word by word (E.16)`(_ part: UInt64) throws {
         var chance = Chance(seed: 4_000 + part)
@@ -143,7 +143,7 @@ import struct MakeBelieve.Chance
         for (left, right) in zip(runs, runs.dropFirst()) { #expect(left.end.map { $0 < right.start } ?? false) }
     }
 
-    /// Who follows the events alone must not be left with a state that is over.
+    /// A reader that follows only the events must not keep a state that is over.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `takes no access away, and names no other reason for that, without an event`(_ seed: UInt64) throws {
         var chance = Chance(seed: 6_000 + seed)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Entitlements
 
-/// What records of `notifications` may look like.
+/// Forms that records of `notifications` may have.
 @Suite struct `A record that is read` {
     @Test(arguments: ["null", "5", "\"x\"", "[]", #"{"sealed":"QUJD"}"#])
     func `may have parts that are absent, of another kind or sealed: nothing is said`(_ part: String) throws {
@@ -72,7 +72,7 @@ import Testing
 }
 
 @Suite struct `Answers` {
-    /// Day 5 of a month that began on day 0, by these members of the payloads.
+    /// Day 5 of a month that began on day 0, with these members in the payloads.
     private func answer(_ transaction: [String], _ info: [String]) throws -> Entitlement {
         let row = bought("1", d(0), d(30), transaction.joined(separator: ","))
         return try timeline(told("X", at: d(4), row, renewal(1, at: d(30), info.joined(separator: ",")))).entitlement(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Entitlements
 
-/// Rules.md, which says what test holds which rule.
+/// Rules.md, which lists the tests of each rule.
 @Suite struct `The table of rules` {
     private struct Row {
         let name: String
@@ -72,7 +72,7 @@ import Testing
     @Test func `has every row, once and in order`() throws {
         let rows = try rows()
         let numbered = Self.numbered.mapValues { (1...$0).map { "\($0)" } }
-        // Names with blanks are kept here without them.
+        // Blanks are removed from the names here.
         let named = Self.named.mapValues { $0.split { $0 == " " || $0 == "\n" }.map(String.init) }
         let expected = numbered.merging(named) { first, _ in first }
         #expect(Set(rows.keys) == Set(expected.keys))

@@ -1,4 +1,4 @@
-// Lives of the simulator, and what the simulator knows of them.
+// Lives of the simulator, and the simulator's truth about them.
 
 import Contract
 import JSON
@@ -12,7 +12,7 @@ import struct MakeBelieve.Chance
 
 private let second: Int64 = 1000
 
-/// One subscription or purchase of a simulated subscriber: what was told of it, and the truth.
+/// One subscription or purchase of a simulated subscriber: its notifications, and the truth.
 struct SimulatedLife {
     struct Told {
         let at: Int64
@@ -20,7 +20,7 @@ struct SimulatedLife {
         let transactionId: String?
     }
 
-    /// Apple is up to forty seconds late, and its word as much later. Until then nobody can know.
+    /// Apple is up to forty seconds late, and its notification as much later again. Nobody can know before that.
     private static let onTheWay = 81 * second
 
     let seed: String
@@ -30,7 +30,8 @@ struct SimulatedLife {
     let end: Int64
     private let rules: Rules
 
-    /// Access that the truth gives has to be given with the leeway, and such that it does not give not without.
+    /// Access that the truth gives must also be given with the leeway; access that the truth does not give must not be given
+    /// without it.
     struct Rules {
         let withLeeway: EntitlementRules
         let exact: EntitlementRules
@@ -42,7 +43,7 @@ struct SimulatedLife {
         }
     }
 
-    /// All subscriptions of one subscriber of which something was told.
+    /// All subscriptions of one subscriber that have notifications.
     static func all(
         of subscriber: Int, in simulation: Simulation, _ rules: [Contract.Environment: Rules]
     ) throws -> [SimulatedLife] {
@@ -59,16 +60,16 @@ struct SimulatedLife {
         }
     }
 
-    /// What is known when everything has come.
+    /// What is known when every notification has come.
     var facts: Facts { told.reduce(into: Facts()) { $0.merge($1.facts) } }
 
     // MARK: Order and repetition
 
-    /// Whether the same is known in the end although some of it came twice, late, or in any order.
+    /// Whether the final state is the same if some notifications came twice, late, or in any order.
     func isSame(shuffledBy chance: inout Chance) -> Bool {
         let facts = facts
         let anyhow = (told + told.filter { _ in chance.yes(40) }).shuffled(using: &chance)
-        // As Apple sends again what was not taken: after 1, 13, 37, 85 or 157 hours.
+        // Apple resends a notification that was not accepted after 1, 13, 37, 85 or 157 hours.
         let late = told.map {
             (at: $0.at + (chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * hour : 0), facts: $0.facts)
         }
@@ -79,9 +80,9 @@ struct SimulatedLife {
 
     // MARK: Access
 
-    /// The first instant at which the answer is not the truth, in words.
+    /// The first instant at which the answer differs from the truth, as text.
     func firstFalseAnswer() -> String? {
-        // A subscription that the developer moved elsewhere: Apple does not say what becomes of it.
+        // The developer moved the subscription elsewhere: Apple does not report its later life.
         guard truth.state != nil else { return nil }
         var known = Facts()
         for (place, word) in told.enumerated() {
@@ -105,7 +106,8 @@ struct SimulatedLife {
         return nil
     }
 
-    /// Where something may change: at what was told, where the truth changes, and the millisecond before.
+    /// Instants at which something may change: those of notifications, those where the truth changes, and the millisecond before
+    /// each.
     private func instants(from: Int64, until: Int64) -> [Int64] {
         let changes = truth.intervals.flatMap { [$0.from, $0.until ?? .max] }.flatMap { [$0 - 1, $0] }
         return [from, until - 1] + changes.filter { $0 > from && $0 < until - 1 }
@@ -114,7 +116,7 @@ struct SimulatedLife {
     private struct Answers {
         let facts: Facts
         let rules: Rules
-        // Most of the time the truth gives access, and only the first is asked.
+        // Most of the time the truth gives access, and only the first answer is computed.
         lazy var withLeeway = Timeline(facts, rules.withLeeway)
         lazy var exact = Timeline(facts, rules.exact)
 
@@ -133,7 +135,7 @@ struct SimulatedLife {
 
     // MARK: The end
 
-    /// What the record says in the end besides what the simulator knows, in words.
+    /// The differences between the final record and the simulator's truth, as text.
     func falseEnd() throws -> String? {
         guard let state = truth.state else { return nil }
         let answer = try #require(Timeline(facts, rules.withLeeway)).entitlement(at: end)
@@ -151,15 +153,15 @@ struct SimulatedLife {
         return wrong.isEmpty ? nil : "\(seed), \(truth.originalTransactionId): \(wrong), \(truth.intervals)"
     }
 
-    /// What was paid for or given in grace, by the truth. nil for what was told of a commitment that failed: its last days are
-    /// paid though they gave no access.
+    /// Times that were paid or given in grace, according to the truth; nil for a commitment that failed, because its last days
+    /// are paid although they gave no access.
     private var runs: [Run]? {
         if story == .commitmentRecovered || story == .commitmentLost { return nil }
         var runs: [Run] = []
         var transactionId: String?
         for interval in truth.intervals where interval.rule != .leeway && interval.revokedAt == nil {
             defer { transactionId = interval.transactionId }
-            // A refund that was taken back leaves no trace.
+            // A reversed refund leaves no trace.
             let isBack = interval.rule == .reinstated && interval.transactionId == transactionId
             if let last = runs.last, isBack || last.end.map({ interval.from <= $0 }) ?? true {
                 runs[runs.count - 1].end = interval.until
@@ -172,13 +174,13 @@ struct SimulatedLife {
 }
 
 extension SubscriptionTruth {
-    /// Those that the story allows then.
+    /// The states that the story allows at this instant.
     fileprivate func states(at instant: Int64) -> [Entitlement.State] {
         switch intervals.last(where: { $0.from <= instant && instant < $0.until ?? .max })?.rule {
         case .paid, .trial, .extension, .leeway, .pass: [.active]
         case .grace: [.grace]
         case .owned: [.owned]
-        // Of a subscription, or of what is bought once.
+        // For a subscription, or for a one-time purchase.
         case .family, .reinstated: [.active, .owned]
         case nil: [.billingRetry, .expired, .revoked]
         }

@@ -9,10 +9,10 @@ import struct MakeBelieve.Chance
 @Suite struct `Ten thousand lives of the simulator` {
     private static let parts = 40
     private static let perPart = 250
-    /// Not all of them buy something, and of what one has moved elsewhere nobody knows.
+    /// Not all of them buy something, and nothing is known about a subscription that was moved elsewhere.
     private static let subscribers = 400
 
-    /// Every story as often as every other, some cut short, some in sandbox.
+    /// Every story equally often, some cut short, some in sandbox.
     private func simulation(_ part: Int) throws -> Simulation {
         let start = date(2026, 1, 1)
         let months = [1, 2, 4, 15, 2, 3, 6, 24][part % 8]

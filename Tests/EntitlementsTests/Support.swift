@@ -1,4 +1,4 @@
-// Notifications as they lie in the topic, made from few words, and the answer to several of them.
+// Notifications as in the topic, made from short texts, and the answer to several of them.
 
 import Contract
 import JSON
@@ -7,10 +7,10 @@ import Testing
 @testable import Entitlements
 
 let hour: Int64 = 3_600_000
-/// Midnight of UTC, so many days after the 1st of January 2026. Periods of these tests last 30 days.
+/// Midnight UTC, this many days after the 1st of January 2026. Periods of these tests last 30 days.
 func d(_ day: Int64) -> Int64 { 1_767_225_600_000 + day * 24 * hour }
 
-/// A date as people write it, counted day by day so that nothing of the module is needed to judge the module.
+/// A date from year, month and day, counted day by day, so that the tests do not use the module that they test.
 func date(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
     func isLeap(_ year: Int) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
     var days = day - 1
@@ -31,7 +31,7 @@ func rules(_ environment: Environment = .production, leeway: Int64 = hour) -> En
     EntitlementRules(apps: [app], leeway: leeway, environment: environment)
 }
 
-/// A decoded payload; dated as its notification unless it says otherwise. Texts are quoted with `'`.
+/// A decoded payload with the date of its notification, unless it has its own. Texts are quoted with `'`.
 struct Part {
     let members: String
     var signed: Int64?
@@ -41,7 +41,7 @@ struct Part {
     }
 }
 
-/// A transaction of the monthly product `pro`. Of members given twice `more` has its way.
+/// A transaction of the monthly product `pro`. A member in `more` replaces the usual one.
 func bought(_ id: String, _ from: Int64, _ to: Int64?, signed: Int64? = nil, _ more: String = "") -> Part {
     let usual = [
         ("bundleId", "'com.example.app'"), ("productId", "'pro'"), ("type", "'Auto-Renewable Subscription'"),
@@ -78,7 +78,7 @@ func renewal(_ autoRenewStatus: Int, at renewalDate: Int64?, signed: Int64? = ni
         signed: signed)
 }
 
-/// The renewal at this date has failed.
+/// The renewal at this date failed.
 func failing(_ renewalDate: Int64, grace: Int64? = nil, signed: Int64? = nil, _ more: String = "") -> Part {
     let grace = grace.map { ",'gracePeriodExpiresDate':\($0)" } ?? ""
     return renewal(
@@ -86,7 +86,7 @@ func failing(_ renewalDate: Int64, grace: Int64? = nil, signed: Int64? = nil, _ 
         "'isInBillingRetryPeriod':true\(grace)" + (more.isEmpty ? "" : ",\(more)"))
 }
 
-/// Of a commitment that will (1) or will not (0) be followed by another.
+/// A renewal info of a commitment that another one will (1) or will not (0) follow.
 func committed(_ status: Int, at renewalDate: Int64, _ more: String = "", renews: Int = 1) -> Part {
     renewal(
         renews, at: renewalDate,
@@ -119,7 +119,7 @@ func facts(_ records: [String]) throws -> Facts {
     return facts
 }
 
-/// What is known after these records, however they came: forwards, backwards and with repetitions.
+/// What is known after these records, whatever their order: forwards, backwards and with repetitions.
 func timeline(_ records: String..., rules: EntitlementRules = rules()) throws -> Timeline {
     let forwards = try facts(records)
     #expect(try facts(records.reversed() + records) == forwards, "order and repetition must not matter")

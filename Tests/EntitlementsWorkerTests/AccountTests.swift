@@ -90,7 +90,7 @@ private func month(_ number: Int64, token: String?, bundle: String = "com.exampl
     @Test func `loses it where it was told, whatever later facts say of that time`() throws {
         let shop = try Shop()
         try shop.tell(month(1, token: first))
-        // A purchase of the month before, told late: the account that has it is still the first.
+        // A purchase of the month before, reported late: it still belongs to the first account.
         let late = Told(
             "DID_RENEW", at: d(-30),
             bought("0", from: d(-30), to: d(0), signed: d(-30), token: second), nil, status: nil)

@@ -9,10 +9,10 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
-/// One process, fed with bytes as they are.
+/// One process that is fed with raw bytes.
 private final class Target {
     private static let names = Names(prefix: TopicPrefix("hostile")!, environment: .production)
-    /// Of anything but a dead letter, key and value together.
+    /// The largest record that is not a dead letter, key and value together.
     private static let limitBytes = 256 << 10
     static let now: Int64 = 1_780_000_000_000
 
@@ -51,7 +51,7 @@ private final class Target {
         try run.read(Self.names.topic(.deadLetters(.entitlements))).compactMap { $0.header(HeaderName.reason) }
     }
 
-    /// The largest record of anything but dead letters.
+    /// The largest record that is not a dead letter.
     func largest() throws -> Int {
         let topics = [TopicID.entitlements, .entitlementEvents, .accounts, .changelog(.entitlements)]
         return try topics.flatMap { try run.read(Self.names.topic($0)) }
@@ -79,7 +79,7 @@ private final class Target {
             let members = (0..<Int.random(in: 2...8, using: &dice)).map { _ in
                 (Absurdity.members.randomElement(using: &dice)!, Absurdity.values.randomElement(using: &dice)!)
             }
-            // Few keys: absurd facts gather, and timers of absurd dates with them.
+            // There are few keys, so absurd facts pile up, and timers with absurd dates, too.
             try target.feed(members, key: "many-\(number % 40)")
         }
         try target.work()
@@ -87,7 +87,7 @@ private final class Target {
         try target.expectNothingTooLarge()
         let values = try target.values(.entitlements)
         #expect(values.count > count / 2)
-        // Reading a value fails the test if it is no JSON.
+        // Reading a value fails the test if it is not JSON.
         _ = try target.values(.entitlementEvents) + target.values(.accounts)
     }
 
@@ -118,7 +118,7 @@ private final class Target {
         try target.feed(nil as [UInt8]?)
         try target.feed(Array(Absurdity.notification([]).utf8), key: nil)
         try target.feed(Array(Absurdity.notification([]).utf8), key: [0xff, 0x00, 0xfe])
-        // Of no subscription, as much is that Apple tells.
+        // These are about no subscription, as many of Apple's notifications are.
         for text in ["{}", "{\"transaction\":7}"] { try target.feed(Array(text.utf8)) }
         try target.feed([(String, String)]())
         try target.work()
@@ -130,7 +130,7 @@ private final class Target {
         #expect(try target.values(.entitlements).count == 1)
     }
 
-    /// Apple signs no such texts; what it signs must not stop the others.
+    /// Apple signs no such texts. But if it did, they must not stop the other records.
     @Test func `keeps of a subscription what fits, whatever texts it is told with, and works on`() throws {
         let target = try Target()
         for number in 0..<150 {
@@ -155,12 +155,12 @@ private final class Target {
         #expect(try target.values(.entitlements).last?["originalTransactionId"] == .string("3000"))
     }
 
-    /// Each of them costs time in proportion to what is kept, so there must be a limit to that.
+    /// Each record takes time in proportion to the stored state, so the state must have a limit.
     @Test func `takes transactions of one subscription without end in bounded time and space`() throws {
         let target = try Target()
         let clock = ContinuousClock()
         var slices: [Duration] = []
-        // To the limit, and as many as show what it costs there.
+        // As many as reach the limit, and enough after that to show the cost at the limit.
         for slice in 0..<12 {
             for number in slice * 100..<(slice + 1) * 100 {
                 let start = 1_000_000_000_000 + Int64(number) * StoreLog.day
@@ -171,7 +171,7 @@ private final class Target {
                     ("renewalInfo.renewalDate", "\(start + StoreLog.hour)"), ("renewalInfo.autoRenewStatus", "0"),
                     ("transaction.appAccountToken", "\"11111111-1111-4111-8111-111111111111\""),
                 ]
-                // Of these only the newest 256 are kept: earlier ones would but take time.
+                // Only the newest 256 of these are kept, so sending more would only take time.
                 if slice < 7 { members.append(("renewalInfo", "null")) }
                 try target.feed(members)
             }

@@ -5,12 +5,12 @@ import Simulation
 import Testing
 import TruthCheck
 
-/// Ingest is down for a while among renewals, and Apple tries again as it does.
+/// Ingest is down for a while during renewals, and Apple retries as it does in production.
 struct Outage: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let length: Int64
     let leeway: Int64
-    /// The clock's process is down with ingest: time stands still in the log.
+    /// The process with the clock is down together with ingest: time stands still in the log.
     let stopsClock: Bool
 
     /// Monthly renewals of the first hours of January are due in the same hours of February.
@@ -43,13 +43,13 @@ struct Outage: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A period that was followed by the next one, and when the word of that was kept.
+/// A period that was followed by the next one, and when its notification was stored.
 private struct Renewal {
     let id: String
     let due: Int64
     let heard: Int64
 
-    /// Of stories in which nothing but renewing happens.
+    /// Only of stories in which nothing happens but renewals.
     static func all(in arrivals: [StoreLog.Arrival]) throws -> [Renewal] {
         var due: [String: Int64] = [:]
         var renewals: [Renewal] = []
@@ -102,17 +102,17 @@ private struct Renewal {
             #expect(hasAccess(renewal.id, at: min(end, renewal.heard) - 1), "\(renewal)")
             #expect(hasAccess(renewal.id, at: renewal.heard), "\(renewal)")
             guard renewal.heard >= end else { continue }
-            // To the millisecond, whenever the clock came that far.
+            // To the millisecond, whenever the clock reached that time.
             #expect(!hasAccess(renewal.id, at: end) && !hasAccess(renewal.id, at: renewal.heard - 1), "\(renewal)")
             late.insert("\(renewal.id) \(end)")
         }
-        // None but these are told to have expired.
+        // Only these are reported as expired.
         #expect(try expiries(events).subtracting(expiries(calm.values(.entitlementEvents))) == late)
         #expect(store.punctual.count { outage.isDown(at: $0.at) } > 10, "there was little to miss")
         #expect(late.isEmpty == (outage.leeway > outage.length + StoreLog.hour), "\(late.count) of \(renewals.count)")
     }
 
-    /// Members that tell of the way to an answer.
+    /// Members that depend on the history of an answer.
     private static func withoutTheWay(_ values: [String: JSONValue]) -> [String: JSONValue] {
         let ofTheWay = ["sequence", "asOf", "cause"]
         return values.mapValues { value in
@@ -125,7 +125,7 @@ private struct Renewal {
     @Test func `is historic all of it, but for what happened in the last day`() throws {
         let store = try StoreLog(
             seed: 9, subscribers: 120, arrival: 120 * StoreLog.day, after: 60 * StoreLog.day)
-        // Fetched two days after the last of it.
+        // Fetched two days after the last notification.
         let now = store.end + 2 * StoreLog.day
         let run = try StoreRun(store)
         try run.play(store.punctual.map { StoreLog.Arrival(at: now, notification: $0.notification) })
@@ -144,7 +144,7 @@ private struct Renewal {
                 #expect(event["historic"] == .bool(isOld), "\(event)")
                 if isOld { continue }
                 news += 1
-                // By time alone, for Apple said its last word two days ago.
+                // By time alone, because Apple's last notification was two days ago.
                 #expect(truth.edges(of: id, from: now - StoreLog.day, to: now) > 0, "\(event)")
             }
         }

@@ -18,7 +18,7 @@ import WorkerTestKit
 private typealias Stage = PromotionStage
 
 extension PromotionStage {
-    /// By the new rules the first product of each app gives something more.
+    /// With the new rules the first product of each app gives one more entitlement.
     fileprivate init() throws {
         try self.init(seed: 3, rules: EntitlementsPromotion(partitions: StoreRun.partitions)) { age, names, shadow in
             let apps = StoreLog.apps.map(\.contractApp).map { app in
@@ -45,13 +45,13 @@ extension PromotionStage {
         ).mapValues { try $0.map { try JSONValue.read($0.value!) } }
     }
 
-    /// What it says, without what tells of the way there.
+    /// The value without the members that depend on its history.
     fileprivate func answers(_ topic: TopicID = .entitlements, of name: ShadowName? = nil) throws -> [String: JSONValue]
     {
         try values(topic, of: name).mapValues { $0.last!.answer }
     }
 
-    /// Sequences of each key grow with every value, and accounts say what subscriptions do.
+    /// Sequences of each key grow with every value, and accounts agree with subscriptions.
     fileprivate func expectWhole() throws {
         for (key, values) in try values() {
             let sequences = values.map { $0["sequence"]?.integer ?? -1 }
@@ -142,7 +142,7 @@ extension JSONValue {
             if count == step { throw .store("killed") }
         }
         #expect(throws: PromotionFault.store("killed")) { try broken.run(by: Deadline(after: .seconds(10))) }
-        // From the mark on nobody works on the state.
+        // After the mark no worker uses the state.
         if step > 1 {
             stage.live.processor = try stage.processor(.old)
             stage.live.start(stage.live.processes[0])
@@ -183,7 +183,7 @@ extension JSONValue {
         try stage.promote(Stage.replay, keeps: Stage.before)
         #expect(try stage.answers() != before)
         try stage.goOn(.new)
-        // The copy goes on by the old rules to where the live worker is.
+        // With the old rules the replay continues to the offsets of the live worker.
         try stage.run(Stage.before, .old)
         try stage.promote(Stage.before)
         try stage.run(ShadowName("check")!, .old)

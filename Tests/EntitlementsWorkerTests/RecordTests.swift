@@ -10,7 +10,7 @@ import WorkerTestKit
 
 private let token = "7E3FB204-2AD2-4D2A-8A4B-1E7C7B0F9D11"
 
-/// A customer who comes with a trial, pays, fails, is refunded; a commitment; a purchase for ever.
+/// A customer who starts with a trial, pays, fails to pay, and gets a refund; a commitment; a lifetime purchase.
 private func busyShop() throws -> Shop {
     let shop = try Shop()
     try shop.tell(

@@ -17,7 +17,7 @@ import WorkerTestKit
         return store.disturbed(by: delivery)
     }
 
-    /// But for its offset.
+    /// Everything but its offset.
     private static func same(_ left: WorkerSimulation.Seen, _ right: WorkerSimulation.Seen) -> Bool {
         left.partition == right.partition && left.key == right.key && left.value == right.value
             && left.timestamp == right.timestamp && left.headers == right.headers
@@ -50,7 +50,7 @@ import WorkerTestKit
         let live = try StoreRun(store)
         try live.play(Self.arrivals(store))
         let input = try live.seen(.notifications)
-        // Another place in each partition; nothing in the first, everything in the last.
+        // Another offset in each partition: nothing in the first, everything in the last.
         var places: [TopicPartition: NextOffset] = [:]
         for partition in 0..<StoreRun.partitions {
             let count = input.count { $0.partition == partition }

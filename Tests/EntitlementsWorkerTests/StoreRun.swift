@@ -1,4 +1,4 @@
-// The worker over a log in memory, fed with what a make-believe store tells.
+// The worker over a log in memory, fed with the notifications of a simulated store.
 
 import Contract
 import Entitlements
@@ -13,8 +13,8 @@ import TruthCheck
 extension StoreRun {
     /// - Parameters:
     ///   - leeway: nil: the default.
-    ///   - faults: a seed; nil: nothing fails.
-    ///   - shadow: what makes it a replay.
+    ///   - faults: a seed; nil: no faults.
+    ///   - shadow: the names of a replay; nil: a live worker.
     convenience init(
         _ store: StoreLog, processes: Int = 1, leeway: Int64? = nil, faults seed: UInt64? = nil, shadow: Shadow? = nil
     ) throws {
@@ -27,7 +27,7 @@ extension StoreRun {
         }
     }
 
-    /// What is wrong with all that was written, by the truth and by itself; empty when nothing is.
+    /// What is wrong with all that was written, compared with the truth and with itself; empty if nothing is.
     func judge() throws -> [String] {
         let truth = try TruthCheck(lines: store.truth, leeway: store.leeway)
         let letters = try read(.deadLetters(.entitlements)).map { "dead letter of \($0.key)" }

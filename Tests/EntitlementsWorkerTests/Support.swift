@@ -1,4 +1,4 @@
-// The worker over a log in memory, fed with notifications made from few words.
+// The worker over a log in memory, fed with notifications made from short texts.
 
 import Contract
 import Entitlements
@@ -34,7 +34,7 @@ extension Shop {
         try seen(.entitlements).filter { $0.keyText == id }.map { try JSONValue.read($0.value ?? []) }
     }
 
-    /// `kind at`, in days of `d`, with `!` when it is historic.
+    /// `kind at`, in days of `d`, with `!` if it is historic.
     func events(_ id: String = "1000") throws -> [String] {
         try seen(.entitlementEvents).filter { $0.keyText == id }.map { seen in
             let event = try JSONValue.read(seen.value ?? [])
@@ -45,7 +45,7 @@ extension Shop {
         }
     }
 
-    /// The last value of each key of `accounts`, tombstones gone.
+    /// The last value of each key of `accounts`, without tombstones.
     func accounts() throws -> [String: JSONValue] {
         var last: [String: JSONValue] = [:]
         for seen in try seen(.accounts) {

@@ -38,7 +38,7 @@ private func start(_ status: Int = 1) -> Told {
                 renewal(
                     1, at: d(30), signed: d(29),
                     ["isInBillingRetryPeriod": "true", "gracePeriodExpiresDate": "\(d(46))"]), status: 4))
-        // One look, long after: every change is told, each at its own time.
+        // The clock moves only once, long after: every change is reported, each with its own time.
         try shop.tick(d(200))
         #expect(
             try shop.values().map(\.words) == [
@@ -99,7 +99,7 @@ private func start(_ status: Int = 1) -> Told {
         #expect(undisturbed.count == 4)
     }
 
-    /// Settings that change meet timers that were set under others.
+    /// Settings change while timers set under other settings are waiting.
     @Test(arguments: [0, 3 * hour])
     func `tells at the time of an old timer what new rules say`(_ leeway: Int64) throws {
         let shop = try Shop()
@@ -116,7 +116,7 @@ private func start(_ status: Int = 1) -> Told {
         #expect(try shop.events().last?.hasPrefix("expired") == true)
     }
 
-    /// The answer is the same before and after: only that it rests on another purchase is news.
+    /// The answer is the same before and after: the only change is that it rests on another purchase.
     @Test func `tells a renewal that was known before when it begins, without another value`() throws {
         let shop = try Shop()
         try shop.tell(start())

@@ -5,12 +5,12 @@ import Simulation
 import Testing
 import TruthCheck
 
-/// One store, and what is done to what it tells.
+/// One store, and how its notifications are disturbed.
 struct Trial: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let seed: UInt64
     let subscribers: Int
-    /// Days in which the subscribers come, and days after them.
+    /// Days in which subscribers join, and days after them.
     let arrival: Int64
     let after: Int64
     var isSandbox = false
@@ -38,7 +38,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
         delivery.duplicatesPerMille = 150
         delivery.delaysPerMille = 250
         delivery.swapsPerMille = 150
-        // As late as Apple's last retry: half of the notifications of a subscription change places.
+        // As late as Apple's last retry: half of the notifications of a subscription are out of order.
         delivery.longestDelay = 157 * StoreLog.hour
         let run = try StoreRun(store, processes: 3, faults: trial.seed)
         try run.struggle(store.disturbed(by: delivery))
@@ -63,13 +63,13 @@ struct Trial: Sendable, CustomTestStringConvertible {
     func `tells of every deed what it is and when it was, and of nothing that nobody did`(_ trial: Trial) throws {
         let store = try trial.store()
         let run = try StoreRun(store)
-        // Sandbox knows what time changes within minutes.
+        // In sandbox, time alone changes states within minutes.
         try run.play(store.punctual, tickEvery: trial.isSandbox ? StoreLog.minute / 2 : 12 * StoreLog.hour)
         let truth = try TruthCheck(lines: store.truth, leeway: store.leeway)
         let events = try run.values(.entitlementEvents)
         let wrong = truth.wrongEvents(events)
         #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(12).joined(separator: "\n"))")
-        // A judge that asked for nothing would be content with anything.
+        // Without any cases the judge would find nothing wrong.
         #expect(truth.wrongEvents([:]).count > events.values.reduce(0) { $0 + $1.count } * 9 / 10)
     }
 }

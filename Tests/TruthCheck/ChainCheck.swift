@@ -1,10 +1,10 @@
-// Whether values and events of a subscription follow from one another.
+// Checks whether the values and events of a subscription follow from one another.
 
 public import JSON
 
-/// Knows the contract of the two topics and nothing of what subscriptions do.
+/// Knows the contract of the two topics, and nothing about subscriptions.
 public enum ChainCheck {
-    /// What is wrong; empty when nothing is.
+    /// What is wrong; empty if nothing is.
     /// - Parameters:
     ///   - values: every value of `entitlements` of each key, in order.
     ///   - events: every value of `entitlement-events` of each key, in order.
@@ -31,7 +31,7 @@ public enum ChainCheck {
                 }
                 let value = values[Int(sequence) - 1]
                 if event["cause"] != value["cause"] {
-                    // A purchase has begun that gives the same answer: no value tells that.
+                    // A purchase has begun that gives the same answer: no value reports that.
                     let isAside = event["before"] == standing(value) && event["after"] == standing(value)
                     if !isAside { wrong.append("\(name) has another cause than its value") }
                     continue

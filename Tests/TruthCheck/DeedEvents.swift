@@ -1,14 +1,14 @@
-// What may be told of what was done, story by story.
+// The events that may be published for what was done, story by story.
 
 import JSON
 
-/// The events of one subscription of which everything is heard at once, by what was done to it.
+/// The events of one subscription whose notifications all arrive at once, by what was done to it.
 ///
-/// Not judged: `offer_redeemed` of one-time purchases, of which no deed says whether an offer was taken.
+/// Not judged: `offer_redeemed` of one-time purchases, because no deed shows whether an offer was used.
 struct DeedEvents {
     struct Expected {
         let kind: String
-        /// One instant where Apple has a date for it; else from the deed until its word has come.
+        /// One instant if Apple has a date for it; otherwise from the deed until its notification has come.
         let at: ClosedRange<Int64>
     }
 
@@ -16,16 +16,16 @@ struct DeedEvents {
     private struct Purchase {
         let productId: String
         let from: Int64
-        /// As paid for or extended, without grace.
+        /// The end as paid or extended, without grace.
         var until: Int64?
     }
 
     private enum Failure { case grace, retry }
 
-    /// Apple tells within 40 seconds.
+    /// Apple sends a notification within 40 seconds.
     static let wordTakes: Int64 = 60_000
     private static let trials: Set = ["trialToPaid", "trialCancelled", "payAsYouGo", "payUpFront", "offerCode"]
-    /// It was not the customer who ended these.
+    /// These were not ended by the customer.
     private static let endedByOthers: Set = ["productNotForSale", "endedForAnotherReason", "priceIgnored"]
 
     private(set) var events: [Expected] = []
@@ -38,7 +38,7 @@ struct DeedEvents {
     private var isRefunded = false
     private var hasPlanned = false
     private var hasOfferToCome = false
-    /// Of a commitment.
+    /// The current month of a commitment.
     private var month = 0
     private let commitmentProduct: String?
 
@@ -48,7 +48,7 @@ struct DeedEvents {
         story = subscription.deeds.first?.story ?? ""
         hasAccount = subscription.final["appAccountToken"]?.string != nil
         commitmentProduct = story.hasPrefix("commitment") ? purchases.first?.productId : nil
-        // What goes on under another number was not done to this one.
+        // What continues under another id was not done to this one.
         if !["subscribed", "joined_family", "bought"].contains(subscription.deeds.first?.event) { begin("started") }
         for deed in subscription.deeds { add(deed) }
     }
@@ -111,9 +111,9 @@ struct DeedEvents {
             hasOfferToCome = story == "offerDowngrade"
         case "redeemed_offer": hasOfferToCome = true
         case "price_increase_announced", "price_increase_accepted": tell(["price_consent_changed"], at: told)
-        // The pass is kept, and ends like any other.
+        // The pass is kept, and ends like any other pass.
         case "refund_declined": if story == "passAsked" { tell("expired", purchase?.until) }
-        // These change nothing; `Simulation` has no others, or the judge has to learn them.
+        // These change nothing. `Simulation` has no other deeds; if it gets some, the judge must learn them.
         case "dropped_change", "refunded_earlier_period", "requested_refund", "extension_failed",
             "changed_by_developer", "something_new", "migrated", "mass_extension_finished":
             break
@@ -121,9 +121,9 @@ struct DeedEvents {
         }
     }
 
-    /// - Parameter kind: nil: another plan takes the place of the one before, which is no renewal.
+    /// - Parameter kind: nil: another plan replaces the one before, which is not a renewal.
     private mutating func begin(_ kind: String?) {
-        // Without one the end of the simulation came before the word of it.
+        // If there is none, the simulation ended before its notification was sent.
         guard let next = purchasesToCome.popFirst() else { return }
         let before = purchase
         purchase = next
@@ -134,7 +134,7 @@ struct DeedEvents {
             month = month % 12 + 1
             if month == 1 { tell("commitment_started", next.from) }
         }
-        // A commitment that was cancelled is billed all the same.
+        // A cancelled commitment is billed all the same.
         if !isCommitment { isOn = true }
         (failure, isRefunded) = (nil, false)
     }
@@ -143,7 +143,7 @@ struct DeedEvents {
         let ended = purchase?.until
         guard !purchasesToCome.isEmpty else { return }
         if isCommitment, month == 12 { tell("commitment_completed", ended) }
-        // Between a refund and the next period there was nothing.
+        // Between a refund and the next period there was no access.
         begin(isRefunded ? "resubscribed" : "renewed")
         if hasOfferToCome { tell("offer_redeemed", purchase?.from) }
         hasOfferToCome = false

@@ -1,10 +1,10 @@
-// What the make-believe store's truth demands of events.
+// What the truth of the simulated store requires of events.
 
 public import JSON
 
 extension TruthCheck {
-    /// Judges what was told of a store of which everything was heard at once and in order: of each subscription every kind, as
-    /// often and when its deeds say. Of the last minute nothing, whose word may not have come.
+    /// Judges the events of a store whose notifications all arrived at once and in order: for each subscription every kind, as
+    /// often and at the times that its deeds require. The last minute is not judged, because its notifications may not have come.
     /// - Parameter events: every value of `entitlement-events` of each key, in order.
     public func wrongEvents(_ events: [String: [JSONValue]]) -> [String] {
         var wrong: [String] = []
@@ -26,14 +26,14 @@ extension TruthCheck {
     }
 
     private func judgedUntil(_ subscription: Subscription) -> Int64 {
-        // Of what was moved elsewhere nobody knows.
+        // Nothing is known about what was moved elsewhere.
         let moved = subscription.deeds.first { $0.event == "migrated" }?.at ?? .max
         return min(end - DeedEvents.wordTakes, moved)
     }
 
-    /// Judges what was told of a store whatever came late, twice or in another order, which is the net change: that there is one
-    /// beginning, which is told first, that refunds have their dates, and that the last word is that of the end.
-    /// - Parameter clock: the partitions', to `margin`.
+    /// Judges the events of a store whose notifications may have come late, twice or in another order. It checks the net change:
+    /// that there is one beginning, which comes first, that refunds have their dates, and that the last event is that of the end.
+    /// - Parameter clock: the partitions' clocks, known to within `margin`.
     public func wrongOutcomes(_ events: [String: [JSONValue]], clock: Int64, margin: Int64 = 0) -> [String] {
         var wrong: [String] = []
         for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
@@ -51,7 +51,7 @@ extension TruthCheck {
                 wrong.append("\(id): nothing is told of what became of it")
                 continue
             }
-            // More time may be given to one that has ended all the same.
+            // One that has ended may still be extended.
             if kind == "extended", leading.dropLast().last?["kind"] == .string("expired") { outcomes.insert("expired") }
             if !outcomes.contains(state) { wrong.append("\(id): ends with \(kind), but is \(state)") }
             guard state == "revoked" else { continue }
@@ -61,7 +61,7 @@ extension TruthCheck {
         return wrong
     }
 
-    /// The states that an event leads to, of those events that lead to one.
+    /// The states that events lead to, for those events that lead to one.
     private static let outcomes: [String: Set<String>] = [
         "started": ["active"], "purchased": ["owned", "active"], "renewed": ["active"], "recovered": ["active"],
         "resubscribed": ["active"], "plan_changed": ["active"], "extended": ["active"],

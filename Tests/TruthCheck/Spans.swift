@@ -1,11 +1,11 @@
-// `since` and `runs`, by what the truth granted.
+// `since` and `runs`, compared with what the truth granted.
 
 import JSON
 
 extension TruthCheck {
     /// What is wrong with `since` and `runs`.
     func spanFaults(of record: JSONValue, _ subscription: Subscription) -> [String] {
-        // Of what was moved elsewhere nobody knows; the failed last days of a commitment were paid but gave no access.
+        // Nothing is known about what was moved elsewhere; the failed last days of a commitment were paid but gave no access.
         let story = subscription.deeds.first?.story ?? ""
         if subscription.final["state"] == .null || ["commitmentRecovered", "commitmentLost"].contains(story) {
             return []
@@ -16,7 +16,7 @@ extension TruthCheck {
         var transactionId: String?
         var runs: [(Int64, Int64?)] = []
         for interval in intervals {
-            // What came back after a refund was taken back was never away.
+            // Access that came back with a reversed refund counts as never interrupted.
             let isBack = interval.rule == "reinstated" && interval.transactionId == transactionId
             transactionId = interval.transactionId
             if interval.from <= end, !isBack, reached.map({ interval.from > $0 }) ?? false { since = interval.from }
@@ -38,7 +38,7 @@ extension TruthCheck {
         return wrong
     }
 
-    /// nil is the latest of all.
+    /// nil counts as later than any other.
     private func later(_ left: Int64?, _ right: Int64?) -> Int64? {
         guard let left, let right else { return nil }
         return max(left, right)

@@ -1,12 +1,12 @@
-// What the make-believe store's truth demands of the worker's records, whoever wrote and read them.
+// What the truth of the simulated store requires of the worker's records, whoever wrote and read them.
 
 public import JSON
 
-/// Judges by the lines that the simulator writes of its truth, and by nothing of the worker's.
+/// Judges by the lines that the simulator writes about its truth, and uses no code of the worker.
 public struct TruthCheck: Sendable {
     struct Interval {
         let from: Int64
-        /// The first instant without; nil: no end.
+        /// The first instant after it; nil: no end.
         let until: Int64?
         /// See `AccessInterval`.
         let rule: String
@@ -42,7 +42,7 @@ public struct TruthCheck: Sendable {
 
     /// - Parameters:
     ///   - lines: see `SubscriberTruth`.
-    ///   - leeway: of the worker, in milliseconds.
+    ///   - leeway: the worker's leeway, in milliseconds.
     public init(lines: some Sequence<[UInt8]>, leeway: Int64) throws {
         self.leeway = leeway
         var intervals: [String: [Interval]] = [:]
@@ -73,12 +73,12 @@ public struct TruthCheck: Sendable {
 
     // MARK: At the end
 
-    /// What is wrong with final records; empty when nothing is.
+    /// What is wrong with final records; empty if nothing is.
     /// - Parameters:
     ///   - entitlements: the last value of each key.
-    ///   - accounts: the last value of each key, those gone that ended with a tombstone.
-    ///   - clock: the partitions', to `margin`: not before the end of the simulation. Of what time changes between the two only
-    ///     access is judged.
+    ///   - accounts: the last value of each key, without keys that end with a tombstone.
+    ///   - clock: the partitions' clocks, known to within `margin`; not before the end of the simulation. Of subscriptions that
+    ///     time changes between the two only access is judged.
     public func wrong(entitlements: [String: JSONValue], accounts: [String: JSONValue], clock: Int64, margin: Int64 = 0)
         -> [String]
     {
@@ -103,10 +103,10 @@ public struct TruthCheck: Sendable {
         return wrong + accountFaults(accounts, entitlements)
     }
 
-    /// Those that time changes between the simulation's end and `clock`.
+    /// Subscriptions that time alone changes between the simulation's end and `clock`.
     public func moving(until clock: Int64) -> Int { subscriptions.values.count { moves($0, until: clock) } }
 
-    /// How many changes by time alone the truth has there, the leeway's end counted as one.
+    /// How many changes by time alone the truth has there; the end of the leeway counts as one.
     public func edges(of id: String, from: Int64, to: Int64) -> Int {
         (subscriptions[id].map(edges) ?? []).count { from <= $0 && $0 <= to }
     }
@@ -115,7 +115,7 @@ public struct TruthCheck: Sendable {
         let edges = subscription.intervals.flatMap { [$0.from, $0.until, $0.until.map { $0 + leeway }] }.compactMap(
             \.self)
         guard subscription.final["state"] == .string("billing_retry") else { return edges }
-        // And when Apple stops trying: by 60 days, of commitments 90.
+        // And when Apple stops retrying: after 60 days, for commitments after 90.
         return edges + subscription.intervals.compactMap(\.until).flatMap { [$0 + 60 * Self.day, $0 + 90 * Self.day] }
     }
 
@@ -129,7 +129,7 @@ public struct TruthCheck: Sendable {
             "offer",
             "price", "renewsAt", "renewalPrice", "graceUntil", "retry",
         ]
-        // Of what was moved elsewhere nobody knows.
+        // Nothing is known about what was moved elsewhere.
         if truth["state"] != .null { members += ["state", "reason"] }
         var pairs = members.map { ($0, truth[$0] ?? .null, record[$0] ?? .null) }
         pairs.append(
@@ -147,7 +147,7 @@ public struct TruthCheck: Sendable {
             let last = subscription.intervals.compactMap(\.until).max()
             return until == last ? [] : ["access ended at \(until ?? -1) and not at \(last ?? -1)"]
         }
-        // Unbroken from now on.
+        // Without interruption from now on.
         var reached: Int64? = end
         if let last = subscription.intervals.last, !last.contains(end), isInLeeway(subscription, last.until) {
             reached = last.until
@@ -165,9 +165,9 @@ public struct TruthCheck: Sendable {
         isExpectingRenewal(subscription) && until.map { $0 <= end && end < $0 + leeway } ?? false
     }
 
-    /// Only who is to be renewed, of whom no failure is known, is given leeway.
+    /// Only a subscription that is to be renewed and has no known failure gets leeway.
     private func isExpectingRenewal(_ subscription: Subscription) -> Bool {
-        // Of an earlier failure only the recovery may come later.
+        // After an earlier failure only the recovery may come later.
         let isFailing = subscription.deeds.last?.event == "payment_failed"
         return !isFailing && subscription.final["state"] == .string("active")
             && subscription.final["autoRenew"] == .bool(true)
@@ -180,7 +180,7 @@ public struct TruthCheck: Sendable {
             else {
                 continue
             }
-            // An account's view is the record of the subscription without what caused it.
+            // The record of an account is that of the subscription without its cause.
             expected["\(token)|\(id)"] = .object(JSONObject(record.members.filter { $0.name != "cause" }))
         }
         let missing = expected.keys.filter { accounts[$0] == nil }.map { "account \($0) has no record" }
@@ -191,9 +191,9 @@ public struct TruthCheck: Sendable {
         return (missing + excess + other).sorted()
     }
 
-    // MARK: On the way
+    // MARK: At every time
 
-    /// Whether the truth gives access then. nil: so near to a change that what was not told yet may decide, or in the leeway.
+    /// Whether the truth gives access then; nil: so near to a change that a pending notification may decide, or in the leeway.
     func hasAccess(_ id: String, at instant: Int64, margin: Int64) -> Bool? {
         guard let subscription = subscriptions[id], subscription.final["state"] != .null else { return nil }
         let intervals = subscription.intervals
@@ -203,12 +203,12 @@ public struct TruthCheck: Sendable {
         return edges.contains { (0..<leeway + margin).contains(instant - $0) } ? nil : false
     }
 
-    /// Judges what readers were told at all times: of a worker that heard everything at once and in order, in production.
+    /// Judges what readers saw at all times, for a worker that got every notification at once and in order, in production.
     ///
-    /// Close before and after every edge of an interval, and in the middle of it.
+    /// Tests instants shortly before and after every edge of an interval, and in the middle of it.
     /// - Parameter values: every value of each key, in order.
     public func wrongMoments(of values: [String: [JSONValue]]) -> [String] {
-        // Apple tells within 40 seconds.
+        // Apple sends a notification within 40 seconds.
         let margin: Int64 = 60_000
         var wrong: [String] = []
         for (id, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {

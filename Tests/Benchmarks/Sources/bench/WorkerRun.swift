@@ -25,8 +25,8 @@ struct Rerun: Processor {
     let definition: WorkerDefinition
 
     /// - Parameters:
-    /// - prefix: prefix of the input's name.
-    /// - run: part of all other names.
+    ///   - prefix: prefix of the input's name.
+    ///   - run: part of all other names.
     init(_ worker: MeasuredWorker, prefix: String, run: String) {
         guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is no prefix") }
         self.worker = worker
