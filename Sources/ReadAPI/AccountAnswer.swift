@@ -1,13 +1,13 @@
-// GET /v1/accounts/{appAccountToken}: who owns what, over all apps.
+// GET /v1/accounts/{appAccountToken}: what an account owns, over all apps.
 
 internal import Entitlements
 internal import JSON
 
 enum AccountAnswer {
-    /// nil: of what gives entitlements there is more than an answer takes. What was left out may be what gives access.
+    /// nil: more records give entitlements than fit into an answer. Those left out may decide access.
     ///
-    /// - Parameter token: a UUID, which needs no escape.
-    /// - Parameter records: of each environment.
+    /// - Parameter token: a UUID, which needs no escaping.
+    /// - Parameter records: one for each environment.
     static func body(
         _ token: String, _ records: [CopiedRecords], at now: Int64, position: [UInt8], _ parser: Parsers.Parser
     ) -> [UInt8]? {
@@ -16,7 +16,7 @@ enum AccountAnswer {
         subscriptions.reserveCapacity(records.reduce(0) { $0 + $1.places.count })
         for records in records {
             for place in records.places {
-                // What the follower has let in can be read.
+                // The follower has checked that the records can be read.
                 do throws(JSONFault) { try parser.json.read(records.list.span.extracting(place)) } catch { continue }
                 if let subscription = AccountSubscription(parser.json) { subscriptions.append(subscription) }
             }

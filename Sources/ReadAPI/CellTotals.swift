@@ -1,13 +1,14 @@
-// All cells of all partitions, added up in memory.
+// Sums of the cells of all partitions, in memory.
 
 internal import Churn
 internal import Follow
 internal import Synchronization
 
-/// Kept up by the follower, cell by cell, so that no answer has to read what years have left: some hundred bytes for each kind of
-/// row and day. Exact as long as every change of a store is told; whoever closes a store makes all of it be counted anew.
+/// The follower updates them cell by cell, so that no answer has to read the cells of years: they need some hundred
+/// bytes for each kind of row and day. They are exact if every change of a store is reported. When a store is closed,
+/// everything is counted again.
 final class CellTotals: Sendable {
-    /// What a record, or several of one cell, have changed.
+    /// The change of one cell by a record, or by several.
     struct Change {
         var key: CellKey
         var old: KeptCell?
@@ -16,7 +17,7 @@ final class CellTotals: Sendable {
 
     private struct State {
         var table = CellTable()
-        /// By partition: what is in the table; nil: not counted.
+        /// By partition: the position that is counted; nil: the partition is not counted.
         var places: [CopyNote.Place?]
     }
 
@@ -24,7 +25,7 @@ final class CellTotals: Sendable {
 
     init(partitions: Int) { state = Mutex(State(places: Array(repeating: nil, count: partitions))) }
 
-    /// A moment of it, which nobody changes any more. nil: not everything is counted.
+    /// A snapshot of the table, which nobody changes any more. nil: some partition is not counted.
     var reading: (table: CellTable, places: [CopyNote.Place])? {
         state.withLock { state in
             let places = state.places.compactMap { $0 }
@@ -32,7 +33,7 @@ final class CellTotals: Sendable {
         }
     }
 
-    /// Of kinds of rows and days.
+    /// Number of kinds of rows and days.
     var count: Int { state.withLock { $0.table.count } }
 
     func isCounted(_ partition: Int32) -> Bool { state.withLock { $0.places[Int(partition)] != nil } }
@@ -41,7 +42,7 @@ final class CellTotals: Sendable {
         state.withLock { $0 = State(places: Array(repeating: nil, count: $0.places.count)) }
     }
 
-    /// All cells of a partition, of which none is in the table.
+    /// Counts all cells of a partition, none of which may be in the table.
     func count(_ partition: Int32, _ cells: [Change], at place: CopyNote.Place) {
         state.withLock { state in
             for cell in cells { state.table.apply(cell) }
@@ -49,7 +50,7 @@ final class CellTotals: Sendable {
         }
     }
 
-    /// What has changed of a partition. What is not counted yet is found when it is.
+    /// Applies changes of a partition. Changes before its cells are counted are included in that count.
     func apply(_ partition: Int32, _ changes: [Change], at place: CopyNote.Place) {
         guard isCounted(partition) else { return }
         count(partition, changes, at: place)

@@ -1,20 +1,20 @@
-// How far a store is, written with every change of it.
+// The positions of a store, written with every change of it.
 
 internal import Churn
 internal import Follow
 internal import Log
 internal import Store
 
-/// Positions of one partition of the followed topics.
+/// Positions of one partition in the followed topics.
 struct CopyNote: Equatable, Sendable {
     typealias Place = KeptPlace
 
-    /// Of the topics: with another count keys are in other partitions.
+    /// Number of partitions of the topics: with another number, keys are in other partitions.
     var partitions: Int32
-    /// By the number of a `FollowedTopic`.
+    /// Indexed by `FollowedTopic`.
     var places: [Place]
-    /// By which days the last cell that was read was counted: its header `rules`, of which nobody needs more than the beginning.
-    /// Empty: it had none.
+    /// The rules by which days were counted in the last cell that was read: the start of its header `rules`, which is
+    /// all that is needed. Empty: the cell had no such header.
     private(set) var rules: [UInt8] = []
     private static let limitRules = 64
 
@@ -36,11 +36,11 @@ struct CopyNote: Equatable, Sendable {
         }
     }
 
-    // Version, number of the counters of cells, partitions, then position (-1: none), time and clock (the smallest number: none) of
-    // each topic, all little-endian; how many bytes of rules, and these.
+    // Version, number of the counters of cells, partitions; then position (-1: none), time and clock (the smallest
+    // number: none) of each topic; all little-endian. Then the number of bytes of `rules`, and these bytes.
 
     private static let version: UInt8 = 7
-    /// A copy leaves out what its build does not know: one that knows more builds it anew.
+    /// A copy leaves out what its build does not know, so a build that knows more rebuilds the copy.
     private static let counters = UInt8(Counter.allCases.count)
 
     var encoded: [UInt8] {
@@ -55,7 +55,7 @@ struct CopyNote: Equatable, Sendable {
         return bytes + rules
     }
 
-    /// nil: written by a build that this one does not know, or by nobody.
+    /// nil: written by a build that this one does not know, or not a note.
     init?(decoding bytes: [UInt8]) {
         var note = NoteReader(bytes)
         guard note.take(UInt8.self) == Self.version, note.take(UInt8.self) == Self.counters,

@@ -1,4 +1,4 @@
-// Where the records of a partition go: into its local copy.
+// Writes the records of a partition into its local copy.
 
 internal import Contract
 internal import Follow
@@ -6,7 +6,7 @@ internal import Log
 internal import Store
 internal import Telemetry
 
-/// What is read and not written yet. The follower's thread only.
+/// Holds records that have been read but not written yet. Used on the follower's thread only.
 final class CopySink: PartitionSink {
     private let copy: PartitionCopy
     /// Of each topic.
@@ -16,13 +16,13 @@ final class CopySink: PartitionSink {
     private let metrics: ShelfMetrics
     private let logger: Logger
     private let judge: RecordJudge
-    /// With what `changes` holds, but for the places: these come with each write.
+    /// The note with everything in `changes`, except the positions, which are passed to each write.
     private(set) var note: CopyNote
     private let changes = StoreChanges()
-    /// Of `changes` the cells, by their records' keys; nil inside: they are gone.
+    /// The cells in `changes`, by their records' keys; nil inside: the cell is deleted.
     private var cells: [[UInt8]: KeptCell?] = [:]
     private var refunds = HeldRefunds()
-    /// Among `changes`.
+    /// true: `changes` contains events.
     private var hasEvents = false
 
     init(
@@ -54,7 +54,7 @@ final class CopySink: PartitionSink {
         }
     }
 
-    /// Of every copy that was opened since.
+    /// Counts the cells of every copy that was opened meanwhile.
     func begin() throws(SinkFault) { try faulting { () throws(StoreFault) in try copy.countCells() } }
 
     func close() throws(SinkFault) {

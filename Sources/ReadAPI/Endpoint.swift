@@ -1,4 +1,4 @@
-// The HTTP face of the read API.
+// The HTTP endpoint of the read API.
 
 internal import Churn
 internal import Contract
@@ -9,14 +9,15 @@ internal import JSON
 internal import Log
 internal import Telemetry
 
-/// Answers from the local copies, on the threads of the server: a look into a copy is shorter than handing it to others.
+/// Answers from the local copies, on the threads of the server: a look-up in a copy takes less time than passing it to
+/// another thread.
 final class Endpoint: HTTPHandler {
-    /// A replica that restarts catches up within seconds, and there may be another one.
+    /// A replica that restarts catches up within seconds, and there may be another replica.
     static let retryAfterSeconds = 5
 
-    /// One of each environment that is served, production first.
+    /// One for each served environment, production first.
     private let shelves: [Shelf]
-    /// Of the cells.
+    /// The day of a time, for cells.
     private let dayOf: @Sendable (Int64) -> CivilDay
     private let tokens: TokenRing
     private let time: ReadAPITime
@@ -34,7 +35,7 @@ final class Endpoint: HTTPHandler {
         self.metrics = metrics
     }
 
-    /// Who may not ask learns nothing of what is there.
+    /// A client without a valid token learns nothing about the paths.
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
         guard tokens.admit(head.headers) else {
             var response = HTTPResponse.error(401, "unauthorized")
@@ -43,7 +44,7 @@ final class Endpoint: HTTPHandler {
         }
         guard tokens.admits(host: head.headers["Host"]) else { return finished(Self.foreignHost, nil) }
         guard let (route, _) = Question.route(head.path) else { return finished(Self.unknownPath, nil) }
-        // A server that takes GET takes HEAD, whose answer it sends without the body.
+        // A server that supports GET must support HEAD, whose answer it sends without the body.
         guard head.method == "GET" || head.method == "HEAD" else {
             var response = HTTPResponse.error(405, "method_not_allowed")
             response.headers.add("Allow", "GET, HEAD")
@@ -54,11 +55,11 @@ final class Endpoint: HTTPHandler {
 
     func handle(_ request: HTTPRequest, _ responder: Responder) {
         let start = ContinuousClock.now
-        // `earlyAnswer` has let nothing else through.
+        // `earlyAnswer` has refused everything else.
         let found = Question.route(request.path)
         let response =
             found.map { answer($0.route, $0.subject, query: request.query, request.headers) } ?? Self.unknownPath
-        // Before the answer is out: who has it may look at the metrics.
+        // Before the answer is sent: a client that has the answer may look at the metrics.
         metrics.seconds.observe(start.duration(to: .now))
         responder.respond(finished(response, found?.route))
     }
@@ -95,7 +96,7 @@ final class Endpoint: HTTPHandler {
         }
     }
 
-    /// The name of what the client has to mend may be its own, with anything in it.
+    /// The client chose the name of the parameter, so it may contain anything.
     private static func refusal(_ flaw: Question.Flaw) -> HTTPResponse {
         var writer = JSONWriter()
         writer.object { json in
@@ -119,7 +120,7 @@ final class Endpoint: HTTPHandler {
     private static let unknownPath = HTTPResponse.error(404, "unknown_path")
     private static let unavailable = HTTPResponse.error(503, "unavailable", retryAfterSeconds: retryAfterSeconds)
 
-    /// What was found, or that nothing was, with what that rests on; unless that is too old to be told.
+    /// The found value, or that there is none, with its positions; 503 if these are too old.
     private func respond(_ basis: Basis, _ body: [UInt8]?) -> HTTPResponse {
         if basis.isTooOld {
             var response = Self.failure(503, "behind", basis)
@@ -138,11 +139,12 @@ final class Endpoint: HTTPHandler {
         return .json(status, writer.bytes)
     }
 
-    /// The first of the shelves that has it, and what it rests on: those before it have not. nil: the first of them cannot be asked
-    /// now, or another one has not been asked since the start.
+    /// The first shelf that has it, and the positions of the answer: shelves before it do not have it. nil: the first
+    /// shelf cannot be read now, or another one has not been readable since the start.
     ///
-    /// That another one cannot any more, or is too old, is in its position alone: a tester's environment that stands still is no reason to
-    /// answer nothing about production. Whoever needs to be sure of it asks for that environment.
+    /// If another shelf became unreadable later or is too old, only its position in the answer shows it: a tester's
+    /// environment that stands still must not stop answers about production. A client that needs certainty asks for
+    /// that environment.
     private func first<Found>(
         of shelves: [Shelf], _ topic: FollowedTopic, _ key: [UInt8],
         _ ask: (PartitionCopy) -> PartitionCopy.Reading<Found?>?
@@ -156,7 +158,7 @@ final class Endpoint: HTTPHandler {
                 basis.add(shelf, topic, copy.number, .unknown, decides: false)
                 continue
             }
-            // What was found there is as old as it says, whoever comes first.
+            // A value that was found is only as old as its own position, whatever shelf comes first.
             basis.add(shelf, topic, copy.number, reading.place, decides: decides || reading.found != nil)
             if let value = reading.found { return ((value, shelf), basis) }
         }
@@ -192,7 +194,7 @@ final class Endpoint: HTTPHandler {
         guard let (record, _) = found else { return respond(basis, nil) }
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
-        // What the follower has let in can be read.
+        // The follower has checked that the record can be read.
         do throws(JSONFault) { try parser.json.read(record.span) } catch { return Self.unavailable }
         let now = basis.now
         let root = parser.json.root
@@ -211,7 +213,7 @@ final class Endpoint: HTTPHandler {
         return respond(basis, writer.bytes)
     }
 
-    /// A subscription that is known may have no events any more.
+    /// A known subscription may have no events left.
     private func history(_ id: [UInt8], _ before: Int64?, _ shelves: [Shelf]) -> HTTPResponse {
         let asked = first(of: shelves, .events, id) { copy -> PartitionCopy.Reading<CopiedHistory?>? in
             copy.history(of: id, before: before).map { reading in
@@ -222,7 +224,7 @@ final class Endpoint: HTTPHandler {
         return respond(basis, found.map { $0.value.body(position: basis.json) })
     }
 
-    /// An account without records is answered like any other: whether there is such an account only the app's backend knows.
+    /// An account without records is answered like any other: only the app's backend knows whether the account exists.
     private func account(_ token: String, _ shelves: [Shelf]) -> HTTPResponse {
         var basis = Basis(at: time.now())
         var records: [CopiedRecords] = []
@@ -240,18 +242,19 @@ final class Endpoint: HTTPHandler {
         let parser = parsers.take()
         defer { parsers.giveBack(parser) }
         let body = AccountAnswer.body(token, records, at: basis.now, position: basis.json, parser)
-        // To come again later would not help.
+        // A retry would not help.
         return body.map { respond(basis, $0) } ?? .error(422, "account_too_large")
     }
 
-    /// Of one environment: what testers do is no business. Where no worker counts, there is nothing, and that is the answer.
+    /// For one environment: tests must not be mixed with business numbers. Where no worker counts there are no cells,
+    /// and the answer says so.
     private func metrics(_ request: MetricsRequest, _ shelf: Shelf) -> HTTPResponse {
         guard shelf.isAnswering(at: time.elapsed()), let (table, places) = shelf.totals.reading else {
             return Self.unavailable
         }
         var basis = Basis(at: time.now())
         for (copy, place) in zip(shelf.copies, places) { basis.add(shelf, .cells, copy.number, place) }
-        // A report is dear: not for nothing.
+        // A report is expensive, so this is checked first.
         if basis.isTooOld { return respond(basis, nil) }
         let body = MetricsAnswer.body(
             table, request, of: shelf.names.environment, dayOf: dayOf, position: basis.json)
@@ -260,7 +263,7 @@ final class Endpoint: HTTPHandler {
 
     // MARK: Refunds
 
-    /// A subscription that is known may have none.
+    /// A known subscription may have no refund requests.
     private func refunds(ofSubscription id: [UInt8], _ shelves: [Shelf]) -> HTTPResponse {
         let asked = first(of: shelves, .consumption, id) { copy -> PartitionCopy.Reading<CopiedRefunds?>? in
             copy.refunds(ofSubscription: id).map { reading in
@@ -275,7 +278,7 @@ final class Endpoint: HTTPHandler {
         return respond(basis, RefundAnswer.body(refunds, position: basis.json, parser))
     }
 
-    /// Its partition is that of its subscription, which the id does not tell.
+    /// The request is in the partition of its subscription, which its id does not show.
     private func refund(_ id: [UInt8], _ shelves: [Shelf]) -> HTTPResponse {
         var missed = Basis(at: time.now())
         for shelf in shelves {
@@ -304,7 +307,7 @@ final class Endpoint: HTTPHandler {
 }
 
 extension HTTPResponse {
-    /// True for a moment, and of one customer; what is not there yet may be there in the next.
+    /// The answer is valid for a moment and about one customer; missing records may exist a moment later.
     var notStored: HTTPResponse {
         var response = self
         response.headers.add("Cache-Control", "no-store")

@@ -1,9 +1,9 @@
-// What the read API follows, and where it keeps it.
+// The topics that the read API follows, and where it stores them.
 
 internal import Contract
 
-/// Partition p of all topics is kept in one store: what was read of them moves on together, and a store that is of no use is
-/// built anew as a whole.
+/// Partition p of all topics is kept in one store: their positions move together, and a store that cannot be used is
+/// rebuilt as a whole.
 enum FollowedTopic: Int, CaseIterable {
     case entitlements, accounts, cells, consumption, events
 
@@ -27,7 +27,7 @@ enum FollowedTopic: Int, CaseIterable {
         }
     }
 
-    /// Who writes it.
+    /// The worker that writes the topic.
     var worker: Worker {
         switch self {
         case .entitlements, .accounts, .events: .entitlements
@@ -36,27 +36,28 @@ enum FollowedTopic: Int, CaseIterable {
         }
     }
 
-    /// The last record of a key is all that counts. Of any other topic every record does.
+    /// true: only the last record of a key counts. In any other topic every record counts.
     var isCompacted: Bool { TopicCatalogue.definition(id).retention == .lastOfKey }
 
-    /// In one of which a record of the topic is, under its key.
+    /// The spaces that may contain a record of the topic, under its key.
     var spaces: [KeySpace] {
         switch self {
         case .entitlements: [.entitlements]
         case .accounts: [.granting, .others]
         case .cells: [.cells]
-        // Under keys of their own: `RefundKeys`, `HistoryKeys`.
+        // These have their own keys: `RefundKeys`, `HistoryKeys`.
         case .consumption, .events: []
         }
     }
 }
 
-/// A part of a store. Part of the format on disk: the key of a record of `entitlements` or `churn-cells` follows its number; a
-/// record of `accounts` stands under the number of both its parts, its account with the bar behind, the part's own number, and the rest of its key.
+/// A part of a store. Part of the format on disk. The key of a record of `entitlements` or `churn-cells` follows the
+/// number of its space. The key of a record of `accounts` has the number of `accounts`, its account with the bar, the
+/// number of its own space, and the rest of its key.
 enum KeySpace: UInt8 {
     case entitlements = 1
-    /// Records of `accounts` that give entitlements. Before the others of their account, so that of one that is too large for an
-    /// answer everything that decides is still looked at, and all of it is one range.
+    /// Records of `accounts` that give entitlements. They come before the other records of their account: so everything
+    /// that decides is read first even if the account is too large for an answer, and the whole account is one range.
     case granting
     case others
     case cells
@@ -72,12 +73,12 @@ enum KeySpace: UInt8 {
         }
     }
 
-    /// - Parameter key: of a record, as `RecordJudge` lets it in.
+    /// - Parameter key: of a record that `RecordJudge` has accepted.
     func key(_ key: [UInt8]) -> [UInt8] {
         guard topic == .accounts, let bar = key.firstIndex(of: Self.bar) else { return [rawValue] + key }
         return [Self.accounts] + key[...bar] + [rawValue] + key[(bar + 1)...]
     }
 
-    /// What the keys of an account begin with; the next byte is the number of the part.
+    /// The prefix of all keys of an account; the next byte is the number of the space.
     static func prefix(ofAccount token: String) -> [UInt8] { [accounts] + Array(token.utf8) + [bar] }
 }

@@ -1,4 +1,4 @@
-// Keeps the local copies at the end of their topics.
+// Keeps the local copies up to date with their topics.
 
 internal import Churn
 internal import Contract
@@ -9,12 +9,12 @@ internal import Service
 internal import Store
 internal import Telemetry
 
-/// One thread, which follows every partition.
+/// One thread that follows all partitions.
 final class Follower: ServicePart {
     struct Configuration: Sendable {
-        /// Of whoever reads the cells; nil: theirs are not looked at.
+        /// Day rules of the program that reads the cells; nil: those of the cells are not compared.
         var rules: CellRules?
-        /// Between two tries of what has failed.
+        /// Pause before a failed step is retried.
         var faultPause: Duration = .seconds(1)
     }
 
@@ -41,15 +41,15 @@ final class Follower: ServicePart {
 }
 
 extension Readiness {
-    /// Longer than brokers take to elect, and not longer than access lasts while the word of a renewal is late: an hour unless
-    /// `entitlements.leeway.ms` says otherwise, and in sandbox this minute. An answer this old takes nobody's access whose renewal
-    /// was told before the silence.
+    /// Longer than brokers need for an election, and not longer than access lasts when the notification of a renewal is
+    /// late: an hour unless `entitlements.leeway.ms` says otherwise, and in sandbox this minute. So an answer of this
+    /// age denies access to nobody whose renewal was known before the silence.
     static let silenceLimit: Duration = .seconds(60)
 
     convenience init() { self.init(silenceLimit: Self.silenceLimit) }
 }
 
-/// The follower's own side: one thread.
+/// The part of the follower that runs on its thread.
 final class Following {
     private let rules: CellRules?
     private let shelf: Shelf
@@ -83,7 +83,7 @@ final class Following {
         follower.follow(partitions: Set(copies.map(\.number)))
     }
 
-    /// A little work. false: it has failed, and is not to be tried again at once.
+    /// Does a little work. false: it has failed, and should not be retried at once.
     func step() -> Bool {
         let step = follower.step()
         if follower.looks != looksSeen {
@@ -99,7 +99,7 @@ final class Following {
         return step == .done
     }
 
-    /// Once. Not while there is more to read: the rules of what is old may be those of data that the worker has left behind.
+    /// Warns once, and only when everything has been read: older cells may have rules that the worker no longer uses.
     private func warnOfRules() {
         guard !hasToldRules, let rules,
             shelf.copies.contains(where: { copy in

@@ -1,25 +1,25 @@
-// A record of `entitlement-events` as it is told, with where it is from.
+// A record of `entitlement-events`, with its origin.
 
 internal import Contract
 public import JSON
 public import Log
 internal import Store
 
-/// One thing that has happened to a subscription.
+/// One event of a subscription.
 public struct HistoryEntry: Equatable, Sendable {
-    /// Of the value of `entitlements` that it tells; several may share it.
+    /// Sequence of the value of `entitlements` that the event belongs to; several events may share it.
     public let sequence: Int64
-    /// In `entitlement-events`.
+    /// Offset in `entitlement-events`.
     let offset: Int64
-    /// `topic:partition:offset` of the record that made it.
+    /// `topic:partition:offset` of the record that caused the event.
     let source: [UInt8]
-    /// Who has written it, and by which rules.
+    /// The program that wrote the record, and its rules.
     let app: [UInt8]
-    /// As it was published.
+    /// The value as it was published.
     let value: [UInt8]
 
-    /// - Parameter json: holds the value of the record.
-    /// - Returns: nil when it is none of the key, or cannot be told.
+    /// - Parameter json: contains the value of the record.
+    /// - Returns: nil if the record is not an event of the key, or cannot be used.
     public init?(_ record: borrowing RecordView, _ json: borrowing JSONDocument) {
         guard let value = record.copyOfValue(), let sequence = Self.sequence(json) else { return nil }
         self.init(sequence, of: record, value)
@@ -37,7 +37,7 @@ public struct HistoryEntry: Equatable, Sendable {
         json.member("sequence", of: json.root).flatMap { json.integer($0.value) }
     }
 
-    /// What is longer was not written by us.
+    /// The program writes no longer header.
     private static let limitHeader = 1024
 
     private static func header(_ name: StaticString, _ record: borrowing RecordView) -> [UInt8] {
@@ -45,7 +45,7 @@ public struct HistoryEntry: Equatable, Sendable {
         return value.withUnsafeBufferPointer { Array($0.prefix(limitHeader)) }
     }
 
-    /// The order in which they are told.
+    /// Newest first.
     public static func isNewer(_ left: HistoryEntry, _ right: HistoryEntry) -> Bool {
         (left.sequence, left.offset) > (right.sequence, right.offset)
     }
@@ -59,8 +59,8 @@ public struct HistoryEntry: Equatable, Sendable {
         }
     }
 
-    // In a copy: how many bytes of source and of app there are, each with its count before it, and the value. Numbers are
-    // little-endian; sequence and offset stand in the key.
+    // In a copy: source and app, each with its number of bytes before it, and then the value. Numbers are
+    // little-endian; sequence and offset are in the key.
 
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
@@ -72,7 +72,7 @@ public struct HistoryEntry: Equatable, Sendable {
         return bytes + value
     }
 
-    /// nil for what no event has.
+    /// nil for bytes that are not an event.
     init?(key: Span<UInt8>, _ bytes: Span<UInt8>) {
         var reader = NoteReader(bytes.withUnsafeBufferPointer { Array($0) })
         guard let place = HistoryKeys.place(key), let sourceCount = reader.take(UInt16.self),
@@ -84,12 +84,12 @@ public struct HistoryEntry: Equatable, Sendable {
     }
 }
 
-/// Where events are in a store, the newest of a subscription first. Part of the format on disk; other numbers are those of `KeySpace`
-/// and `RefundKeys`.
+/// The keys of events in a store, the newest event of a subscription first. Part of the format on disk; the other
+/// numbers are those of `KeySpace` and `RefundKeys`.
 enum HistoryKeys {
     private static let events: UInt8 = 7
 
-    /// What the keys of the events of one subscription begin with, and of no other.
+    /// The prefix of the keys of one subscription's events, and of no other keys.
     static func prefix(of originalTransactionId: [UInt8]) -> [UInt8] {
         var key = [events]
         key.append(littleEndian: UInt32(originalTransactionId.count))
@@ -102,7 +102,7 @@ enum HistoryKeys {
         return key
     }
 
-    /// Sequence and offset in a key; nil: it is none.
+    /// Sequence and offset in a key; nil: it is not such a key.
     static func place(_ key: Span<UInt8>) -> (sequence: Int64, offset: Int64)? {
         guard key.count >= 16 else { return nil }
         var reader = NoteReader(key.withUnsafeBufferPointer { Array($0.suffix(16)) })
@@ -110,13 +110,13 @@ enum HistoryKeys {
         return (ascending(sequence.byteSwapped), ascending(offset.byteSwapped))
     }
 
-    /// The greatest number first, as bytes are ordered.
+    /// Orders the greatest number first, as bytes are compared.
     private static func descending(_ number: Int64) -> UInt64 { ~(UInt64(bitPattern: number) ^ (1 << 63)) }
     private static func ascending(_ number: UInt64) -> Int64 { Int64(bitPattern: ~number ^ (1 << 63)) }
 
-    /// The kind of the timer that ends an event.
+    /// The kind of the timer that deletes an event.
     static let end: UInt8 = 1
-    /// In milliseconds: as long as the topic keeps its records, unless its settings are others.
+    /// In milliseconds: the default retention of the topic.
     static let keptFor: Int64 =
         if case .days(let days) = TopicCatalogue.definition(.entitlementEvents).retention {
             Int64(days) * millisecondsPerDay
@@ -125,20 +125,21 @@ enum HistoryKeys {
         }
 }
 
-/// Events of one subscription, as they are kept: a page of them.
+/// A page of stored events of one subscription.
 struct CopiedHistory {
     static let page = 100
 
-    /// The newest first. What shares a sequence is never on two pages: a page goes on to its end.
+    /// Newest first. Events with the same sequence are always on the same page: a page continues until the sequence
+    /// changes.
     private(set) var entries: [HistoryEntry] = []
-    /// There are older ones.
+    /// true: there are older events.
     private(set) var hasMore = false
     private let before: Int64?
 
-    /// - Parameter before: only what has a smaller sequence.
+    /// - Parameter before: only events with a smaller sequence.
     init(before: Int64?) { self.before = before }
 
-    /// false: no more are taken.
+    /// false: the page is complete.
     mutating func take(_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
         guard let place = HistoryKeys.place(key), before.map({ place.sequence < $0 }) ?? true else { return true }
         if entries.count >= Self.page, entries.last?.sequence != place.sequence {
@@ -162,7 +163,8 @@ struct CopiedHistory {
 }
 
 extension PartitionCopy {
-    /// A page of what has happened to a subscription, and whether the copy knows it otherwise. nil: there is no copy to ask now.
+    /// A page of a subscription's events, and whether the copy knows the subscription from other records. nil: there is
+    /// no readable copy now.
     func history(of id: [UInt8], before: Int64?) -> Reading<(history: CopiedHistory, isKnown: Bool)>? {
         asking(.events) { store throws(StoreFault) in
             var history = CopiedHistory(before: before)

@@ -1,12 +1,12 @@
-// A cell of churn-cells as a copy has it.
+// A cell of `churn-cells` as it is stored in a copy.
 
 internal import Churn
 internal import Store
 
-/// A sixth of the record: its key tells the rest.
+/// A sixth of the size of the record: the key contains the rest.
 struct KeptCell: Equatable, Sendable {
     let sums: PackedSums
-    /// The clock of the worker when it was written.
+    /// The worker's clock when it wrote the cell.
     let asOf: Int64
 
     init(_ record: CellRecord) {
@@ -22,7 +22,7 @@ struct KeptCell: Equatable, Sendable {
         return bytes + sums.bytes
     }
 
-    /// nil for bytes that no cell has.
+    /// nil for bytes that are not a cell.
     init?(_ bytes: [UInt8]) {
         var clock = NoteReader(Array(bytes.prefix(8)))
         guard let asOf = clock.take(Int64.self), let sums = PackedSums(bytes: Array(bytes.dropFirst(8))) else {

@@ -1,11 +1,11 @@
-// A refund request as a copy has it: its records as they were published, of too many the telling ones.
+// A refund request as it is stored in a copy: its published records, or the most important ones if there are too many.
 
 internal import Consumption
 internal import Contract
 internal import Notices
 internal import Store
 
-/// A record of `consumption` on its way into the copy.
+/// A record of `consumption` that is going to be written into the copy.
 struct ArrivingRefund: Equatable {
     let kind: ConsumptionRecord.Kind
     let originalTransactionId: [UInt8]
@@ -22,11 +22,11 @@ struct ArrivingRefund: Equatable {
 }
 
 struct KeptRefund: Equatable {
-    /// A request in everyday life has five. Every new one rewrites the value.
+    /// A request usually has five records. Every new one rewrites the value.
     static let limitRecords = 60
-    /// Stay whatever comes.
+    /// These are never left out.
     private static let keptFirst = 10
-    /// In milliseconds behind the deadline: as long as the topic keeps its records, unless its settings are others.
+    /// In milliseconds after the deadline: the default retention of the topic.
     static let keptFor: Int64 =
         if case .days(let days) = TopicCatalogue.definition(.consumption).retention {
             Int64(days) * millisecondsPerDay
@@ -48,12 +48,13 @@ struct KeptRefund: Equatable {
     mutating func append(_ kind: ConsumptionRecord.Kind, _ bytes: [UInt8]) {
         records.append(Kept(kind: Self.number(of: kind), bytes: bytes))
         guard records.count > Self.limitRecords else { return }
-        // Attempts come again and again; then what consent has changed. Decisions, ends and outcomes tell the most.
+        // Left out first are retries, which are the most frequent; then changes of consent. Decisions, ends and
+        // outcomes matter most.
         records.remove(at: later(.retrying) ?? later(.withheld) ?? Self.keptFirst)
         leftOut = leftOut == .max ? leftOut : leftOut + 1
     }
 
-    /// The oldest of a kind that is neither among the first nor the newest.
+    /// The oldest record of a kind that is neither among the first ones nor the newest.
     private func later(_ kind: ConsumptionRecord.Kind) -> Int? {
         records.indices.dropFirst(Self.keptFirst).dropLast().first { records[$0].kind == Self.number(of: kind) }
     }
@@ -73,7 +74,7 @@ struct KeptRefund: Equatable {
         }
     }
 
-    // How many were left out, then of each record its kind, its length and its bytes; numbers are little-endian.
+    // How many were left out; then kind, length and bytes of each record. Numbers are little-endian.
 
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
@@ -87,7 +88,7 @@ struct KeptRefund: Equatable {
         return bytes
     }
 
-    /// nil for bytes that no request has.
+    /// nil for bytes that are not a request.
     init?(_ bytes: [UInt8]) {
         var reader = NoteReader(bytes)
         guard let leftOut = reader.take(UInt32.self) else { return nil }
@@ -101,12 +102,12 @@ struct KeptRefund: Equatable {
     }
 }
 
-/// Where requests are in a store. Part of the format on disk; other numbers are those of `KeySpace`.
+/// The keys of requests in a store. Part of the format on disk; the other numbers are those of `KeySpace`.
 enum RefundKeys {
     private static let stories: UInt8 = 5
     private static let ids: UInt8 = 6
 
-    /// What the keys of the requests of one subscription begin with, and of no other.
+    /// The prefix of the keys of one subscription's requests, and of no other keys.
     static func prefix(of originalTransactionId: [UInt8]) -> [UInt8] {
         var key = [stories]
         key.append(littleEndian: UInt32(originalTransactionId.count))
@@ -115,12 +116,12 @@ enum RefundKeys {
 
     static func story(_ refund: ArrivingRefund) -> [UInt8] { prefix(of: refund.originalTransactionId) + refund.id }
 
-    /// Under it the key of the story is found. A UUID is the same in capitals.
+    /// Under this key the key of the story is stored. A UUID is the same in upper case.
     static func id(_ id: [UInt8]) -> [UInt8] {
         [ids] + id.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 0x20 : $0 }
     }
 
-    /// The id in the key of a story; nil: it is none.
+    /// The id in the key of a story; nil: it is not such a key.
     static func id(inStory key: [UInt8]) -> [UInt8]? {
         var reader = NoteReader(key)
         guard reader.take(UInt8.self) == stories, let count = reader.take(UInt32.self),
@@ -129,6 +130,6 @@ enum RefundKeys {
         return Array(key.dropFirst(5 + Int(count)))
     }
 
-    /// The kind of the timer that ends a story.
+    /// The kind of the timer that deletes a story.
     static let end: UInt8 = 0
 }

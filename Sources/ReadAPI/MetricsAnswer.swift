@@ -1,4 +1,4 @@
-// GET /v1/metrics: rates of churn and of billing, from cells.
+// GET /v1/metrics: churn and billing rates, computed from cells.
 
 internal import Churn
 internal import Contract

@@ -1,11 +1,11 @@
-// Parsers, kept from one answer to the next.
+// JSON parsers, reused from one answer to the next.
 
 internal import JSON
 internal import Synchronization
 
-/// A parser with its buffers costs half as much to make as an answer to give.
+/// Making a parser with its buffers takes half as long as giving an answer.
 final class Parsers: Sendable {
-    /// Unchecked: who has taken one is the only one that has it.
+    /// Unchecked: only the thread that has taken a parser uses it.
     final class Parser: @unchecked Sendable {
         var json = JSONDocument(limits: PublishedRecord.limits)
     }
@@ -13,6 +13,6 @@ final class Parsers: Sendable {
     private let free = Mutex<[Parser]>([])
 
     func take() -> Parser { free.withLock { $0.popLast() } ?? Parser() }
-    /// As many come to be as there are threads of the server.
+    /// There are at most as many parsers as threads of the server.
     func giveBack(_ parser: Parser) { free.withLock { $0.append(parser) } }
 }

@@ -6,7 +6,7 @@ internal import Follow
 internal import Log
 internal import Store
 
-/// Records of refund requests that were read and are not written yet. The follower's thread only.
+/// Records of refund requests that have been read but not written yet. Used on the follower's thread only.
 struct HeldRefunds {
     struct Record {
         let refund: ArrivingRefund
@@ -27,9 +27,9 @@ struct HeldRefunds {
     }
 }
 
-/// Requests of one subscription, as they are kept.
+/// Stored requests of one subscription.
 struct CopiedRefunds {
-    /// Of one answer. A subscription has a handful; the worker knows 256 open ones at most.
+    /// Most requests in one answer. A subscription has a handful; the worker knows at most 256 open ones.
     static let limit = 1_000
     static let limitBytes = 8 << 20
 
@@ -37,7 +37,7 @@ struct CopiedRefunds {
     private(set) var isCut = false
     private var byteCount = 0
 
-    /// false: no more are taken.
+    /// false: no more fit.
     mutating func take(_ value: Span<UInt8>) -> Bool {
         guard values.count < Self.limit, byteCount + value.count <= Self.limitBytes else {
             isCut = true
@@ -50,7 +50,7 @@ struct CopiedRefunds {
 }
 
 enum RefundStore {
-    /// Adds to the changes what the records make of the requests.
+    /// Merges the records into the stored requests and adds the results to the changes.
     static func merge(
         _ held: HeldRefunds, into changes: StoreChanges, of store: any PartitionStore
     ) throws(StoreFault) {
@@ -75,11 +75,11 @@ enum RefundStore {
 }
 
 extension PartitionCopy {
-    /// Old ones that go with one write: their number is that of the new ones, in the long run.
+    /// Most old entries that are deleted with one write: over time it is the number of new ones.
     private static let limitEnded = 1_000
 
-    /// Takes away what is too old to be told: of refund requests and of events, whose topics keep their records as long. What is
-    /// written again with the same changes stays.
+    /// Deletes refund requests and events that are older than their topics keep them. Those that the same changes write
+    /// again stay.
     func end(into changes: StoreChanges, _ note: CopyNote) throws(StoreFault) {
         guard let clock = [FollowedTopic.consumption, .events].compactMap({ note[$0].clock }).max() else { return }
         for ended in try dueTimers(by: clock, limit: Self.limitEnded) {
@@ -90,7 +90,8 @@ extension PartitionCopy {
         }
     }
 
-    /// The requests of a subscription, and whether the copy knows it otherwise. nil: there is no copy to ask now.
+    /// The requests of a subscription, and whether the copy knows the subscription from other records. nil: there is no
+    /// readable copy now.
     func refunds(ofSubscription id: [UInt8]) -> Reading<(refunds: CopiedRefunds, isKnown: Bool)>? {
         asking(.consumption) { store throws(StoreFault) in
             var refunds = CopiedRefunds()
@@ -101,7 +102,7 @@ extension PartitionCopy {
         }
     }
 
-    /// nil inside: there is no such request here. nil: there is no copy to ask now.
+    /// nil inside: this copy has no such request. nil: there is no readable copy now.
     func refund(_ id: [UInt8]) -> Reading<[UInt8]?>? {
         asking(.consumption) { store throws(StoreFault) in
             var key: [UInt8] = []

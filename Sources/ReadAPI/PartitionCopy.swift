@@ -1,4 +1,4 @@
-// The local copy of one partition: written by the follower, read by whoever answers.
+// The local copy of one partition: the follower writes it, answers read it.
 
 internal import Churn
 internal import Follow
@@ -6,11 +6,11 @@ internal import Log
 internal import Platform
 internal import Store
 
-/// One lock around store and position: an answer and the position that it names are of one moment.
+/// One lock for store and position: an answer and the position in it are from the same moment.
 ///
-/// Under it bytes are copied and nothing is parsed: one large account is not to keep the partition's other customers waiting.
-/// Answers wait for a write of the follower, some hundred microseconds in everyday work. What waits longer, the building of a
-/// copy, nobody may ask meanwhile.
+/// Under the lock bytes are copied and nothing is parsed: one large account must not delay the partition's other
+/// customers. Answers wait for a write of the follower, usually some hundred microseconds. While a copy is being built,
+/// which takes longer, nobody may read it.
 final class PartitionCopy: @unchecked Sendable {
     let number: Int32
     private let monitor = Monitor()
@@ -28,13 +28,13 @@ final class PartitionCopy: @unchecked Sendable {
 
     // MARK: For answers
 
-    /// What was read, and the place of the topic at that moment.
+    /// The value that was read, and the position of the topic at that moment.
     struct Reading<Found> {
         var found: Found
         var place: CopyNote.Place
     }
 
-    /// The value of a record's key; nil inside: there is none. nil: there is no copy to ask now.
+    /// The value of a record's key; nil inside: the key has no value. nil: there is no readable copy now.
     func value(_ space: KeySpace, _ key: [UInt8]) -> Reading<[UInt8]?>? {
         asking(space.topic) { store throws(StoreFault) in
             var value: [UInt8] = []
@@ -42,7 +42,7 @@ final class PartitionCopy: @unchecked Sendable {
         }
     }
 
-    /// The records of an account, as many as `CopiedRecords` takes. nil: there is no copy to ask now.
+    /// The records of an account, as many as `CopiedRecords` accepts. nil: there is no readable copy now.
     func records(ofAccount token: String) -> Reading<CopiedRecords>? {
         asking(.accounts) { store throws(StoreFault) in
             var records = CopiedRecords()
@@ -62,7 +62,7 @@ final class PartitionCopy: @unchecked Sendable {
             do throws(StoreFault) {
                 return Reading(found: try ask(store), place: note[topic])
             } catch {
-                // The follower finds it at its next look, and mends what can be mended.
+                // The follower sees it at its next step and repairs what it can.
                 readFault = error
                 return nil
             }
@@ -72,17 +72,17 @@ final class PartitionCopy: @unchecked Sendable {
     // MARK: For the follower
 
     var isOpen: Bool { monitor.withLock { store != nil } }
-    /// What an answer has met; until the copy is opened again there are no more.
+    /// The error that an answer met. There are no more answers until the copy is opened again.
     var fault: StoreFault? { monitor.withLock { readFault } }
     var approximateBytes: Int { monitor.withLock { store?.approximateBytes ?? 0 } }
 
-    /// Whether it had everything since it was opened. Before, there are no answers: an empty store knows nobody, and one that is
-    /// opened again may be behind what was answered already.
+    /// true: the copy has been complete since it was opened. Before that there are no answers: an empty store knows no
+    /// subscription, and a reopened one may be older than answers that were given already.
     var isAskable: Bool { monitor.withLock { store != nil && wasComplete } }
-    /// All that the topics had is written.
+    /// Everything that the topics contained has been written.
     func confirm() { monitor.withLock { wasComplete = true } }
 
-    /// - Returns: the note of the store; nil: it is empty, or of another format.
+    /// - Returns: the note of the store; nil: the store is empty, or has another format.
     func open(_ stores: any PartitionStores) throws(StoreFault) -> (note: CopyNote?, isEmpty: Bool) {
         try monitor.withLock { () throws(StoreFault) in
             let opened = try stores.open(number)
@@ -96,8 +96,8 @@ final class PartitionCopy: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - cells: those among the changes.
-    ///   - refunds: are merged with what is there, and not among the changes.
+    ///   - cells: the cells among the changes.
+    ///   - refunds: merged with the stored requests; not among the changes.
     func write(
         _ changes: StoreChanges, _ cells: [[UInt8]: KeptCell?], _ refunds: HeldRefunds, _ note: CopyNote,
         _ durability: StoreDurability
@@ -111,11 +111,11 @@ final class PartitionCopy: @unchecked Sendable {
             self.note = note
             return counted
         }
-        // Behind the lock: who asks for totals keeps nobody waiting who asks for a customer.
+        // After the lock: a request for totals delays nobody who asks for a customer.
         totals.apply(number, counted, at: note[.cells])
     }
 
-    /// What is due to end.
+    /// Timers that are due.
     func dueTimers(by clock: Int64, limit: Int) throws(StoreFault) -> [TimerEntry] {
         try monitor.withLock { () throws(StoreFault) in
             try store?.timers(after: nil, dueBy: clock, limit: limit) ?? []
@@ -136,7 +136,8 @@ final class PartitionCopy: @unchecked Sendable {
         return changes
     }
 
-    /// Adds what the store has to the totals, unless that was done: a look at every cell of the partition.
+    /// Adds the cells of the store to the totals unless they are included already; this reads every cell of the
+    /// partition.
     func countCells() throws(StoreFault) {
         if totals.isCounted(number) { return }
         let counted = try monitor.withLock {
@@ -155,7 +156,7 @@ final class PartitionCopy: @unchecked Sendable {
         if let counted { totals.count(number, counted.cells, at: counted.place) }
     }
 
-    /// Nothing but the place has changed: that need not be on disk each time.
+    /// Only the position has changed: it need not be written to disk each time.
     func move(to note: CopyNote) {
         monitor.withLock { self.note = note }
         totals.apply(number, [], at: note[.cells])
@@ -171,28 +172,28 @@ final class PartitionCopy: @unchecked Sendable {
         }
     }
 
-    /// Closes it first, in whatever state it is.
+    /// Closes the store first, in whatever state it is.
     func wipe(_ stores: any PartitionStores) throws(StoreFault) {
         try? close()
         try stores.wipe(number)
     }
 }
 
-/// Records of one account as a copy has them.
+/// Records of one account as they are stored in a copy.
 struct CopiedRecords {
-    /// Of one answer. An account has a handful of records, thousands where consumables are sold; a token that a defect gives to
-    /// all customers has millions, and would stop everything else.
+    /// Most records in one answer. An account has a handful of records, or thousands where consumables are sold. A
+    /// token that a defect gives to all customers has millions, and would stop everything else.
     static let limitRecords = 10_000
     static let limitBytes = 8 << 20
 
-    /// One after the other with commas between them, as they stand in an array.
+    /// Separated by commas, as in an array.
     private(set) var list: [UInt8] = []
-    /// Of each record in `list`.
+    /// The range of each record in `list`.
     private(set) var places: [Range<Int>] = []
-    /// Of what there were more than are taken; nil: these are all.
+    /// The space in which records were left out, because there were too many; nil: all records are here.
     private(set) var cutAt: KeySpace?
 
-    /// false: no more are taken.
+    /// false: no more fit.
     mutating func take(_ record: Span<UInt8>, of space: KeySpace) -> Bool {
         guard places.count < Self.limitRecords, list.count + record.count <= Self.limitBytes else {
             cutAt = space

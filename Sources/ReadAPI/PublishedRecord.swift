@@ -1,18 +1,19 @@
-// What a copy lets in, and what it reads of it.
+// Which records a copy accepts, and what it reads of them.
 
 internal import Contract
 internal import Entitlements
 internal import JSON
 
 enum PublishedRecord {
-    /// What the topic takes. A record that is larger cannot be in it.
+    /// The limit of the topic. A larger record cannot be in it.
     static var limits: JSONLimits {
         var limits = JSONLimits()
         limits.bytes = TopicPlan.limitBatchBytes
         return limits
     }
 
-    /// Whether answers can be given from it: what decides access is there, and of its kind.
+    /// Whether answers can be given from the record: the members that decide access are present and have the right
+    /// types.
     static func isOne(_ record: JSONDocument.Value, in json: borrowing JSONDocument) -> Bool {
         guard let id = json.member("originalTransactionId", of: record), json.kind(of: id.value) == .string,
             let access = json.member("access", of: record), json.kind(of: access.value) == .bool
@@ -20,7 +21,8 @@ enum PublishedRecord {
         return json.member("accessUntil", of: record).map { json.isIntegerOrNull($0.value) } ?? true
     }
 
-    /// Whether it gives any entitlement by name. What stands there and is no name counts: better looked at than left out.
+    /// Whether it names any entitlement. A value that is not a name counts as one: it is safer to show the record than
+    /// to leave it out.
     static func isGranting(_ record: JSONDocument.Value, in json: borrowing JSONDocument) -> Bool {
         guard let names = json.member("entitlements", of: record)?.value, json.kind(of: names) == .array else {
             return false
@@ -28,13 +30,13 @@ enum PublishedRecord {
         return json.firstElement(of: names) != nil
     }
 
-    /// Of a record that `isOne`: access at an instant that may be later than the record.
+    /// For a record that passed `isOne`: whether it gives access at a time that may be later than the record.
     static func hasAccess(_ record: JSONDocument.Value, in json: borrowing JSONDocument, at now: Int64) -> Bool {
         guard json.member("access", of: record).flatMap({ json.bool($0.value) }) == true else { return false }
         return json.integer("accessUntil", of: record).map { now < $0 } ?? true
     }
 
-    /// The times paid for. One that cannot be read is left out: without an end that is there it would seem to have none.
+    /// The paid periods. One that cannot be read is left out: otherwise it would seem to have no end.
     static func runs(of record: JSONDocument.Value, in json: borrowing JSONDocument) -> [Run] {
         guard let list = json.member("runs", of: record)?.value else { return [] }
         var runs: [Run] = []

@@ -1,25 +1,25 @@
-// What a request asks for: its path and its query.
+// A request to the read API: its path and its query.
 
 internal import Churn
 internal import Contract
 internal import Entitlements
 internal import HTTP
 
-/// Everything here comes from outside, as bytes that may be anything.
+/// Everything here comes from outside: bytes that may be anything.
 enum Question: Equatable {
     case subscription(id: [UInt8])
     case content(id: [UInt8], published: [Int64], scope: ContentScope)
-    /// - Parameter before: a sequence; nil: from the newest on.
+    /// - Parameter before: a sequence; nil: start with the newest.
     case history(id: [UInt8], before: Int64?)
     /// In lower case.
     case account(token: String)
     case metrics(MetricsRequest)
-    /// Of a subscription.
+    /// The requests of a subscription.
     case refunds(id: [UInt8])
-    /// By the notification that asked.
+    /// By the notification that opened the request.
     case refund(id: [UInt8])
 
-    /// A path that leads somewhere; what it asks for may still be wrong.
+    /// A path that exists; the rest of the request may still be wrong.
     enum Route: Int, CaseIterable {
         case subscription, content, account, metrics, refunds, refund, history
 
@@ -37,7 +37,7 @@ enum Question: Equatable {
         }
     }
 
-    /// Parameters that mean something; the environment does everywhere.
+    /// The known parameters; environment is known everywhere.
     static func parameterNames(of route: Route) -> [String] {
         let own =
             switch route {
@@ -49,18 +49,18 @@ enum Question: Equatable {
         return own + [environmentName]
     }
 
-    /// What the client has to mend.
+    /// What the client must correct.
     enum Flaw: Error, Equatable {
-        /// - Parameter reason: for people, where the name does not tell it.
+        /// - Parameter reason: for people, if the name alone does not explain it.
         case invalid(parameter: String, reason: String? = nil)
         case missing(parameter: String)
         case tooMany(parameter: String, limit: Int)
     }
 
-    /// Of Apple's some twenty digits; texts that somebody takes for an id are not longer than a line either.
+    /// Apple's ids have some twenty digits; other texts that are used as ids are no longer than this either.
     static let limitIDBytes = 256
-    /// Separated by commas they fit into the head of a request, of 16 KiB: issues of nineteen years of a weekly. Parts of a list
-    /// cannot be asked for apart, because the newest item at the start of a run is told among all of them.
+    /// With commas these fit into the head of a request, of 16 KiB: nineteen years of a weekly magazine. A list cannot
+    /// be split into several requests, because the newest item at the start of a period is chosen from all of them.
     static let limitDates = 1000
 
     private static let originalTransactionId = "originalTransactionId"
@@ -120,7 +120,7 @@ enum Question: Equatable {
     private static func id(
         _ text: Substring.UTF8View, parameter: String = originalTransactionId
     ) throws(Flaw) -> [UInt8] {
-        // Three bytes for each at most: what is longer need not be decoded.
+        // At most three bytes for each: a longer text need not be decoded.
         guard text.count <= 3 * limitIDBytes, let id = percentDecoded(text), (1...limitIDBytes).contains(id.count),
             String(validating: id, as: UTF8.self) != nil
         else { throw .invalid(parameter: parameter) }
@@ -129,9 +129,9 @@ enum Question: Equatable {
 
     // MARK: The query
 
-    /// Which environment is asked for; nil: all that there are.
+    /// The requested environment; nil: all served environments.
     ///
-    /// - Parameter served: those that there are.
+    /// - Parameter served: the served environments.
     static func environment(_ query: String?, served: [Environment]) throws(Flaw) -> Environment? {
         guard let query else { return nil }
         var asked: Environment?
@@ -141,14 +141,15 @@ enum Question: Equatable {
                 served.contains(environment)
             else {
                 let words = served.map(\.rawValue).joined(separator: " or ")
-                throw .invalid(parameter: environmentName, reason: "it takes \(words) here")
+                throw .invalid(parameter: environmentName, reason: "it must be \(words)")
             }
             asked = environment
         }
         return asked
     }
 
-    /// A name with an escape that is none is as it was written, and no known one. Such a value is nil.
+    /// A name with an invalid escape stays as it was written, and is never a known name. A value with an invalid escape
+    /// is nil.
     static func parameters(_ query: String) -> [(name: [UInt8], value: [UInt8]?)] {
         query.utf8.split(separator: UInt8(ascii: "&")).map { pair in
             let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -156,7 +157,7 @@ enum Question: Equatable {
         }
     }
 
-    /// Other parameters mean nothing here.
+    /// Other parameters are ignored.
     private static func dates(_ query: String) throws(Flaw) -> ([Int64], ContentScope) {
         var dates: [Int64] = []
         var scope: ContentScope?
@@ -175,19 +176,19 @@ enum Question: Equatable {
                 scope = known
             }
         }
-        // Who asks for nothing has misspelt it.
+        // A request without dates has probably misspelt the parameter.
         if dates.isEmpty { throw .missing(parameter: published) }
         return (dates, scope ?? .archive)
     }
 
-    /// Other parameters mean nothing here.
+    /// Other parameters are ignored.
     private static func before(_ query: String) throws(Flaw) -> Int64? {
         var found: Int64?
         for (name, value) in parameters(query) where name.elementsEqual(before.utf8) {
             guard found == nil else { throw .tooMany(parameter: before, limit: 1) }
             guard let sequence = value.flatMap({ milliseconds($0[...]) }), sequence >= 0 else {
                 throw .invalid(
-                    parameter: before, reason: "it takes a sequence, as the member before of the page before")
+                    parameter: before, reason: "it must be a sequence: the member before of the previous page")
             }
             found = sequence
         }
@@ -202,7 +203,7 @@ enum Question: Equatable {
         }
     }
 
-    /// Digits, and a sign for what was published before 1970.
+    /// Digits, with a sign for dates before 1970.
     private static func milliseconds(_ text: ArraySlice<UInt8>) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = text.dropFirst(isNegative ? 1 : 0)
@@ -211,7 +212,7 @@ enum Question: Equatable {
     }
 }
 
-/// The bytes that a part of a target stands for; nil: an escape that is none. A plus is a plus.
+/// Decodes a part of a target; nil: an invalid escape. A plus stays a plus.
 func percentDecoded(_ text: Substring.UTF8View) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)

@@ -1,4 +1,4 @@
-// What the read API counts. The objects are made once; requests only add.
+// Metrics of the read API. The objects are made once; requests only add to them.
 
 internal import Contract
 internal import Follow
@@ -7,7 +7,7 @@ internal import Telemetry
 struct ReadAPIMetrics: Sendable {
     static let statuses = [200, 304, 400, 401, 404, 405, 422, 503]
 
-    /// By route, the last for what leads nowhere; then by status.
+    /// By route, the last one for unknown paths; then by status.
     private let requests: [[Counter]]
     let seconds: Histogram
 
@@ -15,12 +15,12 @@ struct ReadAPIMetrics: Sendable {
         requests = (Question.Route.allCases.map(\.name) + ["none"]).map { route in
             Self.statuses.map { status in
                 registry.counter(
-                    "perennial_api_requests_total", help: "Requests answered, by what was asked for and by status.",
+                    "perennial_api_requests_total", help: "Requests answered, by route and HTTP status.",
                     labels: ["route": route, "code": "\(status)"])
             }
         }
         seconds = registry.histogram(
-            "perennial_api_request_seconds", help: "From the whole request to the answer.",
+            "perennial_api_request_seconds", help: "Time from the complete request to the answer, in seconds.",
             bounds: [0.000_05, 0.000_1] + [0.000_25, 0.000_5] + Histogram.latencySeconds)
     }
 
@@ -30,9 +30,9 @@ struct ReadAPIMetrics: Sendable {
     }
 }
 
-/// Of the copies of one environment.
+/// Metrics of the copies of one environment.
 struct ShelfMetrics: Sendable {
-    /// By the number of the topic.
+    /// Indexed by topic.
     let records: [Counter]
     let skipped: [Counter]
     private let keptOut: [[RecordJudge.Flaw: Counter]]
@@ -47,13 +47,13 @@ struct ShelfMetrics: Sendable {
                 registry.counter(name, help: help, labels: ["environment": environment, "topic": $0.id.name])
             }
         }
-        records = byTopic("perennial_api_records_total", "Records read from the topics.")
+        records = byTopic("perennial_api_records_total", "Records read, by topic.")
         skipped = byTopic("perennial_api_records_skipped_total", "Records of types that this build does not know.")
         keptOut = FollowedTopic.allCases.map { topic in
             Dictionary(
                 uniqueKeysWithValues: RecordJudge.Flaw.allCases.map { flaw in
                     let counter = registry.counter(
-                        "perennial_api_records_kept_out_total", help: "Records that no answer can be given from.",
+                        "perennial_api_records_kept_out_total", help: "Records that cannot be used in an answer.",
                         labels: ["environment": environment, "topic": topic.id.name, "cause": flaw.rawValue])
                     return (flaw, counter)
                 })
@@ -63,18 +63,18 @@ struct ShelfMetrics: Sendable {
         }
         following = FollowCounts(
             remaining: made(
-                "perennial_api_remaining_records", "Offsets between what was read and the ends seen last."),
+                "perennial_api_remaining_records", "Offsets between the positions read and the ends seen last."),
             paused: made("perennial_api_paused_partitions", "Partitions that wait for a later build of Perennial."),
             wipes: registry.counter(
-                "perennial_api_store_wipes_total", help: "Local copies that were of no use and are built anew.",
+                "perennial_api_store_wipes_total", help: "Local copies that could not be used and were rebuilt.",
                 labels: ["environment": environment]))
-        storeBytes = made("perennial_api_store_bytes", "Local copies on disk, about.")
-        cells = made("perennial_api_cells", "Days and kinds of rows that churn is added up for in memory.")
+        storeBytes = made("perennial_api_store_bytes", "Approximate size of the local copies on disk, in bytes.")
+        cells = made("perennial_api_cells", "Days and kinds of rows with churn totals in memory.")
         for worker in Worker.allCases {
             registry.gauge(
                 "perennial_api_source_behind_seconds",
                 help:
-                    "Age of the notifications that are not in the answers yet, of the partition where it is greatest.",
+                    "Age of the notifications that are not in the answers yet, in seconds, in the worst partition.",
                 labels: ["environment": environment, "worker": worker.rawValue]
             ) { [pace = shelf.pace] in
                 pace.farthestBehind(worker, at: now()).map { Double($0) / 1000 } ?? .nan

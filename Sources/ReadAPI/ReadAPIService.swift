@@ -1,4 +1,4 @@
-// The parts of the read API, put together.
+// Connects the parts of the read API.
 
 public import Churn
 public import Contract
@@ -10,22 +10,22 @@ public import Store
 internal import Synchronization
 public import Telemetry
 
-/// Everything of `perennial api` but its admin server, its signals and its exit code.
+/// All of `perennial api` except its admin server, its signals and its exit code.
 public struct ReadAPIService: Sendable {
     public struct Configuration: Sendable {
-        /// Whose topics are followed, each with a place for its copies, which is nobody else's. The first is the one that counts where
-        /// several know the same.
+        /// The environments that are followed, each with its own place for its copies, which nothing else may use. If
+        /// several know the same id, the first one counts.
         public var sources: [Source]
-        /// Of each topic.
+        /// Number of partitions of each topic.
         public var partitions: Int
         public var listen: ListenAddress
-        /// Bearer tokens; none: everybody who reaches the address may ask.
+        /// Bearer tokens; none: everybody who can reach the address may ask.
         public var tokens: [String]
-        /// So old a notification may be that its worker has not dealt with; nil: there is no limit.
+        /// Greatest age of a notification that its worker has not processed; nil: no limit.
         public var maxBehind: Duration?
-        /// The day of an instant, where those of `churn-cells` begin.
+        /// The day of a time, in the zone of the days of `churn-cells`.
         public var dayOf: @Sendable (Int64) -> CivilDay
-        /// Where `dayOf` is from, to warn when those of `churn-cells` are others; nil: nobody is warned.
+        /// The origin of `dayOf`, to warn if the days of `churn-cells` have another one; nil: no warning.
         public var rules: CellRules?
 
         public init(
@@ -55,7 +55,7 @@ public struct ReadAPIService: Sendable {
 
     /// In the order in which they start. The HTTP server answers 503 until the copies are complete.
     public let parts: [any ServicePart]
-    /// Where it listens, once it has started.
+    /// The address that it listens on, after it has started.
     public var address: ListenAddress? { frontDoor.address }
     private let frontDoor: FrontDoor
     private let tokens: TokenRing
@@ -70,8 +70,8 @@ public struct ReadAPIService: Sendable {
                 source.names, partitions: configuration.partitions, maxBehind: configuration.maxBehind,
                 isWorked: index == 0)
         }
-        // Testers are no reason to take production out of service: the second environment counts until it has answered once. From
-        // then on positions in answers, and metrics, tell of it.
+        // An environment for testers must not make production unready: the second environment counts only until it has
+        // answered once. After that, the positions in answers and the metrics show its state.
         health.condition("api") {
             let troubles = shelves.enumerated().compactMap { index, shelf in
                 index > 0 && (shelf.isAnswering(at: time.elapsed()) || shelf.hasAnswered)
@@ -97,7 +97,8 @@ public struct ReadAPIService: Sendable {
         self.parts = parts + [frontDoor]
     }
 
-    /// From now on these are valid, and no others. Throws where there were tokens and are none, or the other way round.
+    /// Only these tokens are valid from now on. Throws if there were tokens and there are none now, or the other way
+    /// round.
     public func replace(tokens: [String]) throws(TokensGone) { try self.tokens.replace(by: tokens) }
 }
 
@@ -128,9 +129,9 @@ final class FrontDoor: ServicePart {
     func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         var configuration = HTTPServer.Configuration(name: name, address: listen)
         configuration.reserved = reserved.withLock { $0.take() }
-        // They read local files at times: one that waits for the disk is not to stop the others.
+        // The threads sometimes read local files: one that waits for the disk must not stop the others.
         configuration.threads = max(2, availableProcessors())
-        // None of its requests has a body.
+        // None of its requests may have a body.
         configuration.maxBodyBytes = 0
         configuration.retryAfterSeconds = Endpoint.retryAfterSeconds
         configuration.refusal = { HTTPResponse.refusalInJSON($0, $1).notStored }

@@ -1,4 +1,4 @@
-// What a record of a followed topic means for the copy.
+// Judges what a record of a followed topic means for the copy.
 
 internal import Churn
 internal import Consumption
@@ -7,7 +7,7 @@ internal import JSON
 internal import Log
 internal import Notices
 
-/// Looks at one record after the other, of all partitions. One thread.
+/// Judges records of all partitions, one after the other. Used on one thread.
 final class RecordJudge {
     enum Verdict: Equatable {
         case put(KeySpace)
@@ -15,12 +15,12 @@ final class RecordJudge {
         case refund(ArrivingRefund)
         case event(sequence: Int64)
         case delete
-        /// Of a type that this build does not know.
+        /// The record has a type that this build does not know.
         case skip
-        /// Not to be answered with. What its key had before goes too: it is not the state any more, and a compacted topic has
-        /// forgotten it.
+        /// The record cannot be used in an answer. The earlier value of its key is removed too: it is not current any
+        /// more, and a compacted topic has dropped it.
         case keepOut(Flaw)
-        /// Written by a later build: nothing behind it may be read before this one is upgraded.
+        /// Written by a later build: nothing after it may be read before this build is upgraded.
         case newer(String)
     }
 
@@ -29,14 +29,14 @@ final class RecordJudge {
         case key, type, schema, json, shape
     }
 
-    /// By the number of the topic.
+    /// Indexed by topic.
     private static let kinds = FollowedTopic.allCases.map { RecordKind($0.type.rawValue, version: $0.type.version) }
 
     private var json = JSONDocument(limits: PublishedRecord.limits)
 
     func judge(_ record: borrowing RecordView, _ topic: FollowedTopic) -> Verdict {
         guard let key = record.key, Self.isKey(key, of: topic, in: record.partition) else { return .keepOut(.key) }
-        // Whatever its headers say: compaction takes the key's earlier values for it, too.
+        // Whatever its headers say: compaction also drops the earlier values of its key.
         guard let value = record.value else { return topic.isCompacted ? .delete : .keepOut(.shape) }
         switch Self.kinds[topic.rawValue].meaning(of: record, upgrade: "perennial api") {
         case .known: break
@@ -57,14 +57,14 @@ final class RecordJudge {
         }
     }
 
-    /// Of what was read. Answers look it up in the partition of its subscription.
+    /// Judges the record in `json`. Answers look for it in the partition of its subscription.
     private func refund(_ key: Span<UInt8>) -> Verdict {
         guard let record = ConsumptionRecord(json) else { return .keepOut(.shape) }
         let isOfKey = key.withUnsafeBufferPointer { $0.elementsEqual(record.originalTransactionId.bytes) }
         return isOfKey ? .refund(ArrivingRefund(record)) : .keepOut(.key)
     }
 
-    /// Of what was read.
+    /// Judges the record in `json`.
     private func event(_ key: Span<UInt8>) -> Verdict {
         guard let sequence = HistoryEntry.sequence(json),
             let id = json.member("originalTransactionId", of: json.root).flatMap({ json.text($0.value) })
@@ -73,7 +73,7 @@ final class RecordJudge {
         return isOfKey ? .event(sequence: sequence) : .keepOut(.key)
     }
 
-    /// Of what was read. A cell without anything would be a deletion: its worker writes none.
+    /// Judges the record in `json`. A cell without sums would be a deletion, which its worker does not write this way.
     private func cell(_ record: borrowing RecordView) -> Verdict {
         guard let cell = CellRecord(json), let key = record.copyOfKey(), cell.key == CellKey(key) else {
             return .keepOut(.shape)

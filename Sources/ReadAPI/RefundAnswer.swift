@@ -1,4 +1,5 @@
-// GET /v1/subscriptions/{id}/refunds and /v1/refunds/{notificationUUID}: what was asked, decided and sent, and what Apple did.
+// GET /v1/subscriptions/{id}/refunds and /v1/refunds/{notificationUUID}: the request, the decision, what was sent, and
+// Apple's outcome.
 
 internal import Consumption
 internal import JSON
@@ -19,7 +20,7 @@ enum RefundAnswer {
         return writer.bytes
     }
 
-    /// nil: what is kept of it cannot be read.
+    /// nil: the stored request cannot be read.
     static func body(_ refund: [UInt8], position: [UInt8], _ parser: Parsers.Parser) -> [UInt8]? {
         guard let story = story(refund, parser) else { return nil }
         var writer = JSONWriter(capacity: 4096)
@@ -35,7 +36,7 @@ enum RefundAnswer {
         guard let kept = KeptRefund(bytes) else { return nil }
         var story: RefundStory?
         for record in kept.records {
-            // What the follower has let in can be read.
+            // The follower has checked that the records can be read.
             do throws(JSONFault) { try parser.json.read(record.bytes.span) } catch { continue }
             guard let read = ConsumptionRecord(parser.json) else { continue }
             if story == nil { story = RefundStory(of: read) }

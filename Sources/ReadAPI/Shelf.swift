@@ -1,4 +1,4 @@
-// What is kept of one environment, and whether it may be answered from.
+// The copies of one environment, and whether answers may be given from them.
 
 internal import Contract
 internal import Follow
@@ -7,20 +7,20 @@ internal import Log
 internal import Platform
 internal import Synchronization
 
-/// The copies of one environment's partitions, with all that tells how good they are.
+/// The copies of one environment's partitions, with everything that shows how current they are.
 final class Shelf: Sendable {
     let names: Names
     let copies: [PartitionCopy]
     let totals: CellTotals
     let readiness: Readiness
     let pace: WorkerPace
-    /// nil: however far behind the workers are, answers are given.
+    /// nil: answers are given however far behind the workers are.
     private let maxBehind: Duration?
-    /// Without a worker nothing of this environment could be answered rightly. A second environment may have none: it counts from the
-    /// moment when its worker has begun.
+    /// Without a worker no answer about this environment could be right. A second environment may have no worker: its
+    /// lag counts once its worker has begun.
     private let isWorked: Bool
     private let wasAnswering = Atomic(false)
-    /// By the number of a `FollowedTopic`, each a JSON text.
+    /// Indexed by `FollowedTopic`, each a JSON string.
     private let topicNames: [[UInt8]]
 
     init(_ names: Names, partitions: Int, maxBehind: Duration?, isWorked: Bool) {
@@ -45,20 +45,20 @@ final class Shelf: Sendable {
 
     // MARK: Whether it may be answered from
 
-    /// For `/readyz`; nil: all is well.
+    /// For `/readyz`; nil: everything is fine.
     func trouble(at elapsed: Duration, now: Int64) -> String? {
         if let trouble = readiness.trouble(at: elapsed) { return trouble }
         let worker = Worker.entitlements
         guard let behind = pace.farthestBehind(worker, at: now) else {
-            return pace.fault ?? "how far the workers are is not known yet"
+            return pace.fault ?? "the positions of the workers are not known yet"
         }
         guard isTooMuch(behind, of: worker) else { return nil }
-        let cause = pace.fault.map { "; they cannot be looked at: \($0)" } ?? ""
+        let cause = pace.fault.map { "; its position cannot be read:  \($0)" } ?? ""
         return "perennial \(worker.rawValue) is \(behind / 1000) s behind the notifications of "
             + "\(names.environment.rawValue): is it running?\(cause)"
     }
 
-    /// What the workers have dealt with is known, and the copies are complete.
+    /// The positions of the workers are known, and the copies are complete.
     func isAnswering(at elapsed: Duration) -> Bool {
         guard readiness.trouble(at: elapsed) == nil, pace.farthestBehind(.entitlements, at: 0) != nil else {
             return false
@@ -67,7 +67,7 @@ final class Shelf: Sendable {
         return true
     }
 
-    /// Since the process has started.
+    /// true: it has answered since the process started.
     var hasAnswered: Bool { wasAnswering.load(ordering: .relaxed) }
 
     /// Whether answers from the partition would be too old.
@@ -95,9 +95,9 @@ final class Shelf: Sendable {
     }
 }
 
-/// What an answer rests on, as it is gathered.
+/// Collects the positions that an answer is based on.
 struct Basis {
-    /// The moment of the answer.
+    /// The time of the answer.
     let now: Int64
     private(set) var isTooOld = false
 
@@ -111,7 +111,7 @@ struct Basis {
     }
     private var items: [Item] = []
 
-    /// - Parameter decides: whether the answer is too old when this place is.
+    /// - Parameter decides: whether the answer is too old if this position is.
     mutating func add(
         _ shelf: Shelf, _ topic: FollowedTopic, _ partition: Int32, _ place: CopyNote.Place, decides: Bool = true
     ) {
@@ -119,7 +119,7 @@ struct Basis {
         items.append(Item(shelf: shelf, topic: topic, partition: partition, place: place))
     }
 
-    /// An array.
+    /// A JSON array.
     var json: [UInt8] {
         var writer = JSONWriter(capacity: 192 * items.count + 2)
         writer.array { writer in
@@ -132,6 +132,6 @@ struct Basis {
 }
 
 extension CopyNote.Place {
-    /// Of a copy that cannot be asked.
+    /// The position of a copy that cannot be read.
     static let unknown = CopyNote.Place(next: nil, currentAt: 0, clock: nil)
 }

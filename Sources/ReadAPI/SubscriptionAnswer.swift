@@ -9,10 +9,11 @@ struct SubscriptionAnswer {
     private let access: Bool
     private let accessUntil: Int64?
     private let now: Int64
-    /// Another one whenever the record or its access is another; nil: the record has no `sequence`. Weak: the position moves on under it.
+    /// Changes when the record or its access changes; nil: the record has no `sequence`. Weak, because the position in
+    /// the answer changes without it.
     let tag: String?
 
-    /// nil: it cannot be read, which the follower would not have let in.
+    /// nil: the record cannot be read; the follower accepts no such record.
     init?(_ record: [UInt8], of environment: Environment, at now: Int64, _ parser: Parsers.Parser) {
         do throws(JSONFault) { try parser.json.read(record.span) } catch { return nil }
         let root = parser.json.root
@@ -32,7 +33,7 @@ struct SubscriptionAnswer {
             writer.member("access", access)
             writer.member("accessUntil", orNull: accessUntil)
             writer.member("asOf", now)
-            // As it was written, members that are not known here included.
+            // Unchanged, including unknown members.
             writer.member("subscription", json: record)
             writer.member("position", json: position)
         }
@@ -41,9 +42,9 @@ struct SubscriptionAnswer {
 }
 
 extension HTTPHeaders {
-    /// Whether who asks has it already (If-None-Match).
+    /// Whether the client has this version already (If-None-Match).
     func match(_ tag: String) -> Bool {
-        // Weak tags match strong ones here: who asks wants to know whether the record is the same.
+        // Weak tags match strong ones here: the client wants to know whether the record is the same.
         func opaque(_ tag: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
             tag.starts(with: "W/".utf8) ? tag.dropFirst(2) : tag
         }

@@ -1,17 +1,18 @@
-// Who may ask.
+// Which clients may ask.
 
 internal import HTTP
 internal import Platform
 internal import Synchronization
 
-/// Tokens that are valid side by side, so that one can be given out before another one goes. They may change at any time.
+/// Tokens that are valid at the same time, so that a new one can be issued before an old one is removed. They may
+/// change at any time.
 final class TokenRing: Sendable {
     private let tokens: Mutex<[String]>
 
     /// - Parameter tokens: none: everybody may ask.
     init(_ tokens: [String]) { self.tokens = Mutex(tokens) }
 
-    /// Whoever needs no token is decided at the start, with the address that is listened on.
+    /// Whether tokens are needed is decided at the start, together with the address to listen on.
     func replace(by tokens: [String]) throws(TokensGone) {
         let isPossible = self.tokens.withLock { known in
             guard known.isEmpty == tokens.isEmpty else { return false }
@@ -26,8 +27,9 @@ final class TokenRing: Sendable {
         return tokens.isEmpty || headers.bear(anyOf: tokens)
     }
 
-    /// Without tokens the api listens to this machine alone; but a browser on it asks for any page, under a name that its owner
-    /// may let lead here. So only who asks for this machine by its own name is answered then.
+    /// Without tokens the API listens on a loopback address only. But a browser on this machine can be made to request
+    /// any page under a name whose owner makes it point here. So only requests for this machine's own names are
+    /// answered then.
     func admits(host: String?) -> Bool {
         if tokens.withLock({ !$0.isEmpty }) { return true }
         guard let host else { return false }
@@ -44,7 +46,7 @@ public struct TokensGone: Error, CustomStringConvertible {
 
     public var description: String {
         wereThere
-            ? "api.token is not set any more: restart to serve without a token; until then the old ones are valid"
-            : "api.token was not set at the start: restart to ask for it"
+            ? "api.token is not set any more: restart to serve without a token; until then the old tokens are valid"
+            : "api.token was not set at the start: restart to require it"
     }
 }

@@ -1,22 +1,23 @@
-// How far the workers are whose records are answered with.
+// The progress of the workers whose records are used in answers.
 
 internal import Contract
 internal import Synchronization
 
-/// Up to which moment the notifications of each partition are in the answers. Told by whoever watches the workers' groups,
-/// confirmed by whoever follows their records, asked by whoever answers.
+/// The time up to which the notifications of each partition are in the answers. The watch of the workers' groups
+/// reports it, the follower of their records confirms it, and answers read it.
 ///
-/// A moment is in milliseconds since 1970: everything that was taken before it has been dealt with. It counts only when the copy has
-/// everything that the topics had when it was learnt: what the worker has dealt with may not have been read yet.
+/// A time is in milliseconds since 1970: every notification received before it has been processed. It counts only after
+/// the copy has read everything that the topics contained when it was reported, because the worker's output may not
+/// have been read yet.
 final class WorkerPace: Sendable {
     private struct Sight {
         var moment: Int64
-        /// When it was learnt.
+        /// When it was reported.
         var at: Duration
     }
 
     private struct Course {
-        /// The first that the copy has not come to, and the newest.
+        /// The first report that the copy has not reached, and the newest.
         var waiting: Sight?
         var newest: Sight?
         var moment: Int64?
@@ -25,9 +26,9 @@ final class WorkerPace: Sendable {
     private struct State {
         /// By worker, then by partition.
         var courses: [[Course]]
-        /// By worker: it has positions.
+        /// By worker: its group has committed positions.
         var begun: [Bool]
-        /// Why the groups cannot be looked at; nil while they can.
+        /// Why the groups cannot be read; nil while they can.
         var fault: String?
     }
 
@@ -43,7 +44,7 @@ final class WorkerPace: Sendable {
 
     // MARK: For who watches
 
-    /// - Parameter elapsed: by then the log showed readers all that the worker had written.
+    /// - Parameter elapsed: by this time the log showed readers everything that the worker had written.
     func see(_ worker: Worker, _ partition: Int, moment: Int64, at elapsed: Duration) {
         state.withLock { state in
             let sight = Sight(moment: moment, at: elapsed)
@@ -64,7 +65,7 @@ final class WorkerPace: Sendable {
 
     // MARK: For who follows
 
-    /// The copy of the partition has everything that the topics had then.
+    /// The copy of the partition has read everything that the topics contained at that time.
     func confirm(_ partition: Int, completeAsOf elapsed: Duration) {
         state.withLock { state in
             for worker in state.courses.indices {
@@ -78,14 +79,14 @@ final class WorkerPace: Sendable {
 
     // MARK: For who answers
 
-    /// Milliseconds of notifications that are not in the answers; nil: nobody knows yet.
+    /// Age in milliseconds of the oldest notification that may be missing in the answers; nil: unknown yet.
     func behind(_ worker: Worker, _ partition: Int32, at now: Int64) -> Int64? {
         state.withLock { state in
             state.courses[worker.place][Int(partition)].moment.map { max(0, now - $0) }
         }
     }
 
-    /// Of the partition that is farthest behind; nil: of one at least it is not known yet.
+    /// The value of the partition that is farthest behind; nil: it is unknown for at least one partition.
     func farthestBehind(_ worker: Worker, at now: Int64) -> Int64? {
         state.withLock { state in
             let moments = state.courses[worker.place].map(\.moment)
@@ -94,12 +95,12 @@ final class WorkerPace: Sendable {
         }
     }
 
-    /// Its group has committed something, some time.
+    /// Its group has committed positions at some time.
     func hasBegun(_ worker: Worker) -> Bool { state.withLock { $0.begun[worker.place] } }
 }
 
 extension Worker {
-    /// In lists by worker.
+    /// Index in lists by worker.
     fileprivate var place: Int {
         switch self {
         case .entitlements: 0

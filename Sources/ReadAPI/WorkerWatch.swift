@@ -1,4 +1,4 @@
-// Looks how far the workers are.
+// Watches the positions of the workers.
 
 internal import Contract
 internal import Log
@@ -6,11 +6,11 @@ internal import Platform
 internal import Service
 internal import Telemetry
 
-/// One thread of its own: a coordinator that does not answer is not to keep the copies from being followed.
+/// Uses its own thread: a coordinator that does not answer must not stop the following of the copies.
 final class WorkerWatchPart: ServicePart {
     let name: String
     private let thread: ThreadPart
-    /// So old is what is known of the workers, while all is well.
+    /// Age of the known positions while everything works.
     private static let interval: Duration = .seconds(1)
 
     init(_ names: Names, partitions: Int32, log: any RecordLog, time: ReadAPITime, pace: WorkerPace, logger: Logger) {
@@ -33,16 +33,18 @@ final class WorkerWatchPart: ServicePart {
 final class WorkerWatch {
     private static let questionLimit: Duration = .seconds(10)
     private static let closingLimit: Duration = .seconds(5)
-    /// For so long a look waits for the records that are next, at most. What does not come is asked for by the next look.
+    /// Longest time that a look waits for the next records. Records that do not arrive are requested again by the next
+    /// look.
     private static let readingLimit: Duration = .seconds(5)
     private static let recordsPerPoll = 100
-    /// The markers of a commit are written within so long: what is still open then is another transaction, which may hang for ever.
+    /// The markers of a commit are written within this time. A transaction that is still open then is another one,
+    /// which may hang for ever.
     private static let markersLimit: Duration = .seconds(10)
 
     private let names: Names
     private let topic: String
     private let partitions: [TopicPartition]
-    /// Of the topics that workers write and that are followed.
+    /// The followed topics that workers write.
     private let outputs: [TopicPartition]
     private let log: any RecordLog
     private let time: ReadAPITime
@@ -51,16 +53,16 @@ final class WorkerWatch {
     private var groups: (any GroupWatch)?
     private var reader: (any LogReader)?
     private let batch = RecordBatch()
-    /// Of the look before: where partitions ended, and when that was so.
+    /// From the previous look: the ends of the partitions, and when they were read.
     private var lastEnds: (ends: [TopicPartition: NextOffset], moment: Int64)?
-    /// By worker and partition, what is true as soon as the log shows readers everything up to there.
+    /// By worker and partition: what is true as soon as the log shows readers everything up to there.
     private var sights: [Worker: [Int: Sight]] = [:]
-    /// The timestamps of records that are next. Those that nobody waits for any more are forgotten.
+    /// Timestamps of the next records. Those that nothing waits for any more are removed.
     private var timestamps: [Place: Int64] = [:]
 
     private struct Sight {
         var moment: Int64
-        /// When the positions were known.
+        /// When the positions were read.
         var at: Duration
         var ends: [TopicPartition: NextOffset]
     }
@@ -87,12 +89,12 @@ final class WorkerWatch {
     func look() {
         do throws(LogFault) {
             try compare()
-            if pace.fault != nil { logger.info("the workers are looked at again") }
+            if pace.fault != nil { logger.info("the positions of the workers can be read again") }
             pace.fault = nil
         } catch {
             if pace.fault != error.words {
                 logger.error(
-                    "how far the workers are cannot be seen",
+                    "the positions of the workers cannot be read",
                     ["environment": .string(names.environment.rawValue), "reason": .string(error.words)])
             }
             pace.fault = error.words
@@ -111,7 +113,8 @@ final class WorkerWatch {
         let deadline = Deadline(after: Self.questionLimit)
         let reader = try openReader()
         let groups = try openGroups()
-        // The ends first: what the workers have dealt with by the time that their positions are told, was there by this moment.
+        // The ends are read first: everything that the workers have processed by the time their positions are read
+        // existed at this moment.
         let moment = time.now()
         let ends = try reader.ends(.committed, of: partitions, by: deadline)
         let beginnings = try reader.beginnings(of: partitions, by: deadline)
@@ -120,17 +123,17 @@ final class WorkerWatch {
             let found = try groups.positions(of: names.group(worker), by: deadline)
             positions.append((worker, found.filter { $0.key.topic == topic }))
         }
-        // A commit has a marker in each partition, and readers may see the one of the positions first: what the worker has dealt with is
-        // in its topics when they show all that was in them after the positions were known.
+        // A commit has a marker in each partition, and readers may see the one of the positions first. What the worker
+        // has processed is in its topics when they show everything that was in them after the positions were read.
         let written = try reader.ends(.all, of: outputs, by: deadline)
         guard written.count == outputs.count else {
-            throw LogFault(.retrySameCall, .timedOut, "the ends of what the workers write are not known")
+            throw LogFault(.retrySameCall, .timedOut, "the ends of the workers' topics are not known")
         }
         let shown = try reader.ends(.committed, of: outputs, by: deadline)
         let elapsed = time.elapsed()
         let places = positions.map { _, found in
             partitions.map { partition in
-                // Where there is no position, or its record is gone, the first record there is comes next.
+                // If there is no position, or its record was deleted, the first existing record is next.
                 let beginning = beginnings[partition] ?? NextOffset(0)
                 return Place(partition: partition, next: max(found[partition] ?? beginning, beginning))
             }
@@ -152,12 +155,12 @@ final class WorkerWatch {
         FollowedTopic.allCases.contains { $0.worker == worker && names.topic($0.id) == partition.topic }
     }
 
-    /// An older sight that was not shown yet goes first: under load there is always something that is open.
+    /// An older report that is not confirmed yet is confirmed first: under load there is always an open transaction.
     private func show(
         _ sight: Sight, of worker: Worker, _ partition: Int, _ shown: [TopicPartition: NextOffset], at elapsed: Duration
     ) {
         var first = sights[worker]?[partition] ?? sight
-        // A topic that was made anew is shorter.
+        // A topic that was deleted and made again is shorter.
         first.ends.merge(sight.ends, uniquingKeysWith: min)
         let isShown = first.ends.allSatisfy { partition, end in shown[partition].map { $0 >= end } ?? false }
         if isShown || elapsed - first.at >= Self.markersLimit {
@@ -168,7 +171,7 @@ final class WorkerWatch {
         }
     }
 
-    /// Everything that was taken before it was dealt with.
+    /// Everything received before this time has been processed.
     private func moment(of place: Place, _ ends: [TopicPartition: NextOffset], at now: Int64) throws(LogFault) -> Int64
     {
         guard let end = ends[place.partition] else {
@@ -176,12 +179,12 @@ final class WorkerWatch {
         }
         if place.next >= end { return now }
         if let timestamp = timestamps[place] { return min(timestamp, now) }
-        // Everything that waits came after the look before.
+        // All waiting records arrived after the previous look.
         return lastEnds?.moment ?? now
     }
 
-    /// Whether something waits that was there at the look before, or may have been. A worker that is as fast as its notifications come
-    /// never has that, and nothing is read.
+    /// Whether a record that existed at the previous look, or may have, is still waiting. A worker that keeps up with
+    /// its notifications never has one, and nothing is read.
     private func isWaiting(_ place: Place, _ ends: [TopicPartition: NextOffset]) -> Bool {
         guard let end = ends[place.partition], place.next < end else { return false }
         guard let last = lastEnds?.ends[place.partition] else { return true }
@@ -197,7 +200,7 @@ final class WorkerWatch {
         let batch = batch
         let deadline = Deadline(after: Self.readingLimit)
         while !missing.isEmpty, !deadline.hasPassed {
-            // One place of each partition at a time: workers may stand apart.
+            // One position of each partition at a time: workers may be at different positions.
             let next = Dictionary(missing.map { ($0.partition, $0) }) { $0.next < $1.next ? $0 : $1 }
             try reader.read(from: next.mapValues(\.next))
             var open = next
@@ -209,7 +212,7 @@ final class WorkerWatch {
                     if let place = open.removeValue(forKey: partition) { timestamps[place] = record.timestamp }
                 }
                 batch.removeAll()
-                // What takes offsets without being a record.
+                // Offsets that are not records, such as markers.
                 for (partition, place) in open {
                     guard let end = ends[partition], let position = reader.position(of: partition), position >= end
                     else { continue }
@@ -219,10 +222,10 @@ final class WorkerWatch {
             }
             missing = missing.filter { timestamps[$0] == nil }
         }
-        // Nothing is fetched until somebody waits again.
+        // Nothing is fetched until a position waits again.
         if !waiting.isEmpty { try reader.read(from: [:]) }
         if !missing.isEmpty {
-            throw LogFault(.rebuild, .timedOut, "\(topic) does not give the records that its workers wait for")
+            throw LogFault(.rebuild, .timedOut, "the next records of \(topic) did not arrive in time")
         }
     }
 

@@ -233,7 +233,7 @@ extension Rig {
         rig.time.advance(by: .seconds(10))
         #expect(try rig.miss().status == 503)
         #expect(rig.shelf.pace.fault == "the coordinator does not answer")
-        #expect(rig.logged.components(of: "how far the workers are cannot be seen") == 1)
+        #expect(rig.logged.components(of: "the positions of the workers cannot be read") == 1)
     }
 
     /// After a week without a worker Kafka has forgotten where it was.

@@ -169,7 +169,7 @@ extension HTTPClient.Response {
             ("GET", "/v1/metrics", token, 400, #"{"error":"missing_parameter","parameter":"from"}"#),
             (
                 "GET", "/v1/metrics?from=2026-01-01&to=2026-01-32", token, 400,
-                #"{"error":"invalid_parameter","parameter":"to","reason":"it takes a day, as 2026-11-01"}"#
+                #"{"error":"invalid_parameter","parameter":"to","reason":"it must be a day, as 2026-11-01"}"#
             ),
             ("POST", "/v1/subscriptions/%zz", token, 405, #"{"error":"method_not_allowed"}"#),
             ("get", "/v1/subscriptions/1", token, 405, #"{"error":"method_not_allowed"}"#),
@@ -191,7 +191,7 @@ extension HTTPClient.Response {
             ),
             (
                 "GET", "/v1/subscriptions/1?environment=Production", token, 400,
-                #"{"error":"invalid_parameter","parameter":"environment","reason":"it takes production here"}"#
+                #"{"error":"invalid_parameter","parameter":"environment","reason":"it must be production"}"#
             ),
             (
                 "GET", "/v1/subscriptions/1?environment=production&environment=production", token, 400,

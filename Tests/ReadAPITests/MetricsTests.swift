@@ -111,17 +111,17 @@ import Zone
         #expect(rig.metric(#"perennial_api_records_kept_out_total{topic="churn-cells",cause="key"}"#) == 3)
     }
 
-    private static let day = "it takes a day, as 2026-11-01"
-    private static let dimensions = "it takes one or more of product, plan, storefront, currency, separated by commas"
-    private static let order = "it must be after from, and is not in it: of one day it is the next"
-    private static let names = "there are from, to, by and environment, and no other"
-    private static let escape = "it has an escape that is none"
+    private static let day = "it must be a day, as 2026-11-01"
+    private static let dimensions = "it must be one or more of product, plan, storefront, currency, separated by commas"
+    private static let order = "it must be after from, and is not included: for one day it is the next"
+    private static let names = "only from, to, by and environment are known"
+    private static let escape = "it has an invalid percent escape"
 
     @Test(arguments: [
         ("from=&to=2026-02-01", "from", day), ("from=2026-2-1&to=2026-02-01", "from", day),
         ("from=2026-02-01&to=2026-02-30", "to", day), ("from=2026-02-01&to=2026-02-01", "to", order),
         ("from=2026-02-01&to=2026-01-01", "to", order),
-        ("from=2006-02-01&to=2026-02-01", "to", "it lies more than 3660 days behind from"),
+        ("from=2006-02-01&to=2026-02-01", "to", "it is more than 3660 days after from"),
         ("from=2026-01-01&to=2026-02-01&by=country", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=product,", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=%zz", "by", escape),
