@@ -6,7 +6,7 @@
 #define DOTTED(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
 const char *perennial_rocksdb_runtime_version(void) {
-    // No exception may cross into C; only memory can run out here.
+    // No exception may reach C; the only possible one is for missing memory.
     try {
         static const std::string version = rocksdb::GetRocksVersionAsString(true);
         return version.c_str();

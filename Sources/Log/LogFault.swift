@@ -1,31 +1,31 @@
-// What can go wrong with a log, and what its user does about it.
+// Faults of a log, and what its user does about them.
 
 public struct LogFault: Error, Equatable, CustomStringConvertible {
-    /// Decided by the log, which knows what its answer means, so that no caller guesses.
+    /// The log decides this, because it knows what its answer means, so that no caller has to guess.
     public enum Remedy: String, Sendable {
-        /// The same call with the same arguments, after a short wait.
+        /// Repeat the same call with the same arguments, after a short wait.
         case retrySameCall
-        /// `abort`, seek to where the cycle began, read on. An everyday path.
+        /// `abort`, seek to where the cycle began, and continue. This is common.
         case rewind
-        /// Close the session without writing anything that rests on the open cycle, and open another. The outcome of a commit
-        /// may be unknown: the group's positions tell.
+        /// Close the session without writing anything that depends on the open cycle, and open another. The outcome of
+        /// a commit may be unknown: the group's committed offsets show it.
         case rebuild
         /// Only a person can help: end with the reason.
         case stop
     }
 
     public enum Cause: String, Sendable {
-        /// A younger session has the same identity.
+        /// A newer session has the same identity.
         case fenced
-        /// The group has given this session's partitions to others.
+        /// The group has assigned this session's partitions to others.
         case generation
         /// There is no record at a position any more, or there never was one.
         case positionGone
         case unknownTopic
-        /// A partition's leader moves, or is not known yet: an everyday thing while brokers or topics start, and over in seconds.
+        /// A partition's leader changes or is not known yet: common while brokers or topics start, and over in seconds.
         case leaderMoves
         case timedOut
-        /// The record's timestamp is further in the future than the topic takes.
+        /// The record's timestamp is further in the future than the topic allows.
         case timestampAhead
         case tooLarge
         case forbidden
@@ -45,15 +45,16 @@ public struct LogFault: Error, Equatable, CustomStringConvertible {
         self.words = words
     }
 
-    /// Keys would be looked for, and put, where nobody else does.
+    /// With a wrong number keys would be read and written in other partitions than everywhere else.
     ///
-    /// - Parameter wanted: as the settings say.
+    /// - Parameter wanted: the number in the settings.
     public static func partitions(of topic: String, are count: Int32, not wanted: Int32) -> LogFault {
         LogFault(
             .stop, .misuse,
-            "the topic \(topic) has \(count) partitions and the setting partitions says \(wanted): the setting is for good the "
-                + "number with which the topics were made, since every key has its place by it. Put it back if it was changed, "
-                + "or set topic.prefix to that of topics with \(wanted)")
+            "the topic \(topic) has \(count) partitions and the setting partitions says \(wanted): the setting must "
+                + "stay the number with which the topics were created, because it determines the partition of each "
+                + "key. Set it back if it was changed, or set topic.prefix to the prefix of topics with \(wanted) "
+                + "partitions")
     }
 
     public var description: String { "\(words) (\(cause.rawValue), \(remedy.rawValue))" }

@@ -1,12 +1,12 @@
-// Records on their way into a log.
+// Records that will be appended to a log.
 
-/// Records in the order they are to be appended, as bytes in one buffer: adding one allocates nothing once the buffer has
-/// grown, and what a failed step has added can be taken back.
+/// Records in the order in which they will be appended, as bytes in one buffer: once the buffer has grown, adding a
+/// record allocates nothing. The records of a failed step can be removed again.
 ///
-/// A record is added piece by piece: `begin`, its headers, `end` with key and value. One thread.
+/// A record is added in parts: `begin`, its headers, then `end` with key and value. For use by one thread.
 public final class OutputBatch {
     public struct Record {
-        /// Which of the writer's topics.
+        /// Index of one of the writer's topics.
         public var topic: Int32
         public var partition: Int32
         /// Milliseconds since 1970.
@@ -17,14 +17,14 @@ public final class OutputBatch {
         var value: Range<Int>?
     }
 
-    /// How full a batch was at some moment.
+    /// The size of a batch at some moment.
     public struct Mark {
         let records: Int
         let bytes: Int
     }
 
-    // Unchecked: the checks at run time are a fiftieth of a worker's whole loop. What they would find, a change of the batch inside
-    // a closure that it has lent its bytes to, is against the rules of `withRecord` and `forEachHeader`.
+    // Unchecked: the checks at run time cost a fiftieth of a worker's whole loop. They would find a change of the batch
+    // inside a closure that uses its bytes, which the rules of `withRecord` and `forEachHeader` forbid.
     @exclusivity(unchecked) public private(set) var records: [Record] = []
     @exclusivity(unchecked) private var bytes: [UInt8] = []
     @exclusivity(unchecked) private var open: Record?
@@ -33,38 +33,38 @@ public final class OutputBatch {
 
     public var count: Int { records.count }
     public var isEmpty: Bool { records.isEmpty }
-    /// Of all records together, what describes them included.
+    /// Bytes of all records together, including their descriptions.
     public var byteCount: Int { bytes.count }
 
     // MARK: Adding
 
     public func begin(topic: Int, partition: Int32, timestamp: Int64) {
-        precondition(open == nil, "one record after the other")
+        precondition(open == nil, "a record is already open")
         open = Record(
             topic: Int32(topic), partition: partition, timestamp: timestamp, headers: bytes.count..<bytes.count)
     }
 
     /// Names may repeat; the order is kept. A nil value is null.
     public func header(_ name: StaticString, _ value: Span<UInt8>?) {
-        precondition(open != nil, "a header belongs to a record")
+        precondition(open != nil, "begin a record before its headers")
         name.withUTF8Buffer { put(UnsafeRawBufferPointer($0)) }
         put(value)
     }
 
     public func header(_ header: RecordHeader) {
-        precondition(open != nil, "a header belongs to a record")
+        precondition(open != nil, "begin a record before its headers")
         put(Array(header.name.utf8).span)
         if let value = header.value { put(value.span) } else { put(nil) }
     }
 
-    /// Headers that are the same for many records, encoded once.
+    /// Headers that many records share, encoded once.
     public func headers(_ encoded: EncodedHeaders) {
-        precondition(open != nil, "headers belong to a record")
+        precondition(open != nil, "begin a record before its headers")
         bytes.append(contentsOf: encoded.bytes)
     }
 
     public func end(key: Span<UInt8>?, value: Span<UInt8>?) {
-        guard var record = open else { preconditionFailure("a record begins before it ends") }
+        guard var record = open else { preconditionFailure("begin a record before its end") }
         open = nil
         record.headers = record.headers.lowerBound..<bytes.count
         record.key = keep(key)
@@ -72,7 +72,7 @@ public final class OutputBatch {
         records.append(record)
     }
 
-    /// All at once, where speed does not matter.
+    /// Appends a whole record, where speed does not matter.
     public func append(
         topic: Int, partition: Int32, timestamp: Int64, key: [UInt8]?, value: [UInt8]?, headers: [RecordHeader] = []
     ) {
@@ -86,11 +86,11 @@ public final class OutputBatch {
         }
     }
 
-    // MARK: Taking back
+    // MARK: Rolling back
 
     public var mark: Mark { Mark(records: records.count, bytes: bytes.count) }
 
-    /// Takes back what was added since, a record that was begun and not ended included.
+    /// Removes the records added since the mark, including an open one.
     public func rollBack(to mark: Mark) {
         open = nil
         records.removeLast(records.count - mark.records)
@@ -103,9 +103,9 @@ public final class OutputBatch {
         bytes.removeAll(keepingCapacity: true)
     }
 
-    // MARK: For logs; the batch must not change inside the closures.
+    // MARK: For logs; the closures must not change the batch
 
-    /// Calls with key and value of a record; a nil address is null.
+    /// Calls `body` with key and value of a record; a nil address is null.
     public func withRecord<R>(
         _ index: Int, _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> R
     ) -> R {
@@ -115,7 +115,7 @@ public final class OutputBatch {
         }
     }
 
-    /// Calls with each header of a record, in order; a nil address of the value is null.
+    /// Calls `body` with each header of a record, in order; a nil address of the value is null.
     public func forEachHeader(
         _ index: Int, _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
@@ -129,7 +129,7 @@ public final class OutputBatch {
         }
     }
 
-    /// Where speed does not matter.
+    /// The headers of a record, where speed does not matter.
     public func headers(of index: Int) -> [RecordHeader] {
         var headers: [RecordHeader] = []
         forEachHeader(index) { name, value in
@@ -145,7 +145,7 @@ public final class OutputBatch {
     private func keep(_ span: Span<UInt8>?) -> Range<Int>? {
         guard let span else { return nil }
         let start = bytes.count
-        // A buffer of bytes is copied in one step, a raw one byte by byte.
+        // A buffer of bytes is copied in one step, a raw buffer byte by byte.
         span.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         return start..<bytes.count
     }
@@ -160,7 +160,7 @@ public final class OutputBatch {
         bytes.append(contentsOf: buffer.assumingMemoryBound(to: UInt8.self))
     }
 
-    /// Before the bytes of a name or value; -1 is null.
+    /// Writes the length of a name or value before its bytes; -1 is null.
     private func put(count: Int32) {
         withUnsafeBytes(of: count) { bytes.append(contentsOf: $0) }
     }
@@ -183,7 +183,7 @@ public final class OutputBatch {
     nonisolated(unsafe) private static let empty = UnsafeRawPointer(bitPattern: 1)
 }
 
-/// Headers in the form in which a batch keeps them.
+/// Headers in the form in which a batch stores them.
 public struct EncodedHeaders: Sendable {
     let bytes: [UInt8]
 

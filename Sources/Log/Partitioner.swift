@@ -1,9 +1,9 @@
-// Which partition a key belongs to.
+// Computes the partition of a key.
 
-/// murmur2 of the key's bytes, as the default partitioner of Java's client has it.
+/// murmur2 of the key's bytes, as the default partitioner of the Java client.
 ///
-/// Computed here and passed explicitly, because clients differ in their defaults (librdkafka's is CRC32) and one key in two
-/// partitions would have two writers.
+/// Computed here and passed explicitly, because clients have different defaults (librdkafka's is CRC32), and one key in
+/// two partitions would have two writers.
 public enum Partitioner {
     public static func partition(of key: Span<UInt8>, count: Int32) -> Int32 {
         precondition(count > 0, "a topic has at least one partition")

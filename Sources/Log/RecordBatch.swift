@@ -1,8 +1,8 @@
-// Records as a log lends them.
+// Records that a log lends to its reader.
 
-/// One record as a log's implementation hands it over: addresses that stay good until the batch is emptied.
+/// One record as a log's implementation provides it; its addresses are valid until the batch is emptied.
 public struct RawRecord {
-    /// Which of the reader's topics.
+    /// Index of one of the reader's topics.
     public var topic: Int32
     public var partition: Int32
     public var offset: Int64
@@ -11,7 +11,7 @@ public struct RawRecord {
     /// A nil address is null; empty bytes have an address.
     public var key: UnsafeRawBufferPointer
     public var value: UnsafeRawBufferPointer
-    /// What the implementation finds the rest of the record by.
+    /// Identifies the rest of the record for the implementation.
     public var handle: UnsafeMutableRawPointer
 
     public init(
@@ -28,21 +28,21 @@ public struct RawRecord {
     }
 }
 
-/// What a log does with the handles of its records.
+/// A log's access to the records behind the handles.
 public protocol RecordAccess: AnyObject {
-    /// The last header of this name; nil when there is none, or its value is null. Good until `release`.
+    /// The last header with this name; nil if there is none, or its value is null. Valid until `release`.
     func header(_ name: StaticString, of handle: UnsafeMutableRawPointer) -> UnsafeRawBufferPointer?
     /// All headers in order, copied.
     func headers(of handle: UnsafeMutableRawPointer) -> [RecordHeader]
-    /// The record is not looked at any more.
+    /// The record is not used any more.
     func release(_ handle: UnsafeMutableRawPointer)
 }
 
-/// Records that a log has lent to its reader, in order per partition. They are given back when the batch is emptied, at the
-/// next `poll` at the latest. One thread.
+/// Records that a log has lent to its reader, in order per partition. They are returned when the batch is emptied, at
+/// the latest by the next `poll`. For use by one thread.
 ///
-/// A batch is what keeps the interface cheap: a log is called once for some hundred records, and the loop over them knows
-/// nothing of the log.
+/// A batch keeps the interface cheap: the log is called once for some hundred records, and the loop over them does not
+/// depend on the log.
 public final class RecordBatch {
     @usableFromInline var records: [RawRecord] = []
     @usableFromInline var access: (any RecordAccess)?
@@ -54,7 +54,7 @@ public final class RecordBatch {
     @inlinable public var count: Int { records.count }
     @inlinable public var isEmpty: Bool { records.isEmpty }
 
-    /// Good until the batch changes.
+    /// Valid until the batch changes.
     @inlinable public subscript(index: Int) -> RecordView {
         @_lifetime(borrow self)
         get { _overrideLifetime(RecordView(records[index], access), borrowing: self) }
@@ -62,7 +62,7 @@ public final class RecordBatch {
 
     // MARK: For logs
 
-    /// Gives back what is left of the last poll; `access` is who lends the next records.
+    /// Returns the remaining records of the last poll; `access` lends the next records.
     public func begin(_ access: any RecordAccess) {
         removeAll()
         self.access = access
@@ -77,7 +77,7 @@ public final class RecordBatch {
     }
 }
 
-/// One record, for as long as its batch is not emptied.
+/// One record, valid until its batch is emptied.
 public struct RecordView: ~Escapable {
     @usableFromInline let raw: RawRecord
     @usableFromInline let access: (any RecordAccess)?
@@ -88,14 +88,14 @@ public struct RecordView: ~Escapable {
         self.access = access
     }
 
-    /// Which of the reader's topics, in the order it named them.
+    /// Index of one of the reader's topics, in the order in which it listed them.
     @inlinable public var topic: Int { Int(raw.topic) }
     @inlinable public var partition: Int32 { raw.partition }
     @inlinable public var offset: Int64 { raw.offset }
     /// Milliseconds since 1970, as the writer or the log set it.
     @inlinable public var timestamp: Int64 { raw.timestamp }
 
-    /// nil when the record has no key.
+    /// nil if the record has no key.
     public var key: Span<UInt8>? {
         @_lifetime(copy self)
         get {
@@ -113,7 +113,7 @@ public struct RecordView: ~Escapable {
         }
     }
 
-    /// The last header of this name; nil when there is none, or its value is null.
+    /// The last header with this name; nil if there is none, or its value is null.
     @_lifetime(copy self)
     public func header(_ name: StaticString) -> Span<UInt8>? {
         guard let found = access?.header(name, of: raw.handle) else { return nil }
@@ -123,9 +123,9 @@ public struct RecordView: ~Escapable {
     /// All headers in order, copied.
     public var headers: [RecordHeader] { access?.headers(of: raw.handle) ?? [] }
 
-    /// The key's bytes, to keep.
+    /// The key's bytes, as a copy.
     public func copyOfKey() -> [UInt8]? { raw.key.baseAddress == nil ? nil : [UInt8](raw.key) }
 
-    /// The value's bytes, to keep.
+    /// The value's bytes, as a copy.
     public func copyOfValue() -> [UInt8]? { raw.value.baseAddress == nil ? nil : [UInt8](raw.value) }
 }

@@ -1,25 +1,26 @@
-// What the headers of a record say about whether a build can read it.
+// Decides by a record's headers whether a build can read it.
 
-/// Records of one type, which is the value of the header `type`, and the greatest version of their schema that a build reads.
+/// Records of one type, the value of the header `type`, and the greatest version of their schema that a build reads.
 public struct RecordKind: Sendable {
     public enum Meaning: Equatable, Sendable {
         case known
-        /// Written by a later build: nothing behind it may be read before this one is upgraded. For people: what and why.
+        /// A later build wrote the record: no later record may be read before this build is upgraded. The text says for
+        /// people what and why.
         case newer(String)
-        /// Of a type that this build does not know.
+        /// This build does not know the record's type.
         case unknownType
-        /// Headers that make no sense.
+        /// The headers are invalid.
         case strange(Flaw)
     }
 
     public enum Flaw: Sendable {
         /// There is no header `type`.
         case type
-        /// The header `schema` names none of this type.
+        /// The header `schema` has no schema of this type.
         case schema
     }
 
-    /// What the header `schema` says of a record of this type.
+    /// The meaning of the header `schema` of a record of this type.
     public enum Schema: Equatable, Sendable {
         case known
         case newer(Int)
@@ -34,7 +35,7 @@ public struct RecordKind: Sendable {
         self.version = version
     }
 
-    /// - Parameter upgrade: what has to be upgraded when the record is of a later build.
+    /// - Parameter upgrade: what must be upgraded if a later build wrote the record.
     public func meaning(of record: borrowing RecordView, upgrade: String) -> Meaning {
         guard let type = record.header("type") else { return .strange(.type) }
         guard isType(type) else { return .unknownType }
@@ -45,14 +46,14 @@ public struct RecordKind: Sendable {
         }
     }
 
-    /// Of the header `type`.
+    /// Whether the header `type` has this type.
     public func isType(_ header: Span<UInt8>) -> Bool {
         guard header.count == type.count else { return false }
         for index in header.indices where header[index] != type[index] { return false }
         return true
     }
 
-    /// `<type>/<version>`. A record without it is of the first version.
+    /// `<type>/<version>`. A record without the header has the first version.
     public func schema(of record: borrowing RecordView) -> Schema {
         guard let schema = record.header("schema") else { return .known }
         guard let version = number(in: schema) else { return .strange }
@@ -65,7 +66,7 @@ public struct RecordKind: Sendable {
     }
 
     private func number(in schema: Span<UInt8>) -> Int? {
-        // Nine digits at most, so that every number fits.
+        // At most nine digits, so that every number fits.
         guard schema.count > type.count + 1, schema.count <= type.count + 10, schema[type.count] == UInt8(ascii: "/")
         else { return nil }
         var number = 0

@@ -1,48 +1,48 @@
-// The interface of a log. Nothing in it needs Kafka.
+// The interface of a log. It does not depend on Kafka.
 
 public import Platform
 
 /// Topics with partitions, written and read by many.
 ///
-/// A record has a key, a value, headers and a timestamp, and gets an offset: offsets of a partition grow, but not every offset
-/// is a record (the ends of transactions take some in Kafka). A topic either keeps all records for some time or, compacted, at
-/// least the last one of each key.
+/// A record has a key, a value, headers and a timestamp, and gets an offset. Offsets of a partition grow, but not every
+/// offset is a record: in Kafka the control records of transactions use some. A topic either keeps all records for some
+/// time or, if compacted, at least the last record of each key.
 public protocol RecordLog: Sendable {
-    /// What is there of these topics; a topic that is missing is left out.
+    /// The shapes of these topics; a missing topic is left out.
     func topics(_ names: [String], by deadline: Deadline) throws(LogFault) -> [String: TopicShape]
-    /// Creates topics that are missing. One that is there is left as it is.
+    /// Creates the missing topics. Existing topics stay as they are.
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault)
 
-    /// A worker's session: joins the group, and writes under the identity's name. Whoever opens one with the same identity later
-    /// fences this one and ends what it has left open. Blocks until that is done, or `deadline`.
+    /// A worker's session: joins the group, and writes under the identity. The next session with the same identity
+    /// fences this one and aborts its open transaction. Blocks until that is done, or until `deadline`.
     func openSession(_ options: SessionOptions, by deadline: Deadline) throws(LogFault) -> any LogSession
-    /// Ends what a session of this identity has left open, as opening another would, and joins nothing: for an identity that
-    /// nobody is going to have again. Whoever still has it is fenced.
+    /// Aborts the open transaction of a session of this identity, as opening another session would, but joins nothing:
+    /// for an identity that no process will have again. A process that still has it is fenced.
     func settle(_ identity: String, by deadline: Deadline) throws(LogFault)
     /// Reads without a group.
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader
     /// Appends without a transaction.
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter
-    /// Writes in the place of a group that has no members. Fault `generation`: it has some. Blocks until what an earlier takeover of
-    /// the same identity has left open is ended, or `deadline`.
+    /// Writes in place of a group without members. Fault `generation`: it has members. Blocks until the open
+    /// transaction of an earlier takeover of the same identity is aborted, or until `deadline`.
     func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover
-    /// Looks at positions of groups, of which it joins none.
-    /// - Parameter name: for the log's own messages.
+    /// Reads committed offsets of groups, without joining them.
+    /// - Parameter name: for messages of the log.
     func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch
 }
 
 extension RecordLog {
-    /// For a log in which nothing is left open.
+    /// For a log that leaves no transaction open.
     public func settle(_ identity: String, by deadline: Deadline) throws(LogFault) {}
 
-    /// For a log whose groups are not taken over.
+    /// For a log without takeovers.
     public func openTakeover(_ options: TakeoverOptions, by deadline: Deadline) throws(LogFault) -> any GroupTakeover {
         throw LogFault(.stop, .misuse, "groups of this log cannot be taken over")
     }
 
-    /// For a log whose groups nobody looks at.
+    /// For a log whose groups cannot be read.
     public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch {
-        throw LogFault(.stop, .misuse, "groups of this log cannot be looked at")
+        throw LogFault(.stop, .misuse, "offsets of groups cannot be read from this log")
     }
 }
 
@@ -50,8 +50,8 @@ public struct TopicShape: Sendable, Equatable {
     public var partitions: Int32
     /// The last record of each key stays, however old it is.
     public var isCompacted: Bool
-    /// Of a compacted topic that is there: how long compaction leaves a deletion for readers who are behind, at least. nil: not
-    /// known. Creating a topic leaves it to the log.
+    /// For an existing compacted topic: how long compaction keeps a deletion, at least, for readers that are behind.
+    /// nil: unknown. When a topic is created, the log decides.
     public var deletionsKept: Duration?
 
     public init(partitions: Int32, isCompacted: Bool, deletionsKept: Duration? = nil) {
@@ -75,26 +75,28 @@ public struct NewTopic: Sendable, Equatable {
 
 public struct SessionOptions: Sendable {
     public var group: String
-    /// Of this member of the group and of its transactions: the same after a restart, and nobody else's.
+    /// The identity of this member of the group and of its transactions: the same after a restart, and used by no other
+    /// process.
     public var identity: String
     /// A record's `topic` is the index in this list. Partition p of all of them has one owner.
     public var inputs: [String]
     /// An output's `topic` is the index in this list.
     public var outputs: [String]
-    /// Of the topics, for who places keys by it: see `grown`. nil: any number will do.
+    /// The number of partitions of the topics, if keys are placed by it: see `grown`. nil: any number is accepted.
     public var partitions: Int32?
-    /// Whether the group keeps the partitions for a session of the same identity when this one is closed. If not, closing it
-    /// leaves the group, and others have the partitions at once.
+    /// Whether the group keeps the partitions for a session of the same identity when this one is closed. If false,
+    /// closing it leaves the group, and others get the partitions at once.
     public var keepsPlace = true
-    /// How long a silent member keeps its partitions; one that keeps its place and is back within it has them without a rebalance.
+    /// How long a silent member keeps its partitions; one that keeps its place and returns within this time gets them
+    /// without a rebalance.
     public var sessionTimeout: Duration = .seconds(30)
-    /// How long a dead member's open transaction holds readers back at most.
+    /// How long a dead member's open transaction can block readers at most.
     public var transactionTimeout: Duration = .seconds(10)
-    /// About as much memory may hold what was fetched and is not given yet.
+    /// Approximate memory for records that are fetched and not delivered yet.
     public var readAheadBytes = 24 << 20
-    /// What `ownedUntil` is told on.
+    /// The clock of `ownedUntil`.
     public var bootClock: @Sendable () -> Duration = BootClock.now
-    /// Hears, on any thread, what the log says by itself.
+    /// Receives, on any thread, events that the log reports by itself.
     public var onEvent: @Sendable (LogEvent) -> Void = { _ in }
 
     public init(group: String, identity: String, inputs: [String], outputs: [String]) {
@@ -104,9 +106,9 @@ public struct SessionOptions: Sendable {
         self.outputs = outputs
     }
 
-    /// Those of the topics that have more partitions than `partitions`, and how many. No session is opened where a topic has fewer,
-    /// or where all of them have more: somebody has set the number wrong. Where only some have more, those were grown since they
-    /// were made, and the places of keys are what they were.
+    /// The topics that have more partitions than `partitions`, and how many. Throws if a topic has fewer, or if all of
+    /// them have more: then the setting is wrong. If only some have more, those have grown since they were created, and
+    /// the partitions of keys are unchanged.
     public func grown(_ counts: [(topic: String, count: Int32)]) throws(LogFault) -> [String: Int32] {
         guard let partitions else { return [:] }
         let isProven = counts.contains { $0.count == partitions }
@@ -118,92 +120,95 @@ public struct SessionOptions: Sendable {
     }
 }
 
-/// For the log of the process and for metrics; nothing has to be done about them.
+/// For the log of the process and for metrics; they need no reaction.
 public enum LogEvent: Sendable {
     public enum Level: Sendable { case error, warning, info, debug }
 
     case message(Level, String)
-    /// What writes the transactions was replaced by a new one, so that a late request cannot touch the next.
+    /// The transactional producer was replaced by a new one, so that a late request cannot affect the next transaction.
     case writerReplaced(reason: String)
-    /// What a person should change. Told seldom.
+    /// Something that a person should change. Rare.
     case advice(String)
 }
 
-/// What a poll has brought.
+/// The outcome of a poll.
 public enum SessionEvent: Equatable, Sendable {
-    /// The batch holds records, fewer than were asked for when no more were there.
+    /// The batch has records; fewer than requested if there were no more.
     case records
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     case nothing
-    /// These partitions are the session's from now on, and all it has: answer with `take`, before anything else is polled.
+    /// From now on the session owns these partitions and no others: answer with `take` before the next poll.
     case assigned([TopicPartition])
-    /// They are about to go to others, who wait: commit what is open, within seconds, and answer with `giveBack`. The same
-    /// partitions may come again at once.
+    /// Others will get these partitions and wait: commit what is open, within seconds, and answer with `giveBack`. The
+    /// same partitions may be assigned again at once.
     case revoked([TopicPartition])
-    /// They may belong to others already: abort what is open, and answer with `giveBack`.
+    /// Others may already own these partitions: abort what is open, and answer with `giveBack`.
     case lost([TopicPartition])
-    /// Records of the partition were deleted before they were read, or its topic was made anew: there is nothing at its position.
-    /// It gives no records until it is assigned again. The other partitions go on.
+    /// Records of the partition were deleted before they were read, or its topic was created again: there is no record
+    /// at its position. It delivers no records until it is assigned again. The other partitions continue.
     case positionGone(TopicPartition)
 }
 
 /// One owner of partitions. One thread makes every call.
 ///
-/// A cycle is: `poll` and `append` any number of times, then `commit` with the positions up to which the input was dealt with.
-/// All of the outputs and the positions become visible in one step, or none. After `abort` the owner seeks to where the cycle
-/// began.
+/// A cycle is: `poll` and `append` any number of times, then `commit` with the positions up to which the input was
+/// processed. All outputs and positions become visible together, or none of them. After `abort` the owner seeks to
+/// where the cycle began.
 public protocol LogSession: AnyObject {
-    /// Records, or what happened to the partitions. Waits at most `wait` for the first record. What was lent before is given
-    /// back. Call at least once a second, also when everything is paused.
+    /// Returns records, or a change of the assignment. Waits at most `wait` for the first record. Records that were
+    /// lent before are returned. Call at least once a second, even if everything is paused.
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent
 
-    /// The group's committed positions; nil for a partition without one. Waits until an earlier owner's commit, if one is under
-    /// way, is settled.
+    /// The group's committed offsets; nil for a partition without one. Waits until an earlier owner's commit in
+    /// progress has ended.
     func committed(_ partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
 
-    /// The first record there is of each: the start where the group has no position.
+    /// The first existing record of each: the start if the group has no offset.
     func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
 
-    /// Answers `assigned`: reading starts there. Every partition that was assigned has a start; `paused` ones give no records
-    /// until `resume`.
+    /// Answers `assigned`: reading starts at these offsets. Every assigned partition needs a start; `paused` ones
+    /// deliver no records until `resume`.
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault)
     /// Answers `revoked` and `lost`.
     func giveBack() throws(LogFault)
 
     func pause(_ partitions: [TopicPartition]) throws(LogFault)
     func resume(_ partitions: [TopicPartition]) throws(LogFault)
-    /// Reading goes on there; what was fetched before is dropped. Partitions that are not owned are ignored.
+    /// Continues reading at these positions; what was fetched before is dropped. Partitions that are not owned are
+    /// ignored.
     func seek(to positions: [TopicPartition: NextOffset]) throws(LogFault)
 
-    /// The next record to be given, or the end beyond what takes offsets without being a record.
+    /// The next record to be delivered, or the end, after any control records.
     func position(of partition: TopicPartition) -> NextOffset?
 
-    /// Appends to the open transaction, or begins one. Readers of committed data see nothing of it before `commit`.
+    /// Appends to the open transaction, or begins one. Readers of committed records see nothing of it before `commit`.
     func append(_ outputs: OutputBatch) throws(LogFault)
-    /// Ends the cycle: everything appended since the last one, and the group's positions, become visible together. Give the
-    /// position of every partition that was worked for, also when only a timer fired: it is what shows that they are still this
-    /// session's.
+    /// Ends the cycle: everything appended since the last one, and the group's offsets, become visible together. Pass
+    /// the position of every partition that the cycle concerns, even if only a timer fired: this checks that the
+    /// session still owns them.
     ///
     /// `rewind`: nothing became visible. `rebuild`: the outcome may be unknown.
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault)
-    /// Takes back everything appended since the last commit. Without anything to take back it does nothing.
+    /// Aborts everything appended since the last commit. If there is nothing, it does nothing.
     func abort() throws(LogFault)
-    /// Where the partition of an output went on behind the last record of the last commit; nil when that wrote nothing there.
+    /// The offset after the last record of the last commit in the partition of an output; nil if that commit wrote
+    /// nothing there.
     func appendedEnd(topic: Int, partition: Int32) -> NextOffset?
 
-    /// Topics with more partitions than the options say, and how many, as they were when the session was opened. Nobody looks for a
-    /// key in the rest of them.
+    /// Topics with more partitions than the options say, and how many, as of the opening of the session. No keys are
+    /// looked up in the additional partitions.
     var grown: [String: Int32] { get }
 
-    /// Until when nobody else can have the session's partitions, on the options' `bootClock`; nil: it has none, or the
-    /// group has not confirmed it yet. See `Lease`: it begins, and comes back when it has ended, with a `commit` that gives
-    /// positions.
+    /// Until when no other session can own the session's partitions, on the options' `bootClock`; nil: it owns none, or
+    /// the group has not confirmed it yet. See `Lease`: only a `commit` with positions starts it, and renews it after
+    /// it has expired.
     var ownedUntil: Duration? { get }
 
-    /// Aborts what is open and ends. Of a session that keeps its place the group keeps the partitions for the session's time; of
-    /// another they may have a new owner before this returns. False when it was not gone by the deadline: then end the process.
+    /// Aborts an open transaction and closes. If the session keeps its place, the group keeps the partitions for the
+    /// session timeout; otherwise they may have a new owner before this returns. False if it was not closed by the
+    /// deadline: then end the process.
     @discardableResult func close(by deadline: Deadline) -> Bool
 }
 
@@ -214,17 +219,17 @@ extension LogSession {
 // MARK: Readers
 
 public struct ReaderOptions: Sendable {
-    /// For the log's own messages.
+    /// For messages of the log.
     public var name: String
-    /// A name that the user may ask for; it is neither joined nor committed to.
+    /// A group that the user may read; the reader neither joins it nor commits to it.
     public var group: String
     /// A record's `topic` is the index in this list.
     public var topics: [String]
-    /// Fetched ahead: a restore or a replay wants much, a look at a few records wants little.
+    /// Fetch ahead: good for a restore or a replay, which read much, but not for a few records.
     public var readsAhead = false
-    /// About as much memory may hold what a reader that reads ahead has fetched.
+    /// Approximate memory for the records that a reader fetches ahead.
     public var readAheadBytes = 256 << 20
-    /// It is polled about once a second at least as long as it is open, and may tell of itself meanwhile.
+    /// The reader is polled at least about once a second while it is open, so it may report statistics.
     public var isPolledAlways = false
 
     public init(name: String, group: String, topics: [String]) {
@@ -236,28 +241,29 @@ public struct ReaderOptions: Sendable {
 
 /// The end of a partition, as different readers see it.
 public enum EndKind: Sendable {
-    /// Of what is committed: before the first record of an open transaction.
+    /// The end of the committed records: before the first record of an open transaction.
     case committed
-    /// Of everything, open and aborted transactions included: whatever was written before has a smaller offset.
+    /// The end of all records, including open and aborted transactions: all existing records have smaller offsets.
     case all
 }
 
-/// Reads committed records of partitions that it chooses itself. One thread.
+/// Reads committed records of partitions that it chooses itself. For use by one thread.
 public protocol LogReader: AnyObject {
     func beginnings(of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
     func ends(_ kind: EndKind, of partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
-    /// Of each partition the first record with a timestamp at or after `timestamp`; the committed end when there is none.
+    /// For each partition the first record with a timestamp at or after `timestamp`; the committed end if there is
+    /// none.
     func offsets(at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
         -> [TopicPartition: NextOffset]
 
     /// Reads these partitions from these positions, and no others.
     func read(from starts: [TopicPartition: NextOffset]) throws(LogFault)
-    /// Waits at most `wait` for the first record; an empty batch: nothing came in time. `positionGone`: there is no record at the
-    /// position any more.
+    /// Waits at most `wait` for the first record; an empty batch: nothing arrived in time. `positionGone`: there is no
+    /// longer a record at the position.
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault)
-    /// The next record to be given, or the end beyond what takes offsets without being a record.
+    /// The next record to be delivered, or the end, after any control records.
     func position(of partition: TopicPartition) -> NextOffset?
 
     @discardableResult func close(by deadline: Deadline) -> Bool
@@ -265,10 +271,10 @@ public protocol LogReader: AnyObject {
 
 // MARK: Groups
 
-/// Sees how far groups are. One thread.
+/// Reads the committed offsets of groups. For use by one thread.
 public protocol GroupWatch: AnyObject {
-    /// Every position that the group has committed, as it is in force now: of transactions that have not ended nothing. Empty: there
-    /// is no such group, or it never committed, or the log has forgotten it.
+    /// Every offset that the group has committed at this moment, without those of open transactions. Empty: the group
+    /// does not exist, never committed, or the log has deleted it.
     func positions(of group: String, by deadline: Deadline) throws(LogFault) -> [TopicPartition: NextOffset]
 
     @discardableResult func close(by deadline: Deadline) -> Bool
@@ -277,7 +283,7 @@ public protocol GroupWatch: AnyObject {
 // MARK: Writers
 
 public struct WriterOptions: Sendable {
-    /// For the log's own messages.
+    /// For messages of the log.
     public var name: String
     /// An output's `topic` is the index in this list.
     public var topics: [String]
@@ -288,9 +294,9 @@ public struct WriterOptions: Sendable {
     }
 }
 
-/// Appends records outside of transactions. One thread.
+/// Appends records outside of transactions. For use by one thread.
 public protocol LogWriter: AnyObject {
-    /// Returns when all of the records are kept, with the offset of each.
+    /// Returns when all records are acknowledged, with the offset of each.
     func append(_ outputs: OutputBatch, by deadline: Deadline) throws(LogFault) -> [Int64]
 
     @discardableResult func close(by deadline: Deadline) -> Bool

@@ -1,4 +1,4 @@
-// The values every log speaks in.
+// The value types that all logs share.
 
 /// One partition of one topic.
 public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConvertible {
@@ -25,7 +25,7 @@ public struct NextOffset: Sendable, Hashable, Comparable, CustomStringConvertibl
         self.value = value
     }
 
-    /// The position of a reader that has dealt with the record at `offset`.
+    /// The position of a reader that has processed the record at `offset`.
     public init(after offset: Int64) {
         value = offset + 1
     }

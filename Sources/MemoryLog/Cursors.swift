@@ -1,8 +1,9 @@
-// Where a reader stands in its partitions.
+// The positions of a reader in its partitions.
 
 internal import Log
 
-/// The positions of one session or reader. Takes turns between partitions, so that a full one does not starve the others.
+/// The positions of one session or reader. Reads from the partitions in turn, so that a full one does not starve the
+/// others.
 struct Cursors {
     private struct Cursor {
         let name: TopicPartition
@@ -10,11 +11,11 @@ struct Cursors {
         let topic: Int32
         var next: Int64
         var isPaused: Bool
-        /// There is no record at `next`, and whoever reads was told so.
+        /// There is no record at `next`, and this was reported to the reader.
         var isStopped = false
     }
 
-    /// In order of topic and partition, so that turns do not depend on a hash.
+    /// Sorted by topic and partition, so that the turns do not depend on a hash.
     private var cursors: [Cursor] = []
     private var turn = 0
 
@@ -26,7 +27,7 @@ struct Cursors {
         var cursors: [Cursor] = []
         for (name, start) in starts.sorted(by: { $0.key < $1.key }) {
             guard let topic = topics.firstIndex(of: name.topic) else {
-                throw LogFault(.stop, .misuse, "\(name) is of no topic that was named on opening")
+                throw LogFault(.stop, .misuse, "\(name) belongs to no topic of the reader")
             }
             cursors.append(
                 Cursor(
@@ -43,7 +44,7 @@ struct Cursors {
         }
     }
 
-    /// It gives nothing more.
+    /// The partition delivers no more records.
     mutating func stop(_ partition: TopicPartition) {
         for index in cursors.indices where cursors[index].name == partition { cursors[index].isStopped = true }
     }
@@ -58,9 +59,9 @@ struct Cursors {
         cursors.first { $0.name == partition }.map { NextOffset($0.next) }
     }
 
-    /// Fills the batch, and moves the positions behind what was lent.
+    /// Fills the batch, and moves the positions past the lent records.
     ///
-    /// - Returns: a partition without a record at its position. The batch is empty then.
+    /// - Returns: a partition without a record at its position. The batch is then empty.
     mutating func fill(_ batch: RecordBatch, limit: Int) -> TopicPartition? {
         var left = limit
         for step in 0..<cursors.count where left > 0 {
@@ -72,7 +73,7 @@ struct Cursors {
                 cursors[index].next = next
                 left -= count
             case .gone:
-                // What others have given already stays good: they are asked first the next time.
+                // Records of other partitions in the batch stay valid. The next fill starts with this partition.
                 return batch.isEmpty ? cursor.name : nil
             }
         }

@@ -4,10 +4,10 @@ internal import Platform
 import Synchronization
 
 extension MemoryLog {
-    /// What session and transaction timeouts and append times are measured on. Never runs backwards.
+    /// The clock for session and transaction timeouts and append times. It never runs backwards.
     public final class Clock: Sendable {
         private let start: Int64
-        /// nil: it moves only when it is told to.
+        /// nil: the clock moves only with `advance`.
         private let origin: ContinuousClock.Instant?
         private let advanced = Atomic<Int64>(0)
 
@@ -16,13 +16,13 @@ extension MemoryLog {
             self.origin = origin
         }
 
-        /// Starts at the time of day, and goes on by a clock that nobody sets.
+        /// Starts at the time of day, and continues with a monotonic clock.
         public static func real() -> Clock {
             Clock(start: WallClock.milliseconds(), origin: ContinuousClock.now)
         }
 
-        /// Stands still but for `advance`. Nothing waits on it: a poll without records returns at once, so that one thread
-        /// can play all parts.
+        /// Moves only with `advance`. Nothing waits on it: a poll without records returns at once, so that one thread
+        /// can play all roles.
         public static func manual(startingAt milliseconds: Int64 = 0) -> Clock {
             Clock(start: milliseconds, origin: nil)
         }
@@ -35,10 +35,10 @@ extension MemoryLog {
             return start + origin.duration(to: .now).wholeMilliseconds
         }
 
-        /// Only of a manual clock.
+        /// Only for a manual clock.
         public func advance(by duration: Duration) {
-            precondition(isManual, "nobody sets the real time")
-            precondition(duration >= .zero, "time does not run backwards")
+            precondition(isManual, "the real clock cannot be set")
+            precondition(duration >= .zero, "the clock cannot run backwards")
             advanced.add(duration.wholeMilliseconds, ordering: .relaxed)
         }
     }

@@ -1,18 +1,18 @@
-// What can go wrong on demand.
+// Faults that tests inject.
 
-/// A plan of faults, for tests: the log asks it at each step, under its own lock. It must not call the log.
+/// A plan of faults, for tests: the log calls it at each step, under its own lock. It must not call the log.
 public protocol LogFaults: Sendable {
-    /// - Parameter identity: of the session; of a reader its name.
+    /// - Parameter identity: of the session; for a reader its name.
     func fault(at step: LogStep, of identity: String) -> InjectedFault?
 }
 
-/// Where a fault can happen.
+/// The steps at which a fault can happen.
 public enum LogStep: String, Sendable, CaseIterable {
     case poll, append, beforeCommit, commit, afterCommit, committed
-    /// A poll of a reader; `restore` is that of one that reads ahead.
+    /// A poll of a reader; `restore` is a poll of one that reads ahead.
     case readerPoll, restore
 
-    /// What can happen here, in a fixed order.
+    /// The faults that can happen at this step, in a fixed order.
     public var kinds: [InjectedFault.Kind] {
         switch self {
         case .poll: [.crashBefore, .crashAfter, .fence, .lose, .move, .slow, .stall]
@@ -26,32 +26,33 @@ public enum LogStep: String, Sendable, CaseIterable {
     }
 }
 
-/// A fault as the log carries it out.
+/// A fault that the log carries out.
 public struct InjectedFault: Sendable, Equatable, CustomStringConvertible {
     public enum Kind: String, Sendable, CaseIterable {
-        /// The process is gone before the step has an effect. Of a reader: it, and the session of its name.
+        /// The process ends before the step has an effect. For a reader: it ends together with the session of its name.
         case crashBefore
-        /// With half of the outputs appended; of a commit: with the positions sent and the transaction open.
+        /// The process ends when half of the outputs are appended; in a commit: when the offsets are sent and the
+        /// transaction is open.
         case crashHalfway
-        /// The step is done, and nobody hears of it.
+        /// The step is done, but the process ends before it gets the answer.
         case crashAfter
         /// The cycle is refused: `rewind`.
         case refuse
         /// No answer in time: `retrySameCall`.
         case retry
-        /// The commit is done, and answered with `rebuild`.
+        /// The commit is done, but the answer is `rebuild`.
         case outcomeUnknownDone
-        /// The commit is not done, and answered with `rebuild`.
+        /// The commit is not done, and the answer is `rebuild`.
         case outcomeUnknownNotDone
-        /// As if a younger session had the identity.
+        /// The same effect as a newer session with the identity.
         case fence
-        /// The member is thrown out of its group.
+        /// The group removes the member.
         case lose
-        /// A round in which partitions go to other members.
+        /// A rebalance that moves partitions to other members.
         case move
         /// At most `amount` records.
         case slow
-        /// No records at this poll and the next, `amount` in all.
+        /// No records at this poll and the next ones, `amount` polls in all.
         case stall
     }
 

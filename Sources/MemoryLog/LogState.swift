@@ -1,15 +1,15 @@
-// Everything an in-memory log knows.
+// The whole state of an in-memory log.
 
 internal import Log
 internal import Platform
 
-/// Plain data under one lock; what happens by itself (time-outs) happens when somebody looks.
+/// Plain data under one lock. Time-outs take effect at the next access.
 struct LogState {
     let clock: MemoryLog.Clock
     let tombstonesKept: Int64
     var topics: [String: Topic] = [:]
     var groups: [String: MemoryGroup] = [:]
-    /// In the order they were opened; those of which nothing is left to time out are dropped.
+    /// In the order of opening; a seat is dropped when nothing of it can time out any more.
     private var seats: [Seat] = []
     private var transactionsBegun = 0
 
@@ -35,7 +35,7 @@ struct LogState {
 
     func compact(_ partition: MemoryPartition, now: Int64) { partition.compact(tombstonesFrom: now - tombstonesKept) }
 
-    /// Checks the record and puts it into its partition.
+    /// Checks the record and appends it to its partition.
     ///
     /// - Parameter transaction: 0: none.
     func append(_ outputs: OutputBatch, _ index: Int, to topic: Topic, transaction: Int, now: Int64)
@@ -47,7 +47,9 @@ struct LogState {
         }
         if let lead = topic.settings.maximalLead, output.timestamp > now + lead.wholeMilliseconds {
             throw LogFault(
-                .stop, .timestampAhead, "\(topic.name) takes no record of \(output.timestamp) at \(now): ask the clocks"
+                .stop, .timestampAhead,
+                "\(topic.name) refuses a record with the timestamp \(output.timestamp) at "
+                    + "\(now): check the clocks"
             )
         }
         let partition = topic.partitions[Int(output.partition)]
@@ -57,16 +59,16 @@ struct LogState {
             appended: now)
         let bytes = Int(record.header.headers) + record.key.count + record.value.count
         guard bytes <= topic.settings.maximalBytes else {
-            throw LogFault(.stop, .tooLarge, "\(topic.name) takes no record of \(bytes) bytes")
+            throw LogFault(.stop, .tooLarge, "\(topic.name) refuses a record of \(bytes) bytes: it is too large")
         }
         guard !topic.shape.isCompacted || record.key.baseAddress != nil else {
-            throw LogFault(.stop, .misuse, "\(topic.name) is compacted and takes no record without a key")
+            throw LogFault(.stop, .misuse, "\(topic.name) is compacted and refuses a record without a key")
         }
         partition.append(record, transaction: transaction)
         return (partition, offset)
     }
 
-    /// After something was appended and committed.
+    /// Call this after records were appended and committed.
     func tidy(_ partition: MemoryPartition, of topic: Topic, now: Int64) {
         if topic.shape.isCompacted {
             if partition.isDueForCompaction { compact(partition, now: now) }
@@ -107,7 +109,7 @@ struct LogState {
         return seat
     }
 
-    /// A seat that is no member and never becomes one. It ends what an older one of its identity has left open.
+    /// A seat that is no member and never becomes one. It aborts the open transaction of an older seat of its identity.
     mutating func openOutside(_ options: SessionOptions, now: Int64) -> Seat {
         let group = groups[options.group] ?? MemoryGroup(options.group)
         groups[options.group] = group
@@ -117,13 +119,13 @@ struct LogState {
         return seat
     }
 
-    /// What a younger session of the same identity does to an older one.
+    /// What a newer session of the same identity does to an older one.
     func fence(_ seat: Seat, now: Int64) {
         seat.isFenced = true
         end(seat, committed: false, now: now)
     }
 
-    /// Whether a session that has not ended its transaction holds positions of one of these.
+    /// Whether a session that has not ended its transaction has pending offsets of one of these partitions.
     func isPending(_ partitions: [TopicPartition], in group: MemoryGroup) -> Bool {
         seats.contains { seat in
             guard seat.group === group, let pending = seat.transaction?.pending else { return false }
@@ -149,7 +151,7 @@ struct LogState {
 
     // MARK: Time
 
-    /// Does what has become due: to be called before anything is looked at.
+    /// Applies all time-outs that are due. Call this before anything is read.
     mutating func expire(now: Int64) {
         for seat in seats {
             if let transaction = seat.transaction, now - transaction.began >= seat.transactionTimeout {

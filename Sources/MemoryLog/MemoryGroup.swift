@@ -1,19 +1,20 @@
-// Who owns which partitions.
+// Assigns partitions to the members of a group.
 
 internal import Log
 
-/// Members of one name, and the positions they have committed. Used under the log's lock only.
+/// The members of one group, and the offsets that they have committed. Used only under the log's lock.
 ///
-/// A round: everybody is asked to give back, and when the last one has, or was thrown out, everything is assigned anew and the
-/// generation grows. As with Kafka's eager assignors, all partitions are given back, also those that stay.
+/// A rebalance: all members are asked to give up their partitions. When the last one has done so, or was removed, all
+/// partitions are assigned anew and the generation increases. As with Kafka's eager assignors, members also give up
+/// partitions that they keep.
 final class MemoryGroup {
     let name: String
-    /// By identity, because the assignment goes by this order.
+    /// Sorted by identity, because the assignment uses this order.
     private(set) var members: [Seat] = []
     private(set) var generation = 0
     private(set) var isInRound = false
     private(set) var roundBegan: Int64 = 0
-    /// By how many places the order of members is turned: moves partitions although nobody came or left.
+    /// By how many places the order of members is rotated: this moves partitions without a change of members.
     private var rotation = 0
     var committed: [TopicPartition: NextOffset] = [:]
 
@@ -29,7 +30,7 @@ final class MemoryGroup {
         beginRound(now: now)
     }
 
-    /// `new` takes over what `old`, of the same identity, had: without a round, as long as none is under way.
+    /// `new` takes over from `old`, which has the same identity: without a rebalance, unless one is in progress.
     func replace(_ old: Seat, by new: Seat, now: Int64) {
         guard let index = members.firstIndex(where: { $0 === old }) else { return join(new, now: now) }
         members[index] = new
@@ -43,22 +44,23 @@ final class MemoryGroup {
         old.standing = .outside
     }
 
-    /// Its partitions go to others. It hears of that when it polls again, if it does.
+    /// Others get its partitions. The member learns of that when it polls again, if it does.
     func expel(_ seat: Seat, now: Int64) {
         guard let index = members.firstIndex(where: { $0 === seat }) else { return }
         members.remove(at: index)
-        // One that was told of the loss once knows; one that has nothing has lost nothing.
+        // A member that has been notified of the loss needs no second notice, and one without partitions has lost
+        // nothing.
         seat.standing = seat.holdsPartitions ? .expelled : .outside
         beginRound(now: now)
     }
 
-    /// It says itself that it has nothing any more.
+    /// The member itself says that it has no partitions any more.
     func leave(_ seat: Seat, now: Int64) {
         expel(seat, now: now)
         seat.standing = .outside
     }
 
-    /// Asks everybody to give back; partitions go to other members than before.
+    /// Asks all members to give up their partitions; they then get other ones than before.
     func rotate(now: Int64) {
         rotation += 1
         beginRound(now: now)
@@ -74,7 +76,7 @@ final class MemoryGroup {
         settle()
     }
 
-    /// Ends the round when nobody has anything to give back.
+    /// Ends the rebalance when no member has partitions to give up.
     func settle() {
         guard isInRound else { return }
         for member in members where member.standing == .owning && member.assigned.isEmpty { member.standing = .waiting }
@@ -84,8 +86,9 @@ final class MemoryGroup {
         assign()
     }
 
-    /// Kafka's range assignor: of each topic, members in order get neighbouring partitions, the first ones get one more. Topics
-    /// with equal counts are dealt out alike, so partition p of all of them has one owner.
+    /// Kafka's range assignor: of each topic, members in order get adjacent partitions, and the first members get one
+    /// more. Topics with equal numbers of partitions are divided in the same way, so partition p of all of them has one
+    /// owner.
     private func assign() {
         for member in members {
             member.standing = .granted

@@ -1,4 +1,4 @@
-// Looking at groups.
+// Reads the offsets of groups.
 
 internal import Log
 internal import Platform

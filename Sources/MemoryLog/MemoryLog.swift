@@ -3,18 +3,18 @@
 public import Log
 public import Platform
 
-/// Behaves towards its users as Kafka does, markers, generations and fencing included, for as long as the process lives.
+/// Behaves as Kafka does, including control records, generations and fencing, for as long as the process lives.
 ///
-/// One lock guards everything; a call holds it for one batch. On a manual clock one thread can play all parts, and the same calls
-/// have the same outcome every time: nothing depends on hash order, on the time of day or on threads.
+/// One lock guards everything; a call holds it for one batch. With a manual clock one thread can play all roles, and
+/// the same calls always have the same outcome: nothing depends on hash order, on the time of day or on threads.
 public final class MemoryLog: RecordLog, Sendable {
     let core: LogCore
     private let settings: TopicSettings
 
     /// - Parameters:
-    ///   - settings: of topics that nobody has configured apart.
-    ///   - tombstonesKept: how long compaction leaves a tombstone for readers who are behind.
-    ///   - faults: what goes wrong, and where; nil: nothing does.
+    /// - settings: for topics that are not configured individually.
+    /// - tombstonesKept: how long compaction keeps a tombstone for readers that are behind.
+    /// - faults: the faults to inject; nil: none.
     public init(
         clock: Clock = .real(), settings: TopicSettings = TopicSettings(), tombstonesKept: Duration = .seconds(86_400),
         faults: (any LogFaults)? = nil
@@ -40,7 +40,7 @@ public final class MemoryLog: RecordLog, Sendable {
 
     public func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {
         for topic in topics where topic.shape.partitions < 1 {
-            throw LogFault(.stop, .misuse, "\(topic.name) needs a partition at least")
+            throw LogFault(.stop, .misuse, "\(topic.name) needs at least one partition")
         }
         core.locked { state in
             for topic in topics where state.topics[topic.name] == nil {
@@ -69,19 +69,19 @@ public final class MemoryLog: RecordLog, Sendable {
 
     public func openGroupWatch(_ name: String) throws(LogFault) -> any GroupWatch { MemoryGroupWatch(core) }
 
-    // MARK: What an operator does, and time
+    // MARK: Operations and time
 
-    /// Changes the settings of a topic that is there.
+    /// Changes the settings of an existing topic.
     public func configure(_ topic: String, _ change: (inout TopicSettings) -> Void) throws(LogFault) {
         try core.locked { state throws(LogFault) in change(&(try state.topic(topic)).settings) }
     }
 
-    /// Gives a topic more partitions. Members that have joined hear of them at the next assignment.
+    /// Gives a topic more partitions. Members that have joined get them with the next assignment.
     public func grow(_ topic: String, to partitions: Int32) throws(LogFault) {
         try core.locked { state throws(LogFault) in try state.topic(topic).grow(to: partitions) }
     }
 
-    /// Compacts every compacted topic now; it happens by itself as records are appended.
+    /// Compacts every compacted topic now; it also happens automatically as records are appended.
     public func compact() {
         core.locked { state in
             let now = state.clock.now
@@ -92,30 +92,31 @@ public final class MemoryLog: RecordLog, Sendable {
         }
     }
 
-    /// Removes the topic with all its records; one of the same name may be created then. Nobody may be using it.
+    /// Removes the topic with all its records; afterwards one of the same name may be created. The topic must not be in
+    /// use.
     public func delete(topic: String) { core.locked { state in state.topics[topic] = nil } }
 
-    /// Removes the records of a partition before this place, compacted or not, as far as they are committed.
+    /// Removes the records of a partition before this offset, compacted or not, if they are committed.
     public func deleteRecords(of partition: TopicPartition, before place: NextOffset) throws(LogFault) {
         try core.locked { state throws(LogFault) in try state.partition(partition).deleteRecords(before: place.value) }
     }
 
-    /// Forgets what the group has committed, as Kafka does a week after its last member has left.
+    /// Deletes the group's committed offsets, as Kafka does a week after its last member has left.
     public func delete(group: String) { core.locked { state in state.groups[group]?.committed = [:] } }
 
-    /// The group's committed positions, as an operator looks at them.
+    /// The group's committed offsets, as an operator sees them.
     public func committed(group: String) -> [TopicPartition: NextOffset] {
         core.locked { state in state.committed(group: group) }
     }
 
-    /// From now on the session of this identity behaves as a process that is gone: nothing it does has an effect, every call
-    /// throws, and the log notices by time-outs only, or when the identity comes back.
+    /// From now on the session of this identity behaves like a process that has ended: nothing it does has an effect,
+    /// every call throws, and the log notices only by time-outs, or when the identity returns.
     public func kill(_ identity: String) { core.locked { state in state.seat(identity)?.isGone = true } }
 
     /// Whether the last session of this identity was killed, by `kill` or by a fault.
     public func isGone(_ identity: String) -> Bool { core.locked { state in state.seat(identity)?.isGone ?? false } }
 
-    /// How many records are kept, over all partitions.
+    /// The number of records in all partitions.
     public var recordCount: Int {
         core.locked { state in
             state.topics.values.reduce(0) { $0 + $1.partitions.reduce(0) { $0 + $1.recordCount } }
@@ -123,10 +124,10 @@ public final class MemoryLog: RecordLog, Sendable {
     }
 }
 
-/// The lock, and what waits under it.
+/// The lock, and waiting under it.
 final class LogCore: @unchecked Sendable {
     private let monitor = Monitor()
-    // Unchecked: used under the lock of `monitor` only, and so is every object that it leads to.
+    // Unchecked: used only under the lock of `monitor`, and so is every object that it refers to.
     private var state: LogState
     private var sleepers = 0
     let clock: MemoryLog.Clock
@@ -138,7 +139,7 @@ final class LogCore: @unchecked Sendable {
         self.faults = faults
     }
 
-    /// What is due by time has happened when `body` looks.
+    /// Applies due time-outs before `body`.
     func locked<Value, Failure: Error>(
         _ body: (inout LogState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -148,7 +149,7 @@ final class LogCore: @unchecked Sendable {
         }
     }
 
-    /// For what others may be waiting for.
+    /// For changes that others may be waiting for.
     func changing<Value, Failure: Error>(
         _ body: (inout LogState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -159,7 +160,8 @@ final class LogCore: @unchecked Sendable {
         }
     }
 
-    /// Asks `body` until it has an answer, at most until `deadline`: then nil. On a manual clock it is asked once.
+    /// Calls `body` until it returns an answer, at most until `deadline`: then nil. With a manual clock it is called
+    /// once.
     func waiting<Value>(
         until deadline: Deadline, for body: (inout LogState) throws(LogFault) -> Value?
     ) throws(LogFault) -> Value? {
@@ -169,7 +171,7 @@ final class LogCore: @unchecked Sendable {
                 if let value = try body(&state) { return value }
                 guard !clock.isManual, !deadline.hasPassed else { return nil }
                 sleepers += 1
-                // Time-outs wake nobody: they are looked for in between.
+                // Time-outs wake no thread, so they are checked in between.
                 monitor.wait(until: Deadline(after: min(deadline.remaining, .milliseconds(100))))
                 sleepers -= 1
             }

@@ -4,15 +4,15 @@ internal import Log
 internal import Platform
 
 extension MemoryLog {
-    /// What a topic does beyond its shape.
+    /// Settings of a topic in addition to its shape.
     public struct TopicSettings: Sendable {
-        /// The oldest of more records than these go, in strides; nil keeps all. Not of a compacted topic.
+        /// The oldest records beyond this number are removed, in strides; nil keeps all. Not for a compacted topic.
         public var retainedRecords: Int?
-        /// Records get the log's time in place of their own.
+        /// Records get the log's time instead of their own.
         public var usesAppendTime = false
-        /// A record from further in the future is refused.
+        /// A record further in the future is refused.
         public var maximalLead: Duration?
-        /// Key and value and headers of a record; more is refused. Kafka's own default.
+        /// Key, value and headers of a record; a larger record is refused. Kafka's own default.
         public var maximalBytes = 1_048_588
 
         public init() {}
@@ -40,19 +40,19 @@ final class Topic {
     }
 }
 
-/// Used under the log's lock only.
+/// Used only under the log's lock.
 ///
-/// An offset belongs to a record, or to the marker that ended a transaction, or to a record that is gone: only records are
-/// kept, in order, and the offsets tell where something is missing.
+/// An offset belongs to a record, or to the control record that ended a transaction, or to a removed record. Only
+/// records are stored, in order, and their offsets show where something is missing.
 final class MemoryPartition {
     private struct Slot {
         let record: StoredRecord
-        /// The transaction it came in; 0: none.
+        /// The transaction of the record; 0: none.
         let transaction: Int
     }
 
     let name: TopicPartition
-    /// Before it records have gone by age.
+    /// The first offset, which increases when records are removed by age.
     private(set) var beginning: Int64 = 0
     /// The offset of the next record.
     private(set) var end: Int64 = 0
@@ -65,13 +65,13 @@ final class MemoryPartition {
         self.name = name
     }
 
-    /// Where readers of committed records come to: before it every transaction has ended.
+    /// How far readers of committed records can read: every transaction before it has ended.
     var stableEnd: Int64 { open.first?.first ?? end }
     var recordCount: Int { slots.count }
 
     // MARK: Writing
 
-    /// - Parameter transaction: 0: none, visible at once unless an open transaction is before it.
+    /// - Parameter transaction: 0: none; the record is visible at once unless an open transaction is before it.
     func append(_ record: StoredRecord, transaction: Int) {
         if transaction != 0, !open.contains(where: { $0.transaction == transaction }) {
             open.append((transaction, end))
@@ -81,7 +81,8 @@ final class MemoryPartition {
         appendsSinceCompaction += 1
     }
 
-    /// The marker takes an offset: whoever takes "last record + 1" for the position is wrong here as with Kafka.
+    /// The control record uses an offset: code that takes "last record + 1" for the position is wrong here, as with
+    /// Kafka.
     func finish(transaction: Int, committed: Bool) {
         guard let index = open.firstIndex(where: { $0.transaction == transaction }) else { return }
         let first = open.remove(at: index).first
@@ -96,7 +97,7 @@ final class MemoryPartition {
     // MARK: Reading
 
     enum Reading {
-        /// How many were lent, and where reading goes on.
+        /// The number of lent records, and where reading continues.
         case lent(Int, next: Int64)
         case gone
     }
@@ -116,7 +117,7 @@ final class MemoryPartition {
         return .lent(count, next: max(position, stable))
     }
 
-    /// The first committed record at or after `timestamp`; the committed end when there is none.
+    /// The first committed record at or after `timestamp`; the committed end if there is none.
     func offset(at timestamp: Int64) -> Int64 {
         let stable = stableEnd
         for slot in slots where slot.record.timestamp >= timestamp { return min(slot.record.offset, stable) }
@@ -125,7 +126,7 @@ final class MemoryPartition {
 
     private func slotIndex(atOrAfter offset: Int64) -> Int {
         guard let first = slots.first?.record.offset, first < offset else { return 0 }
-        // Offsets grow by one at least, so the slot is here or before.
+        // Offsets increase by at least one, so the slot is here or earlier.
         var high = min(slots.count, Int(offset - first))
         if high == slots.count || slots[high].record.offset != offset {
             var low = 0
@@ -137,12 +138,12 @@ final class MemoryPartition {
         return high
     }
 
-    // MARK: Forgetting
+    // MARK: Removing
 
-    /// Drops the oldest of more than `count` records. In strides of a quarter, so that each append pays little for it.
+    /// Drops the oldest records beyond `count`. In strides of a quarter, so that each append pays little for it.
     func retain(_ count: Int) {
         guard slots.count > count + max(16, count / 4) else { return }
-        // What is not committed yet stays: nobody has had a chance to read it.
+        // Uncommitted records stay: no reader could read them yet.
         let limit = min(slots.count - count, slotIndex(atOrAfter: stableEnd))
         guard limit > 0 else { return }
         beginning = slots[limit - 1].record.offset + 1
@@ -154,10 +155,11 @@ final class MemoryPartition {
         slots.removeAll { $0.record.offset < beginning }
     }
 
-    /// Worth it when as much was appended as is there.
+    /// Compaction is worth its cost when as much was appended as the partition has.
     var isDueForCompaction: Bool { appendsSinceCompaction >= max(1000, slots.count / 2) }
 
-    /// Of each key the last committed record stays, a tombstone until it was appended `tombstonesFrom` ago. Offsets stay.
+    /// The last committed record of each key stays, and a tombstone until it was appended before `tombstonesFrom`.
+    /// Offsets stay.
     func compact(tombstonesFrom: Int64) {
         appendsSinceCompaction = 0
         let stable = slotIndex(atOrAfter: stableEnd)

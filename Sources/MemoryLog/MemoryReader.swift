@@ -79,7 +79,7 @@ final class MemoryReader: LogReader {
             try enter()
             if let gone = cursors.fill(batch, limit: allowed) {
                 let position = cursors.position(of: gone)?.description ?? ""
-                throw LogFault(.stop, .positionGone, "\(gone) has no record at \(position) any more")
+                throw LogFault(.stop, .positionGone, "\(gone) no longer has a record at \(position)")
             }
             return batch.isEmpty ? nil : ()
         }
@@ -99,7 +99,7 @@ final class MemoryReader: LogReader {
     // MARK: Faults
 
     private func enter() throws(LogFault) {
-        if isGone { throw LogFault(.rebuild, .other, "the process of \(options.name) is gone") }
+        if isGone { throw LogFault(.rebuild, .other, "the process of \(options.name) has ended") }
     }
 
     private func disturb(_ state: borrowing LogState) throws(LogFault) -> InjectedFault? {
@@ -113,10 +113,10 @@ final class MemoryReader: LogReader {
         }
     }
 
-    /// A worker's reader bears the name of its identity: they are one process.
+    /// A worker's reader has the name of its identity: both are one process.
     private func die(_ state: borrowing LogState) -> LogFault {
         isGone = true
         state.seat(options.name)?.isGone = true
-        return LogFault(.rebuild, .other, "the process of \(options.name) is gone")
+        return LogFault(.rebuild, .other, "the process of \(options.name) has ended")
     }
 }

@@ -20,17 +20,17 @@ final class MemorySession: LogSession {
         seat = try core.changing { state throws(LogFault) in try state.open(options, now: state.clock.now) }
     }
 
-    /// Every call is a sign of life, and none has an effect when the session has ended.
+    /// Every call is a sign of life, and none has an effect after the session has ended.
     private func enter(_ state: borrowing LogState) throws(LogFault) {
         if let ending = seat.ending { throw ending }
         seat.lastSeen = state.clock.now
     }
 
-    /// The writer's rules on top.
+    /// Adds the rules for writing.
     private func enterWriter(_ state: borrowing LogState) throws(LogFault) {
         try enter(state)
         if seat.isWriterFenced {
-            throw LogFault(.rebuild, .fenced, "a transaction of \(seat.identity) lasted too long and was ended")
+            throw LogFault(.rebuild, .fenced, "a transaction of \(seat.identity) lasted too long and was aborted")
         }
     }
 
@@ -77,7 +77,7 @@ final class MemorySession: LogSession {
         return event ?? .nothing
     }
 
-    /// What has happened to the partitions since the last poll.
+    /// Changes of the assignment since the last poll.
     private func membership(_ state: borrowing LogState) throws(LogFault) -> SessionEvent? {
         switch seat.standing {
         case .granted:
@@ -91,7 +91,7 @@ final class MemorySession: LogSession {
             return .lost(seat.assigned)
         case .outside:
             seat.group.join(seat, now: state.clock.now)
-            // Alone in its group it has its partitions at once.
+            // The only member of a group gets its partitions at once.
             return seat.standing == .granted ? try membership(state) : nil
         case .told: throw LogFault(.stop, .misuse, "poll before take: partitions of \(seat.identity) have no start")
         case .revoking, .losing: throw LogFault(.stop, .misuse, "poll before giveBack by \(seat.identity)")
@@ -133,12 +133,12 @@ final class MemorySession: LogSession {
     func take(_ starts: [TopicPartition: NextOffset], paused: Set<TopicPartition>) throws(LogFault) {
         try core.changing { state throws(LogFault) in
             try enter(state)
-            // Thrown out meanwhile: the next poll tells.
+            // The group has removed the member meanwhile: the next poll reports it.
             guard seat.standing == .told || seat.standing == .expelled else {
-                throw LogFault(.stop, .misuse, "take answers assigned")
+                throw LogFault(.stop, .misuse, "take may only answer assigned")
             }
             guard starts.count == seat.assigned.count, seat.assigned.allSatisfy({ starts[$0] != nil }) else {
-                throw LogFault(.stop, .misuse, "take gives a start for what was assigned: \(seat.assigned)")
+                throw LogFault(.stop, .misuse, "take needs a start for each assigned partition: \(seat.assigned)")
             }
             try cursors.set(starts, paused: paused, topics: seat.options.inputs, in: state)
             guard seat.standing == .told else { return }
@@ -154,7 +154,7 @@ final class MemorySession: LogSession {
             switch seat.standing {
             case .revoking: seat.standing = .waiting
             case .losing, .expelled: seat.standing = .outside
-            default: throw LogFault(.stop, .misuse, "giveBack answers revoked and lost")
+            default: throw LogFault(.stop, .misuse, "giveBack may only answer revoked or lost")
             }
             seat.assigned = []
             cursors.removeAll()
@@ -195,8 +195,8 @@ final class MemorySession: LogSession {
     var grown: [String: Int32] { seat.grown }
     var ownedUntil: Duration? { seat.ending == nil ? lease.until : nil }
 
-    /// The order: the positions are checked against the group, then sent, then everything becomes visible. A session that dies
-    /// between the last two leaves the positions pending, and whoever asks for them has to wait.
+    /// The order: the offsets are checked against the group, then sent, then everything becomes visible. A session that
+    /// ends between the last two leaves the offsets pending, and requests for them must wait.
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
         let now = bootClock()
         var isConfirmed = false
@@ -208,10 +208,10 @@ final class MemorySession: LogSession {
                 return
             }
             _ = try disturb(.beforeCommit, state)
-            // Without positions the group is not asked, and a member that was thrown out is not noticed: as with Kafka.
+            // Without offsets the group is not asked, so a removed member is not noticed: as with Kafka.
             for partition in positions.keys where !(seat.isMember && seat.owns(partition)) {
                 seat.mustAbort = true
-                throw LogFault(.rewind, .generation, "the group has given partitions of \(seat.identity) to others")
+                throw LogFault(.rewind, .generation, "the group has assigned partitions of \(seat.identity) to others")
             }
             let fault = try disturb(.commit, state)
             switch fault?.kind {
@@ -227,10 +227,10 @@ final class MemorySession: LogSession {
             }
             if fault != nil {
                 seat.mustRebuild = true
-                throw LogFault(.rebuild, .timedOut, "nobody knows whether the commit of \(seat.identity) was done")
+                throw LogFault(.rebuild, .timedOut, "it is unknown whether the commit of \(seat.identity) was done")
             }
             if try disturb(.afterCommit, state) != nil { throw seat.die() }
-            // One that was asked for its partitions is about to give them away.
+            // A member whose partitions are being revoked is about to give them up.
             isConfirmed = !positions.isEmpty && seat.standing == .owning
         }
         if isConfirmed { lease.confirm(at: now) }
@@ -263,7 +263,8 @@ final class MemorySession: LogSession {
 
     // MARK: Faults
 
-    /// Does what the plan says, if it says something; a fault whose effect depends on the step is returned.
+    /// Carries out the planned fault of this step, if there is one; a fault whose effect depends on the step is
+    /// returned.
     private func disturb(_ step: LogStep, _ state: borrowing LogState) throws(LogFault) -> InjectedFault? {
         guard let fault = core.faults?.fault(at: step, of: seat.identity) else { return nil }
         precondition(step.kinds.contains(fault.kind), "\(fault) cannot happen at \(step)")
@@ -272,7 +273,7 @@ final class MemorySession: LogSession {
         case .crashBefore: throw seat.die()
         case .fence:
             state.fence(seat, now: now)
-            throw LogFault(.rebuild, .fenced, "a younger session is \(seat.identity)")
+            throw LogFault(.rebuild, .fenced, "a newer session has the identity \(seat.identity)")
         case .refuse:
             seat.mustAbort = true
             throw LogFault(.rewind, .other, "the log refuses this cycle of \(seat.identity)")

@@ -28,7 +28,7 @@ final class MemoryTakeover: GroupTakeover {
     private func enter() throws(LogFault) {
         if let ending = seat.ending { throw ending }
         if seat.isWriterFenced {
-            throw LogFault(.rebuild, .fenced, "a transaction of \(seat.identity) lasted too long and was ended")
+            throw LogFault(.rebuild, .fenced, "a transaction of \(seat.identity) lasted too long and was aborted")
         }
     }
 
@@ -56,7 +56,7 @@ final class MemoryTakeover: GroupTakeover {
         }
     }
 
-    /// As a session's: a process that dies in the middle leaves the positions pending.
+    /// As in a session: a process that ends in the middle leaves the offsets pending.
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
         try core.changing { state throws(LogFault) in
             try enter()
@@ -74,7 +74,7 @@ final class MemoryTakeover: GroupTakeover {
             }
             if fault != nil {
                 seat.mustRebuild = true
-                throw LogFault(.rebuild, .timedOut, "nobody knows whether the commit of \(seat.identity) was done")
+                throw LogFault(.rebuild, .timedOut, "it is unknown whether the commit of \(seat.identity) was done")
             }
             if self.fault(at: .afterCommit) != nil { throw seat.die() }
         }

@@ -1,4 +1,4 @@
-// Appending outside of transactions.
+// Appends records outside of transactions.
 
 internal import Log
 internal import Platform

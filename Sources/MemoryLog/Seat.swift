@@ -1,9 +1,9 @@
-// What the log knows of one session.
+// What the log knows about one session.
 
 internal import Log
 internal import Platform
 
-/// An open transaction: what it wrote is in the partitions already, and nobody sees it.
+/// An open transaction: its records are in the partitions already, but not visible.
 struct OpenTransaction {
     struct Part {
         let partition: MemoryPartition
@@ -12,31 +12,31 @@ struct OpenTransaction {
         var last: Int64
     }
 
-    /// Never 0, and never the same twice.
+    /// Never 0, and unique.
     let number: Int
     let began: Int64
     var parts: [Part] = []
-    /// Positions that were sent and not committed, because the session died in between.
+    /// Offsets that were sent and not committed because the session ended in between.
     var pending: [TopicPartition: NextOffset] = [:]
 }
 
-/// A session's place in its group and its transaction. Used under the log's lock only.
+/// A session's membership of its group and its transaction. Used only under the log's lock.
 final class Seat {
     enum Standing {
-        /// Not in the group: at the next poll it joins.
+        /// Not in the group: it joins at the next poll.
         case outside
-        /// In the group, without partitions until the round ends.
+        /// In the group, without partitions until the rebalance ends.
         case waiting
-        /// The round has ended: the next poll tells.
+        /// The rebalance has ended: the next poll reports the assignment.
         case granted
-        /// Told of `assigned`; `take` is awaited.
+        /// `assigned` was reported; `take` is expected.
         case told
         case owning
-        /// Told of `revoked`; `giveBack` is awaited.
+        /// `revoked` was reported; `giveBack` is expected.
         case revoking
-        /// Thrown out: the next poll tells.
+        /// Removed from the group: the next poll reports it.
         case expelled
-        /// Told of `lost`; `giveBack` is awaited.
+        /// `lost` was reported; `giveBack` is expected.
         case losing
     }
 
@@ -49,21 +49,21 @@ final class Seat {
     /// As of the opening.
     var grown: [String: Int32] = [:]
     var standing = Standing.outside
-    /// In order of topic and partition.
+    /// Sorted by topic and partition.
     var assigned: [TopicPartition] = []
     var lastSeen: Int64
     var transaction: OpenTransaction?
 
-    /// The process is gone: the log hears nothing of it any more.
+    /// The process has ended: the log gets no more calls from it.
     var isGone = false
     var isClosed = false
-    /// A younger session has the identity.
+    /// A newer session has the identity.
     var isFenced = false
-    /// The transaction was ended by the log, which takes no more from this writer.
+    /// The log has aborted the transaction, and accepts nothing more from this producer.
     var isWriterFenced = false
-    /// The outcome of a commit was withheld: only `close` is left.
+    /// The outcome of a commit was withheld: only `close` is possible.
     var mustRebuild = false
-    /// A cycle was refused: only `abort` and `close` are left for the writer.
+    /// A cycle was refused: the producer may only call `abort` and `close`.
     var mustAbort = false
 
     init(_ options: SessionOptions, inputs: [Topic], _ group: MemoryGroup, now: Int64) {
@@ -78,7 +78,7 @@ final class Seat {
     var identity: String { options.identity }
     var isMember: Bool { group.members.contains { $0 === self } }
 
-    /// Whether the group waits for it before anything can be assigned anew.
+    /// Whether the group waits for it before partitions can be assigned anew.
     var holdsPartitions: Bool {
         switch standing {
         case .told, .owning, .revoking: true
@@ -91,7 +91,7 @@ final class Seat {
     /// Appends to its transaction, or begins one.
     func put(_ outputs: OutputBatch, _ count: Int, _ state: inout LogState) throws(LogFault) {
         let now = state.clock.now
-        // Taken out while it changes, so that nothing is copied.
+        // Removed from the seat while it changes, so that nothing is copied.
         var transaction = self.transaction ?? state.begin(now: now)
         self.transaction = nil
         defer { self.transaction = transaction }
@@ -110,16 +110,16 @@ final class Seat {
         }
     }
 
-    /// From here on the log hears nothing of the process.
+    /// From now on the log gets no more calls from the process.
     func die() -> LogFault {
         isGone = true
-        return LogFault(.rebuild, .other, "the process of \(identity) is gone")
+        return LogFault(.rebuild, .other, "the process of \(identity) has ended")
     }
 
-    /// Why nothing can be asked of this session any more; nil: it can.
+    /// Why this session can answer no more calls; nil: it can.
     var ending: LogFault? {
-        if isGone { return LogFault(.rebuild, .other, "the process of \(identity) is gone") }
-        if isFenced { return LogFault(.rebuild, .fenced, "a younger session is \(identity)") }
+        if isGone { return LogFault(.rebuild, .other, "the process of \(identity) has ended") }
+        if isFenced { return LogFault(.rebuild, .fenced, "a newer session has the identity \(identity)") }
         if isClosed { return LogFault(.rebuild, .misuse, "the session of \(identity) is closed") }
         if mustRebuild {
             return LogFault(.rebuild, .other, "the outcome of the last commit of \(identity) is unknown: rebuild")

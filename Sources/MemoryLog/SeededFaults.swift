@@ -2,15 +2,15 @@
 
 import Synchronization
 
-/// Chooses faults by a generator of its own: the same seed and the same calls bring the same faults.
+/// Chooses faults with its own generator: the same seed and the same calls give the same faults.
 public final class SeededFaults: LogFaults {
-    /// How often each kind happens, in a million of the steps at which it can.
+    /// How often each kind happens, per million of the steps at which it can.
     public struct Rates: Sendable {
         private var perMillion: [InjectedFault.Kind: UInt64] = [:]
 
         public init() {}
 
-        /// The same for all kinds.
+        /// The same rate for all kinds.
         public init(everyKind rate: UInt64) {
             for kind in InjectedFault.Kind.allCases { perMillion[kind] = rate }
         }
@@ -40,7 +40,7 @@ public final class SeededFaults: LogFaults {
         state.withLock { state in
             state.steps += 1
             guard !state.isHealed else { return nil }
-            // One draw a step, whatever the rates are: kinds share the million.
+            // One draw per step, whatever the rates are: the kinds share the million.
             var drawn = state.generator.next() % 1_000_000
             for kind in step.kinds {
                 guard drawn >= rates[kind] else {
@@ -54,14 +54,14 @@ public final class SeededFaults: LogFaults {
         }
     }
 
-    /// From now on nothing goes wrong, and progress can be demanded.
+    /// From now on no faults happen, so a test can demand progress.
     public func heal() { state.withLock { $0.isHealed = true } }
 
     /// One line for each fault: the number of the step, the step, the identity, the fault.
     public var trace: [String] { state.withLock { $0.trace } }
 }
 
-/// A generator whose numbers follow from the seed alone (Steele, Lea, Flood 2014).
+/// A generator whose numbers depend only on the seed (Steele, Lea, Flood 2014).
 public struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

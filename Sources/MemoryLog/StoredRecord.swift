@@ -5,7 +5,7 @@ internal import Log
 struct RecordShape {
     var offset: Int64
     var timestamp: Int64
-    /// When the log took it; tombstones age by it.
+    /// When the log appended it; the age of a tombstone is counted from then.
     var appended: Int64
     /// Byte counts; -1 is null.
     var headers: Int32
@@ -13,10 +13,10 @@ struct RecordShape {
     var value: Int32
 }
 
-/// One allocation: the shape, then headers, key and value, one behind the other. Does not change once it is made, so what is
-/// lent is read without a lock.
+/// One allocation: the shape, then headers, key and value, one after the other. It never changes after its creation, so
+/// lent records are read without a lock.
 ///
-/// A header is the count and the bytes of its name, then the count (-1 is null) and the bytes of its value.
+/// A header is the length and the bytes of its name, then the length (-1 is null) and the bytes of its value.
 final class StoredRecord: ManagedBuffer<RecordShape, UInt8> {
     static func make(
         of outputs: OutputBatch, _ index: Int, offset: Int64, timestamp: Int64, appended: Int64
@@ -52,7 +52,7 @@ final class StoredRecord: ManagedBuffer<RecordShape, UInt8> {
         }
     }
 
-    /// Good as long as the record: the bytes are part of its allocation.
+    /// Valid as long as the record: the bytes are part of its allocation.
     private var bytes: UnsafeMutableRawPointer {
         withUnsafeMutablePointerToElements { UnsafeMutableRawPointer($0) }
     }
@@ -76,7 +76,7 @@ final class StoredRecord: ManagedBuffer<RecordShape, UInt8> {
         return UnsafeRawBufferPointer(start: bytes + start, count: Int(count))
     }
 
-    /// Lent to a batch, which gives it back to `StoredRecordAccess`.
+    /// Lends the record to a batch, which returns it to `StoredRecordAccess`.
     func lend(as topic: Int32, of partition: Int32) -> RawRecord {
         RawRecord(
             topic: topic, partition: partition, offset: offset, timestamp: timestamp, key: key, value: value,
@@ -99,7 +99,7 @@ final class StoredRecord: ManagedBuffer<RecordShape, UInt8> {
     }
 }
 
-/// Gives the retain of a lent record back.
+/// Releases the retain of a lent record.
 final class StoredRecordAccess: RecordAccess, Sendable {
     static let shared = StoredRecordAccess()
 
@@ -129,7 +129,7 @@ final class StoredRecordAccess: RecordAccess, Sendable {
     }
 }
 
-/// A key as compaction compares it: bytes, not text.
+/// A key as compaction compares it: by bytes, not as text.
 struct StoredKey: Hashable {
     let record: StoredRecord
 

@@ -21,7 +21,6 @@ struct StateSum: Equatable {
 ///
 /// wyhash's mixing step over sixteen bytes at a time. It detects faults, not forgeries: whoever can write to the
 /// changelog can write any state.
-/// what they like.
 enum EntryHash {
     /// - Parameter entry: the entry as a changelog contains it.
     static func hash(key: Span<UInt8>, entry: Span<UInt8>) -> UInt64 {

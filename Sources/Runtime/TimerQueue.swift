@@ -6,7 +6,6 @@ internal import Store
 ///
 /// It knows only the places of timers, and may return a timer that was moved, cancelled, or returned before. So the
 /// caller checks each timer against the entry of its key.
-/// is asked by whoever takes it out.
 struct TimerQueue {
     private static let scanLimit = 256
 

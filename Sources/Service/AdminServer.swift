@@ -1,13 +1,13 @@
-// What operators and their tools ask a process.
+// The HTTP server for operators and their tools.
 
 import HTTP
 public import Platform
 import Synchronization
 public import Telemetry
 
-/// `/livez` and `/readyz` (200 or 503, and a JSON body that names the reasons), `/metrics` for Prometheus.
+/// `/livez` and `/readyz` (200 or 503, and a JSON body with the reasons), `/metrics` for Prometheus.
 ///
-/// Make it the first part of a service: it then answers from the beginning to the end, also while the rest stops.
+/// Make it the first part of a service: it then answers from the beginning to the end, even while the other parts stop.
 public final class AdminServer: ServicePart {
     public let name = "admin"
     private static let connectionsOfOneAddress = 16
@@ -25,7 +25,7 @@ public final class AdminServer: ServicePart {
         self.logger = logger
     }
 
-    /// Where it really listens; nil before the start.
+    /// The address on which it listens; nil before the start.
     public var address: ListenAddress? { server.withLock { $0?.address } }
 
     public func prepare() throws {
@@ -36,19 +36,19 @@ public final class AdminServer: ServicePart {
     public func start(failed: @escaping @Sendable (any Error) -> Void) throws {
         var configuration = HTTPServer.Configuration(name: name, address: listen)
         configuration.reserved = reserved.withLock { $0.take() }
-        // A handful of probes and scrapers; one thread and few descriptors are enough for them.
+        // For a few probes and scrapers one thread and few descriptors are enough.
         configuration.threads = 1
         configuration.maxConnections = 64
-        // Each of them needs one or two; whoever opens more and says nothing is not to silence `/livez` for all others.
+        // Each client needs one or two; one that opens more and sends nothing must not block `/livez` for the others.
         configuration.accepts = { _, open in open < Self.connectionsOfOneAddress }
         // None of its requests has a body.
         configuration.maxBodyBytes = 0
-        // Nor does a slow head take the room of a probe.
+        // A slow head must not block a probe.
         configuration.headDeadline = .seconds(2)
         configuration.greetingDeadline = .seconds(2)
-        // Idle connections may not take the room of a probe.
+        // Idle connections must not block a probe.
         configuration.idleTimeout = .seconds(10)
-        // Probes open a connection each time; a scraper copes with a closed one.
+        // Probes open a connection each time, and a scraper can reconnect.
         configuration.drainGrace = .milliseconds(100)
         let made = try HTTPServer(configuration, handler: routes(), metrics: metrics, logger: logger)
         server.withLock { $0 = made }
@@ -71,9 +71,9 @@ public final class AdminServer: ServicePart {
 
     private static func answer(_ report: Health.Report) -> HTTPResponse {
         var response = HTTPResponse.json(report.isHealthy ? 200 : 503, report.json)
-        // Health is true for a moment only.
+        // The answer is valid only for a moment.
         response.headers.add("Cache-Control", "no-store")
-        // Probes come every few seconds anyway; this is for people with a browser or a proxy.
+        // Probes repeat every few seconds anyway; this is for people with a browser or a proxy.
         if !report.isHealthy { response.headers.add("Retry-After", "5") }
         return response
     }

@@ -1,18 +1,19 @@
-// Files that a service has read, and that may change while it runs.
+// Watches files that a service has read and that may change while it runs.
 
 public import Platform
 import Synchronization
 public import Telemetry
 
-/// Calls a hook when one of the files is another than before: on a thread of its own, like `Reload`, which may be at it at the
-/// same time. What cannot be used is tried again at each look, and told once: of two files the other one may come later.
+/// Calls a hook when one of the files has changed: on its own thread, like `Reload`, which may run at the same time. If
+/// a file cannot be used, the hook is called again at each check, and the fault is logged once: the other one of two
+/// files may follow later.
 public final class FileWatch: ServicePart {
     public let name = "files"
     private let part: ThreadPart
 
     /// - Parameters:
-    ///   - files: asked before each look: what is read again may name others.
-    ///   - reload: throws what is wrong with them.
+    /// - files: called before each check, because a reload may change the list of files.
+    /// - reload: throws the fault of the files.
     public init(
         _ files: @escaping @Sendable () -> [String], every interval: Duration = .seconds(1), logger: Logger,
         reload: @escaping @Sendable () throws -> Void
@@ -20,7 +21,7 @@ public final class FileWatch: ServicePart {
         @Sendable func look() -> [String: FileStamp?] {
             Dictionary(files().map { ($0, FileStamp($0)) }, uniquingKeysWith: { first, _ in first })
         }
-        // Before the thread: what changes from now on is seen.
+        // Before the thread starts, so that later changes are noticed.
         let first = look()
         part = ThreadPart("files") { stop in
             var (known, told) = (first, "")
@@ -35,7 +36,7 @@ public final class FileWatch: ServicePart {
                     guard told != "\(error)" else { continue }
                     told = "\(error)"
                     logger.error(
-                        "files of settings have changed and cannot be used; what was read before stays",
+                        "changed files of settings cannot be used; the previous contents stay in use",
                         ["files": .string(changed), "reason": .string(told)])
                 }
             }

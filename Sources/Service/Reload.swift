@@ -4,8 +4,8 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Calls a hook on a thread of its own, so that the thread that takes signals stays free for the next one. Requests that
-/// come while it runs are answered by one more run: the files may have changed after it read them.
+/// Calls a hook on its own thread, so that the thread that receives signals stays free for the next one. Signals that
+/// arrive while it runs cause one more run: the files may have changed after it read them.
 final class Reload: Sendable {
     private struct State {
         var isRunning = false
@@ -23,7 +23,7 @@ final class Reload: Sendable {
 
     func request() {
         guard let hook else {
-            logger.info("SIGHUP: there is nothing to reload here")
+            logger.info("SIGHUP: this process has nothing to reload")
             return
         }
         let mayStart = state.withLock { state in
@@ -36,8 +36,8 @@ final class Reload: Sendable {
             while self.takeRequest() { self.run(hook) }
         }
         if case .failure(let error)? = thread.result {
-            logger.error("reload failed; what was loaded before stays", ["reason": .string("\(error)")])
-            // The next request tries again.
+            logger.error("reload failed; the previous contents stay in use", ["reason": .string("\(error)")])
+            // The next signal retries.
             state.withLock { $0.isRunning = false }
         }
     }
@@ -55,7 +55,7 @@ final class Reload: Sendable {
             try hook()
             logger.info("reloaded")
         } catch {
-            logger.error("reload failed; what was loaded before stays", ["reason": .string("\(error)")])
+            logger.error("reload failed; the previous contents stay in use", ["reason": .string("\(error)")])
         }
     }
 }

@@ -1,4 +1,4 @@
-// How a long-running process lives and ends.
+// The life of a long-running process.
 
 public import Platform
 import Synchronization
@@ -6,30 +6,32 @@ public import Telemetry
 
 /// Prepares all parts, starts them in order, keeps them running, stops them in reverse.
 ///
-/// - The first SIGTERM or SIGINT stops: not ready any more, then each part, all of them within one deadline; exit code 0.
+/// - The first SIGTERM or SIGINT stops the service: it is no longer ready, then each part stops, all within one
+///   deadline; exit code 0.
 /// - A second one ends the process at once with 3.
-/// - A part that cannot start, ends by itself or does not stop cleanly: the others are stopped; exit code 3.
-/// - The deadline passes: what did not stop is logged; exit code 3.
-/// - SIGHUP calls the reload hook, on a thread of its own.
+/// - A part that cannot start, stops unexpectedly or does not stop cleanly: the others are stopped; exit code 3.
+/// - The deadline passes: the parts that did not stop are logged; exit code 3.
+/// - SIGHUP calls the reload hook, on its own thread.
 ///
 /// `Signals.holdBack` must have been called first thing in `main`.
 public final class Service: Sendable {
     public struct Configuration: Sendable {
-        /// From the signal to the end of the process; below the 30 s after which Kubernetes and systemd setups kill.
+        /// From the signal to the end of the process; less than the 30 s after which Kubernetes and systemd setups
+        /// kill.
         public var stopDeadline: Duration = .seconds(25)
 
         public init() {}
 
-        /// What parts are told is a little less, so that one that uses it up can still say goodbye.
+        /// Parts get a little less, so that one that uses it up can still stop cleanly.
         var partDeadline: Duration { stopDeadline - min(.seconds(1), stopDeadline / 5) }
     }
 
     private struct State {
         var hasFailed = false
         var signals = 0
-        /// What has to be stopped yet; the last one is next.
+        /// The parts that must still be stopped; the last one is next.
         var running: [String] = []
-        /// A part whose `start` has not returned.
+        /// The part whose `start` has not returned.
         var starting: String?
         var processDeadline: Deadline?
         var partDeadline: Deadline?
@@ -44,7 +46,7 @@ public final class Service: Sendable {
     private let stopRequested = Latch()
     private let ended = Latch()
 
-    /// Adds the condition `service` to `health`. `reload` reads again what may change while the service runs.
+    /// Adds the condition `service` to `health`. `reload` reads the files again that may change while the service runs.
     public init(
         _ parts: [any ServicePart], health: Health, logger: Logger, configuration: Configuration = Configuration(),
         reload: (@Sendable () throws -> Void)? = nil
@@ -56,15 +58,15 @@ public final class Service: Sendable {
         condition = health.condition("service", failing: "starting")
     }
 
-    /// Runs the service to its end and returns the exit code. Blocks; call it on the main thread, once. With a code other
-    /// than `done` parts may still be running: leave with `endProcess`.
+    /// Runs the service to its end and returns the exit code. Blocks; call it once, on the main thread. With a code
+    /// other than `done` parts may still be running: exit with `endProcess`.
     public func run() -> ExitCode {
         let life = WorkerThread.start("service") { self.live() }
         if case .failure(let error)? = life.result {
             say { $0.error("cannot start", ["reason": .string("\(error)")]) }
             return .gaveUp
         }
-        // A signal is noticed at once; the rest within this time.
+        // A signal is noticed at once; everything else within this time.
         let interval = Duration.milliseconds(50)
         while !ended.isOpen {
             if let signal = Signals.wait(for: interval) { take(signal) }
@@ -78,7 +80,7 @@ public final class Service: Sendable {
         return hasFailed ? .gaveUp : .done
     }
 
-    /// Stops as the first signal does. For what ends by itself; any thread.
+    /// Stops as after the first signal. For a process that ends by itself; any thread may call it.
     public func stop() { requestStop() }
 
     private func take(_ signal: Signal) {
@@ -95,8 +97,8 @@ public final class Service: Sendable {
         requestStop()
     }
 
-    /// Logs, and waits for it a moment only: when nobody reads standard error a log line is never out, and the thread that
-    /// takes signals and keeps the deadline must not hang on that.
+    /// Logs, and waits for that only a moment: if nothing reads standard error, writing a log line never ends, and the
+    /// thread that receives signals and keeps the deadline must not hang on it.
     private func say(_ words: @escaping @Sendable (Logger) -> Void) {
         let (logger, said) = (logger, Latch())
         WorkerThread.start("service-log") {
@@ -106,7 +108,7 @@ public final class Service: Sendable {
         said.wait(for: .milliseconds(500))
     }
 
-    /// Later calls change nothing: the deadline counts from the first.
+    /// Later calls have no effect: the deadline counts from the first.
     private func requestStop() {
         condition.fail("stopping")
         state.withLock { state in
@@ -128,7 +130,7 @@ public final class Service: Sendable {
         let seconds = configuration.stopDeadline.fractionalSeconds
         say {
             $0.error(
-                "the deadline for stopping has passed; ending without the rest",
+                "the deadline for stopping has passed; ending with parts still running",
                 [
                     "waited_for": .string(starting ?? running.last ?? "none"),
                     "not_stopped": .string(running.reversed().joined(separator: ", ")),
@@ -143,7 +145,7 @@ public final class Service: Sendable {
         let started = startParts()
         if started.count == parts.count, !stopRequested.isOpen {
             condition.pass()
-            // The stop may have come between the two lines above; its word is the last.
+            // The stop may have come between the two lines above, and must have the last word.
             if stopRequested.isOpen { condition.fail("stopping") }
             logger.info("started", ["parts": .string(parts.map(\.name).joined(separator: ", "))])
         }
@@ -152,7 +154,7 @@ public final class Service: Sendable {
         ended.open()
     }
 
-    /// Nothing starts when one of them fails.
+    /// Nothing starts if one of them fails.
     private func prepareParts() {
         for part in parts where !stopRequested.isOpen {
             do {

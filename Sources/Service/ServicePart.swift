@@ -1,4 +1,4 @@
-// What a service is made of.
+// The parts of a service.
 
 public import Platform
 
@@ -6,24 +6,25 @@ public import Platform
 ///
 /// `start` and `stop` are called once each, from one thread, and may block.
 public protocol ServicePart: Sendable {
-    /// For logs: "ingest", "worker-0".
+    /// The name in logs: "ingest", "worker-0".
     var name: String { get }
 
-    /// Takes what another process may have, such as a port, before any part starts: what cannot run must not join a group
-    /// first, where others would make room for it.
+    /// Takes resources that another process may have, such as a port, before any part starts: a process that cannot run
+    /// must not join a group first, which would cause a rebalance.
     func prepare() throws
 
-    /// Returns when the part works; throws when it cannot. What it starts runs on threads of its own. If the part ends by
-    /// itself later, it calls `failed`, from any thread: the whole service then stops, so that somebody starts it anew.
+    /// Returns when the part works; throws if it cannot. It runs on its own threads. If the part later ends
+    /// unexpectedly, it calls `failed`, from any thread: the whole service then stops, so that a supervisor restarts
+    /// it.
     func start(failed: @escaping @Sendable (any Error) -> Void) throws
 
-    /// Ends the part and returns when it has ended, before `deadline` if it can. Throws when the end was not clean. Not
+    /// Ends the part and returns when it has ended, before `deadline` if it can. Throws if the end was not clean. Not
     /// called for a part whose start threw.
     func stop(by deadline: Deadline) throws
 }
 
 extension ServicePart {
-    /// Most need nothing.
+    /// Most parts need no preparation.
     public func prepare() throws {}
 }
 
@@ -33,20 +34,20 @@ public enum ServicePartFault: Error, Equatable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .endedByItself: "it ended though nobody asked it to"
-        case .stillRunning: "it did not end in time"
+        case .endedByItself: "stopped unexpectedly"
+        case .stillRunning: "did not stop in time"
         }
     }
 }
 
-/// A part that is one blocking function on a thread of its own.
+/// A part that is one blocking function on its own thread.
 public final class ThreadPart: ServicePart {
     public let name: String
     private let body: @Sendable (_ stop: Latch) throws -> Void
     private let stopRequested = Latch()
     private let ended = Latch()
 
-    /// `body` returns soon after `stop` opens. Returning earlier, or throwing, is a failure of the part.
+    /// `body` must return soon after `stop` opens. If it returns earlier, or throws, the part has failed.
     public init(_ name: String, _ body: @escaping @Sendable (_ stop: Latch) throws -> Void) {
         self.name = name
         self.body = body
@@ -63,7 +64,7 @@ public final class ThreadPart: ServicePart {
                 failed(error)
             }
         }
-        // A thread that could not be made has its result already, and its body never runs.
+        // A thread that could not be created has its result already, and its body never runs.
         if case .failure(let error) = worker.result { throw error }
     }
 

@@ -1,7 +1,7 @@
-// The order in which the changes of one write go to RocksDB.
+// The order in which the changes of one write are passed to RocksDB.
 
-/// About where the key of a change belongs: by its first sixteen bytes. Changes of one key stay in the order in which they were
-/// made, which decides what is left of them.
+/// Approximate place of a change's key: its first sixteen bytes. Changes of one key keep the order in which they were
+/// made, which decides the result.
 struct ChangePlace: Comparable {
     private let space: UInt8
     private let high: UInt64
@@ -25,7 +25,7 @@ struct ChangePlace: Comparable {
     private static func number(_ bytes: Slice<UnsafeRawBufferPointer>) -> UInt64 {
         var number: UInt64 = 0
         for byte in bytes { number = number << 8 | UInt64(byte) }
-        // A shorter key stands before those that it begins.
+        // A shorter key comes before those that begin with it.
         return bytes.isEmpty ? 0 : number << (8 * (8 - UInt64(bytes.count)))
     }
 

@@ -1,15 +1,16 @@
-// Stores in memory, which behave as those on disk: for tests, demonstrations, and states that may be restored at every start.
+// Stores in memory that behave like those on disk: for tests, demonstrations, and states that may be restored at every
+// start.
 
 internal import Synchronization
 
-/// What survives the workers: the "disk" of stores in memory. It can be copied, lost in part, made to fail, and its process
-/// can die. Every thread may call.
+/// What survives the workers: the "disk" of stores in memory. Tests can copy it, delete parts, make it fail, and crash
+/// its process. Any thread may call it.
 public final class MemoryDisk: Sendable {
     public enum Operation: Sendable, Equatable { case open, read, timers, write, close, wipe }
 
     struct Partition {
         var contents = StoreContents()
-        /// Takes back the writes that the death of the process would lose.
+        /// Undoes the writes that a crash of the process would lose.
         var undo: [StoreContents.Undo] = []
         /// Of the store that has it open.
         var holder: UInt64?
@@ -25,7 +26,7 @@ public final class MemoryDisk: Sendable {
 
     public init() {}
 
-    /// The same contents, open nowhere, as a copy of the files shows them after the death of the process.
+    /// The same contents, open nowhere, like a copy of the files after a crash of the process.
     public func copy() -> MemoryDisk {
         let copied = MemoryDisk()
         let partitions = state.withLock { $0.partitions }
@@ -34,8 +35,8 @@ public final class MemoryDisk: Sendable {
         return copied
     }
 
-    /// The process dies: what was written with `.none` since the last `.process` or `close` is gone, and nothing is open. Stores
-    /// that were open throw.
+    /// Crashes the process: what was written with `.none` since the last `.process` or `close` is lost, and nothing is
+    /// open. Stores that were open throw.
     public func crash() {
         state.withLock { state in
             for number in state.partitions.keys {
@@ -45,12 +46,13 @@ public final class MemoryDisk: Sendable {
         }
     }
 
-    /// The files of a partition disappear, also from under an open store, which throws from then on.
+    /// Deletes the files of a partition, even under an open store, which throws from then on.
     public func lose(_ partition: Int32) {
         state.withLock { $0.partitions[partition] = nil }
     }
 
-    /// Asked before every operation: the fault that it meets, or nil. The question must not use the disk. nil instead of a question: nothing fails any more.
+    /// `fault` is called before every operation and returns the fault that it meets, or nil. It must not use the disk.
+    /// nil instead of a closure: nothing fails any more.
     public func fail(_ fault: (@Sendable (Operation, Int32) -> StoreFault?)?) {
         state.withLock { $0.fault = fault }
     }
@@ -92,7 +94,7 @@ final class MemoryStore: PartitionStore {
         self.holder = holder
     }
 
-    /// Gone without `close`: as on disk, the lock goes with its owner, and what was written stays.
+    /// Released without `close`: as on disk, the lock ends with its owner, and what was written stays.
     deinit {
         disk.state.withLock { state in
             guard state.partitions[partition]?.holder == holder else { return }
@@ -135,7 +137,7 @@ final class MemoryStore: PartitionStore {
     }
 
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
-        // Taken apart outside of the lock, which wants what it is given to be nobody else's.
+        // Converted outside of the lock, whose body may use only values that nothing else uses.
         let steps = StoreContents.steps(changes)
         let note = changes.note
         try access(.write) { partition in
@@ -159,7 +161,7 @@ final class MemoryStore: PartitionStore {
         try disk.state.withLock { state throws(StoreFault) in
             if let fault = state.fault?(operation, partition) { throw fault }
             guard state.partitions[partition]?.holder == holder else {
-                throw StoreFault(.system, "the store of partition \(partition) is not open any more")
+                throw StoreFault(.system, "the store of partition \(partition) is no longer open")
             }
             return body(&state.partitions[partition]!)
         }
@@ -169,7 +171,7 @@ final class MemoryStore: PartitionStore {
 extension MemoryDisk.State {
     func requireUnheld(_ partition: Int32) throws(StoreFault) {
         guard partitions[partition]?.holder == nil else {
-            throw StoreFault(.locked, "the store of partition \(partition) is open already")
+            throw StoreFault(.locked, "the store of partition \(partition) is already open")
         }
     }
 }

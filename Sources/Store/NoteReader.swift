@@ -1,13 +1,13 @@
-// What the users of a store write into its note is read again here.
+// Reads the notes that the users of a store write.
 
-/// Reads little-endian numbers and texts, one after the other; nil where there are too few bytes.
+/// Reads little-endian numbers and texts, one after the other; nil if too few bytes remain.
 public struct NoteReader {
     private var rest: ArraySlice<UInt8>
 
     public init(_ bytes: [UInt8]) { rest = bytes[...] }
 
     public var isAtEnd: Bool { rest.isEmpty }
-    /// What was not taken yet.
+    /// The bytes that were not read yet.
     public var remaining: ArraySlice<UInt8> { rest }
 
     public mutating func take<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
@@ -24,7 +24,7 @@ public struct NoteReader {
 }
 
 extension [UInt8] {
-    /// For what a `NoteReader` is to read.
+    /// Appends a number that a `NoteReader` can read.
     public mutating func append(littleEndian value: some FixedWidthInteger) {
         Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
     }

@@ -1,15 +1,16 @@
-// The interface of a worker's local state. It is a cache of the changelog: whoever loses it reads it again.
+// The interface of a worker's local state. It is a cache of the changelog: if it is lost, the worker reads the
+// changelog again.
 
-/// What cannot be read or written; the worker closes the store and starts anew, the log has everything.
+/// A failed read or write. The worker closes the store and restores it; the log has everything.
 public struct StoreFault: Error, Equatable, CustomStringConvertible {
     public enum Cause: String, Sendable {
-        /// Another process, or another task of this one, has it open.
+        /// Another process, or another task of this one, has the store open.
         case locked
-        /// The bytes on disk make no sense: wiping and restoring helps.
+        /// The bytes on disk are invalid: wiping and restoring helps.
         case corrupt
-        /// A value is in a format that this build does not read: a person has to start another build.
+        /// A value has a format that this build does not read: a person must start another build.
         case format
-        /// Disk full, no right, or whatever else the system says.
+        /// Disk full, a missing permission, or any other error of the system.
         case system
     }
 
@@ -24,7 +25,7 @@ public struct StoreFault: Error, Equatable, CustomStringConvertible {
     public var description: String { words }
 }
 
-/// A moment at which a key wants to be woken. In the order in which they fire: by due time, then key, then kind.
+/// A time at which a timer of a key fires. Sorted in the order of firing: by due time, then key, then kind.
 public struct TimerEntry: Sendable, Hashable, Comparable {
     /// Milliseconds since 1970.
     public var due: Int64
@@ -45,25 +46,25 @@ public struct TimerEntry: Sendable, Hashable, Comparable {
     }
 }
 
-/// The state of one partition: values by key, timers in order, and a note on where in the log all that stands. One thread at
-/// a time.
+/// The state of one partition: values by key, timers in order, and a note with the position in the log. For use by one
+/// thread at a time.
 public protocol PartitionStore: AnyObject {
-    /// The note of the last write; nil when nothing was ever written.
+    /// The note of the last write; nil if nothing was ever written.
     func note() throws(StoreFault) -> [UInt8]?
-    /// Puts the value of `key` into `value`, whose old bytes go. False: there is none.
+    /// Replaces the contents of `value` by the value of `key`. False: the key has none.
     func read(_ key: Span<UInt8>, into value: inout [UInt8]) throws(StoreFault) -> Bool
-    /// Hands over what has a key that begins with `prefix`, in the order of the keys' bytes, until `take` is false. Nothing of the
-    /// store may be called in there.
+    /// Passes each key that begins with `prefix`, and its value, to `take`, in the order of the keys' bytes, until
+    /// `take` returns false. `take` must not call the store.
     func scan(_ prefix: Span<UInt8>, _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool) throws(StoreFault)
-    /// At most `limit` timers that are due by then, in order, beginning behind `last`.
+    /// At most `limit` timers that are due at `moment`, in order, starting after `last`.
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry]
-    /// The due time of the first timer there is.
+    /// The due time of the first timer.
     func firstTimer() throws(StoreFault) -> Int64?
-    /// All of the changes or none, also when the process dies in the middle.
+    /// Writes all of the changes or none, even if the process crashes in the middle.
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault)
-    /// What the store takes on disk and in its write buffers; nil: it does not know.
+    /// Bytes of the store on disk and in its write buffers; nil: unknown.
     var approximateBytes: Int? { get }
-    /// Nothing may be called afterwards. What was written stays.
+    /// After this nothing may be called. What was written stays.
     func close() throws(StoreFault)
 }
 
@@ -72,21 +73,22 @@ extension PartitionStore {
 }
 
 public enum StoreDurability: Sendable {
-    /// Survives the death of the process.
+    /// Survives a crash of the process.
     case process
-    /// May be lost with the process, but never in part: for a restore, which would begin again where the note says.
+    /// A crash of the process may lose the write, but never a part of it: for a restore, which starts again at the
+    /// note.
     case none
 }
 
-/// Where the stores of a worker's partitions lie.
+/// The stores of a worker's partitions.
 public protocol PartitionStores: Sendable {
-    /// Opens the store, an empty one when there is none. `locked` when it is open elsewhere.
+    /// Opens the store, or creates an empty one. Throws `locked` if it is open elsewhere.
     func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore
-    /// Removes what is there of a partition that is not open.
+    /// Deletes the store of a partition that is not open.
     func wipe(_ partition: Int32) throws(StoreFault)
 }
 
-/// Changes that are written in one step, in this order. One thread.
+/// Changes that are written in one step, in this order. For use by one thread.
 public final class StoreChanges {
     public enum Change {
         case put(key: Range<Int>, value: Range<Int>)
@@ -96,9 +98,9 @@ public final class StoreChanges {
     }
 
     public private(set) var changes: [Change] = []
-    /// What the ranges of the changes point into.
+    /// The bytes to which the ranges of the changes refer.
     public private(set) var bytes: [UInt8] = []
-    /// Written with the changes, in the place of the one before.
+    /// Written with the changes; replaces the previous note.
     public var note: [UInt8] = []
 
     public init() {}

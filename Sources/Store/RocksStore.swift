@@ -2,15 +2,15 @@
 
 internal import CRocksDB
 
-/// One column family: note, values and timers lie apart by the first byte of their keys, and one batch writes them all.
+/// One column family: the first byte of a key distinguishes note, values and timers, and one batch writes them all.
 ///
-/// The write-ahead log is written without fsync: what the system has taken survives the process. When the machine itself
-/// dies, the end of the log may be missing; the note, which is in the same batches, tells from where the state has to be
-/// brought forward.
+/// The write-ahead log is written without fsync: data that the operating system has accepted survives a crash of the
+/// process. If the machine crashes, the end of the log may be missing. The note is in the same batches, so it shows
+/// from where the state must be restored.
 final class RocksStore: PartitionStore {
     private let database: OpaquePointer
     private let path: String
-    // Its blocks are in there: it outlives the database.
+    // The database uses its blocks, so the cache must outlive it.
     private let cache: StoreCache
     private var isOpen = true
 
@@ -34,7 +34,8 @@ final class RocksStore: PartitionStore {
         rocksdb_writeoptions_disable_WAL(unlogged, 1)
     }
 
-    /// The lock on the directory would otherwise stay until the process ends. It waits for the disk only, some milliseconds.
+    /// Without this the directory would stay locked until the process ends. It only waits for the disk, some
+    /// milliseconds.
     deinit {
         if isOpen { rocksdb_close(database) }
         rocksdb_readoptions_destroy(reading)
@@ -91,7 +92,7 @@ final class RocksStore: PartitionStore {
         var start = floor.bytes
         var isFromFloor = true
         if let last {
-            // Nothing is between a key and itself with a zero behind.
+            // A key followed by a zero byte is the next possible key.
             let behind = TimerKey.bytes(of: last) + [0]
             if TimerFloor.order(behind, start) > 0 { (start, isFromFloor) = (behind, false) }
         }
@@ -118,7 +119,8 @@ final class RocksStore: PartitionStore {
         if let first { floor.found(first) } else { floor.foundNone(before: end) }
     }
 
-    /// Hands each key of the range, and what stands on it, to `take` until that is false; nil from it: the key makes no sense.
+    /// Passes each key of the range, and its value, to `take` until it returns false; nil from `take`: the key is
+    /// invalid.
     /// - Returns: the first key.
     private func scan(
         from start: [UInt8], to end: [UInt8], _ take: (UnsafeRawBufferPointer, _ iterator: OpaquePointer) -> Bool?
@@ -136,12 +138,12 @@ final class RocksStore: PartitionStore {
             let key = UnsafeRawBufferPointer(start: rocksdb_iter_key(iterator, &count), count: count)
             if first == nil { first = Array(key) }
             guard let wantsMore = take(key, iterator) else {
-                throw StoreFault("scan", path: path, rocks: "Corruption: a key of \(count) bytes is no timer")
+                throw StoreFault("scan", path: path, rocks: "Corruption: a key of \(count) bytes is not a timer")
             }
             if !wantsMore { return first }
             rocksdb_iter_next(iterator)
         }
-        // An iterator that meets a fault looks like one that is at its end.
+        // An iterator that has failed looks like one that has reached its end.
         try rocks("scan", path) { rocksdb_iter_get_error(iterator, $0) }
         return first
     }
@@ -157,15 +159,15 @@ final class RocksStore: PartitionStore {
             let options = durability == .process ? logged : unlogged
             try rocks("write", path) { rocksdb_write(database, options, batch, $0) }
         } catch {
-            // It was moved for timers that are not there.
+            // The floor was moved for timers that were not written.
             floor = TimerFloor()
             throw error
         }
         if durability == .none { hasUnloggedWrites = true }
     }
 
-    /// In the order of the keys: RocksDB goes on from where it has put the key before, and a search from the beginning for each
-    /// of a thousand keys costs twice as much.
+    /// In the order of the keys: RocksDB continues from where it put the previous key, and a search from the beginning
+    /// for each of a thousand keys costs twice as much.
     private func collect(_ changes: StoreChanges) {
         changes.bytes.withUnsafeBytes { bytes in
             places.removeAll(keepingCapacity: true)
@@ -205,13 +207,14 @@ final class RocksStore: PartitionStore {
     }
 
     private func put(_ value: UnsafeRawBufferPointer) {
-        // RocksDB takes the address of nothing for an address.
+        // RocksDB does not accept a null address, even for no bytes.
         let address = value.baseAddress?.assumingMemoryBound(to: CChar.self) ?? UnsafePointer(keys.address)
         rocksdb_writebatch_put(batch, keys.address, keys.count, address, value.count)
     }
 
-    /// After a kill the write-ahead log is read over what is in files. A logged write over unlogged ones that are in no file yet
-    /// would come back without them, a state that never was; so they go to files first.
+    /// After a crash RocksDB replays the write-ahead log over the files. A logged write that follows unlogged ones,
+    /// which are in no file yet, would come back without them: a state that never existed. So the unlogged writes are
+    /// flushed to files first.
     private func flush() throws(StoreFault) {
         let options = rocksdb_flushoptions_create()!
         defer { rocksdb_flushoptions_destroy(options) }
@@ -220,7 +223,7 @@ final class RocksStore: PartitionStore {
         hasUnloggedWrites = false
     }
 
-    // MARK: The whole
+    // MARK: The whole store
 
     var approximateBytes: Int? {
         precondition(isOpen, "a closed store is not used")
@@ -232,17 +235,17 @@ final class RocksStore: PartitionStore {
         return Int(clamping: files + buffers)
     }
 
-    /// What is in the write-ahead log is not written out again: the next opening reads at most two write buffers of it.
+    /// The contents of the write-ahead log are not flushed: the next opening reads at most two write buffers of it.
     func close() throws(StoreFault) {
         precondition(isOpen, "a store is closed once")
         isOpen = false
-        // Also after a fault: the lock on the directory has to go.
+        // Also after a fault: the lock on the directory must be released.
         defer { rocksdb_close(database) }
         if hasUnloggedWrites { try flush() }
     }
 }
 
-/// Bytes at an address for C, kept from call to call. One thread.
+/// Bytes at an address for C, kept from call to call. For use by one thread.
 private final class KeyBuffer {
     private(set) var address: UnsafeMutablePointer<CChar>
     private(set) var count = 0

@@ -3,13 +3,13 @@
 internal import CRocksDB
 internal import Platform
 
-/// Blocks of files that all stores of a process keep in memory together.
+/// Blocks of files that all stores of a process share in memory.
 public final class StoreCache: Sendable {
-    // RocksDB's caches take calls from every thread.
+    // RocksDB's caches accept calls from every thread.
     nonisolated(unsafe) let cache: OpaquePointer
 
-    /// - Parameter bytes: what the blocks take at most, with the indexes and filters of the files. Beside them each open store
-    ///   has its write buffers.
+    /// - Parameter bytes: the limit for the blocks, including the indexes and filters of the files. In addition each
+    ///   open store has its write buffers.
     public init(bytes: Int) {
         cache = rocksdb_cache_create_lru(bytes)
     }
@@ -17,26 +17,26 @@ public final class StoreCache: Sendable {
     deinit { rocksdb_cache_destroy(cache) }
 }
 
-/// One directory for each partition, so that one of them can be wiped and the others stay.
+/// One directory for each partition, so that one can be deleted without the others.
 public final class RocksStores: PartitionStores {
-    /// Of one store, twice at most, unless its owner says less: one that is filled while another is written out. It bounds the
-    /// write-ahead log that the next opening reads through, too.
+    /// Default size of one write buffer. A store has two of them at most: one is filled while the other is flushed. It
+    /// also limits the write-ahead log that the next opening reads.
     public static let writeBufferBytes = 8 << 20
 
-    /// For an opening: the write-ahead log is read through into write buffers, which go to files, twice as many while files are
-    /// put together; beside them the list of files and the next log.
+    /// Needed for opening: the write-ahead log is read into write buffers, which are flushed to files, and compaction
+    /// doubles that; in addition there are the list of files and the next log.
     static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
 
     private let directory: String
     private let freeRoom: @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     private let cache: StoreCache
-    // Read by RocksDB when a store is opened, and never changed.
+    // RocksDB reads it when a store is opened, and it never changes.
     nonisolated(unsafe) private let options: OpaquePointer
 
     /// - Parameters:
-    ///   - directory: made when it is not there.
+    /// - directory: created if it does not exist.
     ///   - cache: the same object for all stores of the process.
-    ///   - writeBufferBytes: of one store.
+    /// - writeBufferBytes: of one store.
     public convenience init(
         directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes
     ) throws(StoreFault) {
@@ -44,14 +44,14 @@ public final class RocksStores: PartitionStores {
             directory: directory, cache: cache, writeBufferBytes: writeBufferBytes, freeRoom: FreeRoom.at)
     }
 
-    /// - Parameter freeRoom: the system's word, or a test's.
+    /// - Parameter freeRoom: returns the free space; the system's function, or a test's.
     init(
         directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes,
         freeRoom: @escaping @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     ) throws(StoreFault) {
         self.freeRoom = freeRoom
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
-        // RocksDB knows what this process has open by its path: one directory must have one name.
+        // RocksDB finds what this process has open by its path: one directory must have one name.
         self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
         self.cache = cache
         options = makeOptions(cache, writeBufferBytes)
@@ -61,7 +61,7 @@ public final class RocksStores: PartitionStores {
 
     public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
         if fileExists(wipeMark(partition)) { try wipe(partition) }
-        // It may have been removed since, by somebody who wants to begin anew.
+        // Somebody may have deleted it since, to start from the beginning.
         try asking("make", directory) { () throws(SystemFailure) in try makeDirectories(directory) }
         let path = path(partition)
         try requireRoom(for: path)
@@ -72,38 +72,38 @@ public final class RocksStores: PartitionStores {
             guard error.cause == .locked, let holder = processLocking("\(path)/LOCK"), holder != ownProcessID else {
                 throw error
             }
-            throw StoreFault(.locked, "\(path) is locked by process \(holder), which has it open already")
+            throw StoreFault(.locked, "\(path) is locked by process \(holder), which has it open")
         }
     }
 
-    /// Asked before, because RocksDB does not survive the answer: built with assertions, as Debian does, it ends the process in the
-    /// middle of an opening for which there is no room.
+    /// Checked before, because RocksDB does not survive a full disk: built with assertions, as by Debian, it ends the
+    /// process in the middle of such an opening.
     private func requireRoom(for path: String) throws(StoreFault) {
         let (least, freeRoom) = (Self.roomForOpening, freeRoom)
         let room = try asking("look for room at", directory) { () throws(SystemFailure) in try freeRoom(directory) }
         if room.bytes < least.bytes {
             throw StoreFault(
                 .system,
-                "open \(path): No space left: its file system has \(room.bytes >> 20) MiB left, and an opening takes up to "
-                    + "\(least.bytes >> 20) MiB. \(StoreFault.makeRoom)")
+                "open \(path): No space left: its file system has \(room.bytes >> 20) MiB left, but opening a store "
+                    + "needs up to \(least.bytes >> 20) MiB. \(StoreFault.makeRoom)")
         }
         if let files = room.files, let wanted = least.files, files < wanted {
             throw StoreFault(
                 .system,
-                "open \(path): No space left: its file system takes \(files) more files, and an opening makes up to \(wanted). "
-                    + "\(StoreFault.makeRoom)")
+                "open \(path): No space left: its file system has room for \(files) more files, but opening a store "
+                    + "creates up to \(wanted). \(StoreFault.makeRoom)")
         }
     }
 
-    /// RocksDB removes file after file. What is left when the process dies in the middle might open as a store with a hole in
-    /// it; so a mark is set first, and an opening that finds one goes on with the removal.
+    /// RocksDB deletes one file after another. If the process crashed in the middle, the rest might open as a store
+    /// with missing data. So a mark is written first, and an opening that finds one continues with the deletion.
     public func wipe(_ partition: Int32) throws(StoreFault) {
         let (path, mark) = (path(partition), wipeMark(partition))
         try asking("mark", mark) { () throws(SystemFailure) in try makeFile(mark) }
         do throws(StoreFault) {
             try rocks("wipe", path) { rocksdb_destroy_db(options, path, $0) }
         } catch {
-            // It is somebody's, who is not to find it wiped at the next opening. After any other fault the mark stays.
+            // Another owner has it, and the next opening must not wipe it. After any other fault the mark stays.
             if error.cause == .locked { try? removeFile(mark) }
             throw error
         }
@@ -133,32 +133,32 @@ private func makeOptions(_ cache: StoreCache, _ writeBufferBytes: Int) -> Opaque
     rocksdb_options_set_max_write_buffer_number(options, 2)
     let tables = rocksdb_block_based_options_create()!
     rocksdb_block_based_options_set_block_cache(tables, cache.cache)
-    // They grow with the state, and outside of the cache nothing bounds them.
+    // Indexes and filters grow with the state, and outside of the cache nothing limits them.
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1)
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(tables, 1)
     rocksdb_block_based_options_set_pin_top_level_index_and_filter(tables, 1)
-    // Ten bits a key: one read in a hundred for a key that is not there looks into a block in vain.
+    // Ten bits per key: of lookups of missing keys only one in a hundred reads a block in vain.
     rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10))
     rocksdb_options_set_block_based_table_factory(options, tables)
     rocksdb_block_based_options_destroy(tables)
-    // The write buffers are asked before the files, and a search in them costs more than all else of a read. A fiftieth of
-    // each says of nearly every key that it is not in there.
+    // Reads search the write buffers before the files, and that costs more than the rest of a read. With a filter of a
+    // fiftieth of each buffer, nearly every search for a missing key is skipped.
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.02)
     rocksdb_options_set_memtable_whole_key_filtering(options, 1)
-    // Of files of 64 MiB: what of a greater store is not in use is opened again when it is read.
+    // Files of 64 MiB each: files of a larger store that are not in use are opened again when they are read.
     rocksdb_options_set_max_open_files(options, 256)
 
-    // Time: states are compact already, and a block is read far more often than it is written.
+    // Saves time: states are compact already, and a block is read far more often than written.
     rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
-    // Shared by all stores of the process: the processors are for the workers.
+    // All stores of the process share them: the processors are for the workers.
     rocksdb_options_set_max_background_jobs(options, 2)
     rocksdb_options_set_skip_stats_update_on_db_open(options, 1)
     rocksdb_options_set_stats_dump_period_sec(options, 0)
     rocksdb_options_set_stats_persist_period_sec(options, 0)
-    // Timers are removed in the order in which they lie: a file that is half marks is worth a compaction.
+    // Timers are removed in their order on disk: a file of which half are tombstones is worth a compaction.
     rocksdb_options_add_compact_on_deletion_collector_factory(options, 1024, 512)
 
-    // RocksDB's own log beside the data: warnings, and two files of a mebibyte at most.
+    // RocksDB's own log beside the data: warnings, and at most two files of one MiB.
     rocksdb_options_set_info_log_level(options, 2)
     rocksdb_options_set_keep_log_file_num(options, 2)
     rocksdb_options_set_max_log_file_size(options, 1 << 20)

@@ -1,13 +1,13 @@
-// What a store in memory holds.
+// The contents of a store in memory.
 
 struct StoreContents: Sendable {
-    /// One change, with bytes of its own.
+    /// One change, with its own copy of the bytes.
     enum Step: Sendable {
         case set(key: [UInt8], value: [UInt8]?)
         case timer(TimerEntry, isThere: Bool)
     }
 
-    /// What was in the place of one write's changes before, in the order in which it goes back.
+    /// The previous contents before one write's changes, in the order in which they are restored.
     struct Undo: Sendable {
         var steps: [Step] = []
         var note: [UInt8]?
@@ -16,7 +16,7 @@ struct StoreContents: Sendable {
     private(set) var note: [UInt8]?
     private(set) var values: [[UInt8]: [UInt8]] = [:]
     private(set) var timers = SortedTimers()
-    /// Of all keys and values.
+    /// Bytes of all keys and values.
     private(set) var byteCount = 0
 
     static func steps(_ changes: StoreChanges) -> [Step] {
@@ -48,7 +48,7 @@ struct StoreContents: Sendable {
         _ = apply(undo.steps, note: undo.note, wantsUndo: false)
     }
 
-    /// Returns the step that brings back what was there.
+    /// Returns the step that restores the previous contents.
     private mutating func apply(_ step: Step) -> Step {
         switch step {
         case .set(let key, let value):
@@ -62,16 +62,16 @@ struct StoreContents: Sendable {
     }
 }
 
-/// Timers in order, in pieces of bounded size, so that one more among a million moves a few hundred.
+/// Timers in order, in pieces of limited size, so that one insertion among a million moves only a few hundred.
 struct SortedTimers: Sendable {
     private static let pieceLimit = 512
 
-    /// None is empty.
+    /// No piece is empty.
     private var pieces: [[TimerEntry]] = []
 
     var first: TimerEntry? { pieces.first?.first }
 
-    /// false: it is there already.
+    /// false: it exists already.
     mutating func insert(_ entry: TimerEntry) -> Bool {
         guard !pieces.isEmpty else {
             pieces = [[entry]]
@@ -89,7 +89,7 @@ struct SortedTimers: Sendable {
         return true
     }
 
-    /// false: it is not there.
+    /// false: it does not exist.
     mutating func remove(_ entry: TimerEntry) -> Bool {
         guard !pieces.isEmpty else { return false }
         let piece = piece(of: entry)
@@ -118,12 +118,13 @@ struct SortedTimers: Sendable {
         return found
     }
 
-    /// The last piece that begins at or before the entry; the first when none does.
+    /// The last piece that begins at or before the entry; the first piece if none does.
     private func piece(of entry: TimerEntry) -> Int {
         max(0, Self.firstIndex(in: pieces) { $0[0] > entry } - 1)
     }
 
-    /// The first for which `holds`, which is false up to somewhere and true from there; the count when it never is.
+    /// The first element for which `holds`, which is false up to some element and true from there; the count if there
+    /// is none.
     private static func firstIndex<Element>(in elements: [Element], _ holds: (Element) -> Bool) -> Int {
         var (low, high) = (0, elements.count)
         while low < high {

@@ -1,14 +1,14 @@
-// Keys of a store on disk: bytes whose order is the order in which the store is read.
+// Keys of a store on disk. The order of their bytes is the order in which the store is read.
 
-/// What the first byte of a key says. In this order on disk; the timers are last, so that `end` is behind all keys.
+/// The first byte of a key. On disk the keys are in this order; the timers are last, so that `end` is after all keys.
 enum KeySpace {
     static let note: UInt8 = 0
     static let value: UInt8 = 1
     static let timer: UInt8 = 2
     static let end: UInt8 = 3
 
-    /// Behind every key that begins with these bytes, and before all others. They begin with what says which kind of key it is,
-    /// so that there is something to count up.
+    /// A key after every key that begins with these bytes, and before all others. They begin with a byte of `KeySpace`,
+    /// so that there is a byte that can be incremented.
     static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {
         var end = prefix
         while end.last == 0xff { end.removeLast() }
@@ -20,9 +20,9 @@ enum KeySpace {
 /// Timers as keys: `timer`, due time (8 bytes, big-endian, sign flipped so that times before 1970 come first), key with
 /// every 0x00 written as 0x00 0xff, 0x00 0x00, kind.
 ///
-/// The order of these bytes is that of `TimerEntry`. A key ends with two zero bytes, which are smaller than whatever a longer
-/// key has in their place, an escaped zero included; without the escape the kind of a short key would be compared with bytes of
-/// a longer one.
+/// The order of these bytes is that of `TimerEntry`. A key ends with two zero bytes, which are smaller than anything
+/// that a longer key has in their place, including an escaped zero. Without the escape the kind of a short key would be
+/// compared with bytes of a longer one.
 enum TimerKey {
     /// `timer` and the due time.
     static let prefixCount = 9
@@ -51,7 +51,7 @@ enum TimerKey {
         return bytes
     }
 
-    /// Behind every timer that is due by `moment`, and before all others.
+    /// A key after every timer that is due at `moment`, and before all others.
     static func end(dueBy moment: Int64) -> [UInt8] {
         guard moment < .max else { return [KeySpace.end] }
         var bytes: [UInt8] = []
@@ -59,14 +59,14 @@ enum TimerKey {
         return bytes
     }
 
-    /// nil: these bytes are no timer.
+    /// nil: these bytes are not a timer.
     static func due(_ bytes: UnsafeRawBufferPointer) -> Int64? {
         guard bytes.count >= prefixCount, bytes[0] == KeySpace.timer else { return nil }
         let sortable = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: UInt64.self))
         return Int64(bitPattern: sortable ^ (1 << 63))
     }
 
-    /// nil: these bytes are no timer.
+    /// nil: these bytes are not a timer.
     static func entry(_ bytes: UnsafeRawBufferPointer) -> TimerEntry? {
         guard let due = due(bytes) else { return nil }
         var key: [UInt8] = []
@@ -78,7 +78,7 @@ enum TimerKey {
             } else if bytes[index + 1] == 0xff {
                 index += 2
             } else {
-                // The end of the key, and behind it nothing but the kind.
+                // The end of the key; only the kind may follow.
                 guard bytes[index + 1] == 0, index + 3 == bytes.count else { return nil }
                 return TimerEntry(due: due, key: key, kind: bytes[index + 2])
             }

@@ -461,7 +461,7 @@ import Testing
         missing.settle(steps: 2)
         #expect(
             missing.trouble?.hasSuffix(
-                "Put it back if it was changed, or set topic.prefix to that of topics with 3") == true)
+                "Set it back if it was changed, or set topic.prefix to the prefix of topics with 3 partitions") == true)
         let memory = MemoryLog(clock: .manual())
         try memory.create(FollowedTopic.allCases.map { NewTopic(Rig.names.topic($0.id), partitions: 3) }, by: soon)
         let plain = try Rig(memory: memory, makesTopics: false)

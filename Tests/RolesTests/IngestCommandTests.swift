@@ -128,7 +128,7 @@ import Testing
         #expect(child.standardOutput.contains("the proxy before it") == isOld, "\(child.standardOutput)")
         // What cannot be used is told, and changes nothing.
         _ = try folder.write("nonsense", to: "apps.json")
-        try await child.waitUntilPrinted("files of settings have changed and cannot be used")
+        try await child.waitUntilPrinted("changed files of settings cannot be used")
         #expect(
             try await blocking {
                 try client.answer(to: Self.notification(authority, port)).body

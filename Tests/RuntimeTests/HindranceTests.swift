@@ -166,7 +166,7 @@ private struct HinderedBench {
         try bench.feed(0, "tell late")
         bench.pass(seconds: 9)
         #expect(
-            bench.process.troubles == ["partition 0 waits for its store: the store of partition 0 is open already"])
+            bench.process.troubles == ["partition 0 waits for its store: the store of partition 0 is already open"])
         #expect(try !bench.told().contains("0 late"))
         bench.pass(seconds: 3)
         #expect(bench.process.troubles == [])

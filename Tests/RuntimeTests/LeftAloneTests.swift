@@ -117,7 +117,7 @@ import WorkerTestKit
         }
         simulation.start(simulation.processes[0])
         pass(simulation, seconds: 1)
-        #expect(simulation.processes[0].end?.description.contains("Put it back if it was changed") == true)
+        #expect(simulation.processes[0].end?.description.contains("Set it back if it was changed") == true)
     }
 
     @Test func `does not make a restore of one partition answer for another`() throws {

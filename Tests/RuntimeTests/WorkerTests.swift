@@ -327,9 +327,9 @@ private struct WorkerBench {
         let rig = try LoneWorker(partitions: 3) { $0 == topic ? 2 : 3 }
         #expect(
             throws: WorkerEnd(
-                "the topic \(topic) has 2 partitions and the setting partitions says 3: the setting is for good the number with "
-                    + "which the topics were made, since every key has its place by it. Put it back if it was changed, or set "
-                    + "topic.prefix to that of topics with 3")
+                "the topic \(topic) has 2 partitions and the setting partitions says 3: the setting must stay the number with "
+                    + "which the topics were created, because it determines the partition of each key. Set it back if it was "
+                    + "changed, or set topic.prefix to the prefix of topics with 3 partitions")
         ) {
             for _ in 0..<10 { try rig.worker.step() }
         }

@@ -144,7 +144,7 @@ import Testing
 
     @Test(arguments: [
         ("fail", "the disk is full", "stop worker\nstop announcement\n"),
-        ("ends", "it ended though nobody asked it to", "stop worker\nstop announcement\n"),
+        ("ends", "stopped unexpectedly", "stop worker\nstop announcement\n"),
     ])
     func `stops the others and exits 3 when a part fails, and says why`(
         _ behaviour: String, _ reason: String, _ order: String

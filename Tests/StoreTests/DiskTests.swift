@@ -59,7 +59,7 @@ import Testing
         let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
         let found = fault { _ = try stores.open(0) }
         #expect(found?.cause == .locked)
-        #expect(found?.words == "\(scratch.path)/0 is locked by process \(holder.processID), which has it open already")
+        #expect(found?.words == "\(scratch.path)/0 is locked by process \(holder.processID), which has it open")
         #expect(cause { try stores.wipe(0) } == .locked)
         holder.killNow()
         _ = try await holder.wait()
@@ -116,7 +116,7 @@ import Testing
     private func expectCorrupt(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let found = fault { try readAll() }
         #expect(found?.cause == .corrupt, "\(String(describing: found))", sourceLocation: sourceLocation)
-        #expect(found?.words.contains("Wipe it") == true, sourceLocation: sourceLocation)
+        #expect(found?.words.contains("Delete the store") == true, sourceLocation: sourceLocation)
         try stores.wipe(0)
         let store = try stores.open(0)
         #expect(try store.value("key 1") == nil, sourceLocation: sourceLocation)
@@ -222,7 +222,7 @@ import Testing
         ] {
             #expect(found?.cause == .system, "\(String(describing: found))")
             #expect(
-                found?.words.contains("A file is in the place of a directory") == true, "\(String(describing: found))")
+                found?.words.contains("There is a file where a directory is needed") == true, "\(String(describing: found))")
         }
     }
 
@@ -241,7 +241,7 @@ import Testing
         #expect(found?.cause == .system)
         #expect(found?.words.hasPrefix("open \(partition): No space left") == true, "\(String(describing: found))")
         #expect(found?.words.contains(words) == true, "\(String(describing: found))")
-        #expect(found?.words.contains("Make room on the disk") == true)
+        #expect(found?.words.contains("Free space on the disk") == true)
         room.withLock { $0 = RocksStores.roomForOpening }
         try stores.open(0).close()
     }
@@ -259,7 +259,7 @@ import Testing
         let found = fault { _ = try stores.open(0) }
         #expect(found?.cause == .system)
         #expect(found?.words.contains("0 MiB left") == true, "\(String(describing: found))")
-        #expect(found?.words.contains("Make room on the disk") == true)
+        #expect(found?.words.contains("Free space on the disk") == true)
         disk.makeRoom()
         let again = try stores.open(0)
         #expect(try again.value("key") == "1")
@@ -278,19 +278,19 @@ import Testing
 
     @Test(
         arguments: [
-            ("IO error: No space left on device: While appending to file: x", .system, "Make room on the disk"),
-            ("IO error: Permission denied: While mkdir if missing: x", .system, "the right to write there"),
+            ("IO error: No space left on device: While appending to file: x", .system, "Free space on the disk"),
+            ("IO error: Permission denied: While mkdir if missing: x", .system, "permission to write there"),
             (
                 "IO error: Read-only file system: While open a file for appending: x", .system,
-                "the right to write there"
+                "permission to write there"
             ),
             ("IO error: Too many open files: While open a file: x", .system, "ulimit -n"),
-            ("IO error: Input/output error: While fsync: x", .system, "Look after the disk"),
-            ("IO error: lock hold by current process, acquire time 1: x", .locked, "open already"),
-            ("IO error: While lock file: x: Resource temporarily unavailable", .locked, "open already"),
-            ("Corruption: block checksum mismatch", .corrupt, "Wipe it"),
-            ("Not implemented: unknown table format", .corrupt, "Wipe it"),
-            ("Invalid argument: unknown comparator", .corrupt, "Wipe it"),
+            ("IO error: Input/output error: While fsync: x", .system, "Check the disk"),
+            ("IO error: lock hold by current process, acquire time 1: x", .locked, "already open"),
+            ("IO error: While lock file: x: Resource temporarily unavailable", .locked, "already open"),
+            ("Corruption: block checksum mismatch", .corrupt, "Delete the store"),
+            ("Not implemented: unknown table format", .corrupt, "Delete the store"),
+            ("Invalid argument: unknown comparator", .corrupt, "Delete the store"),
         ] as [(String, StoreFault.Cause, String)])
     func `says for each kind of error what helps`(_ words: String, _ cause: StoreFault.Cause, _ advice: String) {
         let fault = StoreFault("write", path: "/state/0", rocks: words)

@@ -1,14 +1,14 @@
-// The version of RocksDB, which its C face does not tell.
+// The version of RocksDB, which its C interface does not provide.
 #pragma once
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// Of the library that the process runs with, such as "7.8.3". Lives as long as the process.
+/// Version of the library with which the process runs, such as "7.8.3". Valid as long as the process.
 const char *perennial_rocksdb_runtime_version(void);
 
-/// Of the headers that the program was built with.
+/// Version of the headers with which the program was built.
 const char *perennial_rocksdb_header_version(void);
 
 #ifdef __cplusplus
