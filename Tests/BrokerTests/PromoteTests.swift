@@ -154,7 +154,7 @@ extension RealBroker {
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             try await stage.replay("better")
             let running = try await stage.promote([])
-            #expect(running.code == 1 && running.standardOutput.contains("the live worker is running"), "\(running.words)")
+            #expect(running.code == 1 && running.standardOutput.contains("worker is running"), "\(running.words)")
             // More records come than the replay has read; then the worker stops, and more records come.
             try await scene.feed(subscribers: 40, seed: 12)
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
@@ -253,7 +253,9 @@ extension RealBroker {
             let other = try await stage.promoteWithoutApps()
             #expect(other.code == 1, "\(other.words)")
             #expect(other.standardOutput.contains("was started with other settings"))
-            #expect(other.standardOutput.contains("the setting apps does not contain com.example.player, com.example.reader"))
+            #expect(
+                other.standardOutput.contains(
+                    "the setting apps does not contain com.example.player, com.example.reader"))
             try await scene.feed(subscribers: 20, seed: 12)
             try await stage.dealWithAll(isNew: false)
             let lag = try await stage.promote(["--max-lag", "5"])

@@ -161,7 +161,8 @@ extension RealBroker {
             let stuck = try await scene.tool("churn", ["--name", "stuck"])
             #expect(stuck.code == 3, "\(stuck.words)")
             for words in [
-                "stuck of churn cannot continue in partition 1: ", "upgrade this worker", "1 of 2 partitions at their end",
+                "stuck of churn cannot continue in partition 1: ", "upgrade this worker",
+                "1 of 2 partitions at their end",
             ] {
                 #expect(stuck.standardError.contains(words), "\(words) is missing in \(stuck.words)")
             }
@@ -208,7 +209,7 @@ extension RealBroker {
             #expect(try await scene.topics().allSatisfy { !$0.contains(".replay-") })
             let run = try await scene.tool("churn", ["--name", "lost", "--incomplete"])
             #expect(
-                run.code == 0 && run.standardError.contains("warning: the first notifications were deleted"), "\(run.words)"
+                run.code == 0 && run.standardError.contains("warning: the first notifications"), "\(run.words)"
             )
             #expect(try await scene.read("churn-events", of: "lost").contains { $0.partition == 1 })
         }

@@ -26,12 +26,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "name one of --name NAME"), (["churn"], "name one of --name NAME"),
-        (["churn", "--name", "a", "--list"], "name one of --name NAME"),
-        (["churn", "--name", "a", "--drop", "a"], "name one of --name NAME"),
-        (["--name", "a"], "of which worker? Name entitlements, churn, consumption"),
-        (["--drop", "a"], "of which worker?"),
-        (["ingest", "--name", "a"], "no worker is called \"ingest\""), (["churn", "--name", "a.b"], "not \"a.b\""),
+        ([], "give one of --name NAME"), (["churn"], "give one of --name NAME"),
+        (["churn", "--name", "a", "--list"], "give one of --name NAME"),
+        (["churn", "--name", "a", "--drop", "a"], "give one of --name NAME"),
+        (["--name", "a"], "replay needs a worker: entitlements, churn, consumption"),
+        (["--drop", "a"], "replay needs a worker"),
+        (["ingest", "--name", "a"], "there is no worker \"ingest\""), (["churn", "--name", "a.b"], "not \"a.b\""),
         (["churn", "--drop", ""], "not \"\""), (["churn", "--drop", "a", "--follow"], "--follow belongs to --name"),
         (["--list", "--rate", "100"], "--rate belongs to --name"),
         (["churn", "--name", "a", "--format", "json"], "--format belongs to --list"),
@@ -55,8 +55,8 @@ import Testing
         #expect(plan.silentBefore == [TopicPartition("t", 3): NextOffset(9)])
         #expect(plan.refusal(of: Self.plan { $0.begunAt = 99 }, Self.identity("a")) == nil)
         for (other, words) in [
-            (Self.plan { $0.from = nil }, "was begun --from 2h, and this is without --from"),
-            (Self.plan { $0.from = "3h" }, "this is --from 3h"), (Self.plan { $0.app = "perennial/2" }, "perennial/2"),
+            (Self.plan { $0.from = nil }, "was started with --from 2h, but this call is without --from"),
+            (Self.plan { $0.from = "3h" }, "is with --from 3h"), (Self.plan { $0.app = "perennial/2" }, "perennial/2"),
             (Self.plan { $0.rules = "s" }, "other settings"), (Self.plan { $0.rules = nil }, "other settings"),
         ] {
             let refusal = plan.refusal(of: other, Self.identity("a"))
@@ -166,7 +166,7 @@ import Testing
         lost[0].timestamp = 1_767_225_600_000
         let words = KeptHistory.words(lost).joined(separator: "\n")
         #expect(words.contains("n[0] begins at offset 7, of 2026-01-01 00:00 UTC"))
-        #expect(words.contains("knows only what was told since 2026-01-01 00:00 UTC"))
+        #expect(words.contains("knows only what arrived since 2026-01-01 00:00 UTC"))
         // What a replay has read already may go.
         #expect(KeptHistory.lostBeginnings(beginnings, positions: [a: NextOffset(7)]).isEmpty)
         #expect(KeptHistory.lostBeginnings(beginnings, positions: [a: NextOffset(6)]).count == 1)

@@ -1,4 +1,4 @@
-// `perennial promote`: a replay takes the place of the live worker's state and values.
+// `perennial promote`: replaces the live worker's state and values with those of a replay.
 
 import Configuration
 import Contract
@@ -7,7 +7,7 @@ import Settings
 
 extension Command {
     static let promote = Command(
-        .promote, "Puts the state and the values of a replay in the place of the live ones.",
+        .promote, "Replaces the live state and values with those of a replay.",
         operands: "WORKER", operandCount: 1...1,
         options: [
             CommandOption("name", value: "NAME", effect: "The name of the replay."),
@@ -22,13 +22,13 @@ extension Command {
         ],
         details: """
             WORKER is entitlements or churn. Give the settings of the replay. Before --apply, stop the replay and then every process of
-            the live worker; ingest and the api go on. These are the steps: the replay reads on to exactly where the live worker stands;
-            the state and the values of today are kept as the replay \(PromoteQuery.keptPrefix)NAME; the live state is marked, and no worker works on it
-            while the mark is there; every partition is moved; the marks are removed. A value that differs is written once, with the next
-            sequence; a key that the replay does not have gets a tombstone. Event topics keep their history.
+            the live worker; ingest and the api can keep running. These are the steps: the replay reads to exactly the position of the live
+            worker; the current state and values are kept as the replay \(PromoteQuery.keptPrefix)NAME; the live state is marked, and no worker uses it while it
+            is marked; every partition is moved; the marks are removed. A value that differs is written once, with the next sequence; a key
+            that the replay does not have gets a tombstone. Event topics keep their history.
             If the command is killed at any point, run it again and it completes. Then start the workers with the settings of the replay.
-            Exit code 0: done, or nothing stands in the way of --apply; 1: something does, each reason on a line; 2: the arguments
-            or settings are wrong; 3: Kafka did not answer, or a signal stopped the command before its end.
+            Exit code 0: done, or --apply is possible; 1: it is not possible, with one line for each reason; 2: the arguments or settings
+            are wrong; 3: Kafka did not answer, or a signal stopped the command before its end.
             """,
         serviceOption: "apply",
         action: .configured { invocation, configuration in
@@ -59,14 +59,14 @@ struct PromoteQuery: Sendable, Equatable {
         case .consumption?:
             throw ToolFault(
                 .wrongUsage,
-                "decisions about refunds are made once and stay: a promotion of consumption would change answers that Apple has. "
-                    + "Start the worker with the new policy; it decides all that is still open by it")
+                "decisions about refunds are final: a promotion of consumption would change answers that Apple already has. "
+                    + "Start the worker with the new policy instead; it decides all open requests by that policy")
         case let known?: self.worker = known
         case nil:
             throw ToolFault(.wrongUsage, "promote takes entitlements or churn, not \(quoted(worker))")
         }
         guard let text = invocation.option("name") else {
-            throw ToolFault(.wrongUsage, "promote which replay? Name it with --name; perennial replay --list shows all")
+            throw ToolFault(.wrongUsage, "name the replay with --name; perennial replay --list shows all")
         }
         guard let name = ShadowName(text) else {
             throw ToolFault(
@@ -92,12 +92,12 @@ struct PromoteQuery: Sendable, Equatable {
         return lag
     }
 
-    /// What there was before the promotion. A long name loses its end.
+    /// The name for the state before the promotion. A long name is cut.
     var keptName: ShadowName {
         let room = ShadowName.limitBytes - Self.keptPrefix.utf8.count
         return ShadowName(Self.keptPrefix + name.description.prefix(room))!
     }
 
-    /// The replay that is moved.
+    /// The replay that becomes live.
     var moved: ShadowName { goesBack ? keptName : name }
 }

@@ -1,4 +1,4 @@
-// What stands in the way of a promotion, and what it would change. Pure.
+// What prevents a promotion, and what it would change. Pure.
 
 import Contract
 import JSON
@@ -11,14 +11,14 @@ struct PromoteFindings {
     let live: Promotion.Standing
     let shadow: Promotion.Standing
     let rules: String?
-    /// As they call themselves.
+    /// Instance ids, or client ids of dynamic members.
     let liveMembers: [String]
     let shadowMembers: [String]
-    /// Why the plan of the replay does not fit; empty: it does.
+    /// Why the plan of the replay does not fit; empty: it fits.
     let planReasons: [String]
-    /// Apps of which the log tells and the settings do not.
+    /// Apps that occur in the log but not in the settings.
     let unknownApps: [String]
-    /// As things stand; nil: not looked at.
+    /// Counts for the current values; nil: not counted.
     let counts: PromotionCounts?
 
     /// Records between the replay and the live worker.
@@ -30,34 +30,34 @@ struct PromoteFindings {
         shadow.positions.filter { $0.value > live.positions[$0.key] ?? NextOffset(0) }.keys.sorted()
     }
 
-    /// One a line; empty: nothing stands in the way.
+    /// One reason per line; empty: the promotion is possible.
     var reasons: [String] {
         var reasons = planReasons
         if live.positions.isEmpty { reasons.append("the live worker has no state yet: there is nothing to replace") }
         if shadow.positions.isEmpty { reasons.append("the replay has no state yet: run it first") }
         if !liveMembers.isEmpty {
             reasons.append(
-                "the live worker runs (\(liveMembers.joined(separator: ", "))): stop all of its processes. The group keeps the place "
-                    + "of a process that was stopped for up to 30 s")
+                "the live worker is running (\(liveMembers.joined(separator: ", "))): stop all of its processes. After a process "
+                    + "has stopped, the group keeps its member for up to 30 s")
         }
         if !shadowMembers.isEmpty {
-            reasons.append("the replay runs (\(shadowMembers.joined(separator: ", "))): stop it")
+            reasons.append("the replay is running (\(shadowMembers.joined(separator: ", "))): stop it")
         }
         if let first = ahead.first {
             reasons.append(
                 "the replay is ahead of the live worker in \(ahead.count) partitions (\(first): \(shadow.positions[first]!), live "
-                    + "\(live.positions[first].map { "\($0)" } ?? "nowhere")): start the live worker until it is past that, and "
-                    + "stop it again")
+                    + "\(live.positions[first].map { "\($0)" } ?? "none")): start the live worker, wait until it is past that "
+                    + "offset, and stop it again")
         }
         if lag > query.maximalLag {
             reasons.append(
-                "the replay is \(lag) records behind the live worker, which would stand still meanwhile: run perennial replay "
-                    + "\(query.worker.rawValue) --name \(query.moved) first, or allow it with --max-lag")
+                "the replay is \(lag) records behind the live worker, which would be stopped while they are read: run perennial "
+                    + "replay \(query.worker.rawValue) --name \(query.moved) first, or allow the lag with --max-lag")
         }
         if !unknownApps.isEmpty {
             reasons.append(
-                "apps lacks \(unknownApps.joined(separator: ", ")), which the log tells of: their subscriptions would lose their "
-                    + "entitlements")
+                "the setting apps does not contain \(unknownApps.joined(separator: ", ")), but the log does: their subscriptions "
+                    + "would lose their entitlements")
         }
         return reasons
     }
@@ -71,11 +71,11 @@ struct PromoteFindings {
             "promote  \(query.worker.rawValue)  \(names.environment.rawValue)  \(promoted)",
             "replay   rules \(rules ?? "none"), \(lag) records behind the live worker",
         ]
-        if let other = live.promotion { lines.append("state    a promotion of \(other) has begun and not ended") }
+        if let other = live.promotion { lines.append("state    a promotion of \(other) was started and has not ended") }
         if let counts {
             lines.append(
-                "values   as things stand: \(counts.changed) change, \(counts.added) are new, \(counts.removed) go, "
-                    + "\(counts.same) stay")
+                "values   now: \(counts.changed) would change, \(counts.added) would be new, \(counts.removed) would be "
+                    + "removed, \(counts.same) would stay")
         }
         return lines + reasons.map { "not yet  \($0)" }
     }

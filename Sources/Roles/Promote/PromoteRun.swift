@@ -13,7 +13,7 @@ import Store
 import Telemetry
 
 struct PromoteRun {
-    /// What is asked of Kafka one by one takes seconds; what reads whole topics takes as long as they are.
+    /// Single requests to Kafka take seconds; reading whole topics takes longer.
     private static let askingLimit: Duration = .seconds(60)
     private static let readingLimit: Duration = .seconds(86_400)
 
@@ -37,14 +37,14 @@ struct PromoteRun {
             if query.isJSON { output.data(findings.json) } else { findings.textLines.forEach(output.data) }
             guard findings.reasons.isEmpty else { return .no }
             guard query.applies else {
-                tell("nothing was written; --apply does it")
+                tell("nothing was written; --apply promotes the replay")
                 return .done
             }
             return try apply(findings, definition, scratch)
         }
     }
 
-    // MARK: Looking
+    // MARK: Findings
 
     private func find(
         _ definition: WorkerDefinition, _ scratch: any PartitionStores
@@ -56,8 +56,8 @@ struct PromoteRun {
         guard there[moved.planTopic] != nil, there[moved.changelog] != nil else {
             let words =
                 query.goesBack
-                ? "nothing was kept of before the promotion of \(query.name), or it was dropped"
-                : "there is no replay \(moved): perennial replay \(query.worker.rawValue) --name \(query.name) runs one"
+                ? "the state before the promotion of \(query.name) was not kept, or it was dropped"
+                : "there is no replay \(moved): run one with perennial replay \(query.worker.rawValue) --name \(query.name)"
             throw ToolFault(.no, words)
         }
         try judgePartitions(there)
@@ -106,11 +106,11 @@ struct PromoteRun {
     }
 
     private func reasons(_ plan: ReplayPlan?, _ definition: WorkerDefinition) -> [String] {
-        guard let plan else { return ["the replay has no plan: it was never begun"] }
+        guard let plan else { return ["the replay has no plan: it was never started"] }
         var reasons: [String] = []
         if let from = plan.from {
             reasons.append(
-                "the replay was begun --from \(from): it lacks the values of what was not told since. Run one without --from"
+                "the replay was started with --from \(from), so it lacks values that have not changed since. Run one without --from"
             )
         }
         let wanted = ReplayPlan(definition, from: plan.from, at: plan.begunAt)
@@ -118,7 +118,7 @@ struct PromoteRun {
         return reasons
     }
 
-    /// Of `entitlements` alone: what churn counts knows no apps.
+    /// Only for `entitlements`: churn does not depend on the setting apps.
     private func unknownApps(_ promotion: Promotion) throws(ToolFault) -> [String] {
         guard query.worker == .entitlements else { return [] }
         let known = Set(configuration.apps.map(\.bundleId))
@@ -138,7 +138,7 @@ struct PromoteRun {
         }
     }
 
-    // MARK: Doing
+    // MARK: Steps
 
     private func apply(
         _ findings: PromoteFindings, _ definition: WorkerDefinition, _ scratch: any PartitionStores
@@ -149,10 +149,10 @@ struct PromoteRun {
         }
         if !query.goesBack, findings.live.promotion == nil { try prepareCopy(findings.live, definition) }
         let steps = promotion(definition, scratch, keeps: !query.goesBack) { step throws(PromotionFault) in
-            // It is safe to end anywhere; between two steps it is said.
+            // The command may end at any point; a signal is handled between two steps.
             if let signal = Signals.wait(for: .zero), signal != .hangUp {
                 throw .log(
-                    LogFault(.stop, .other, "a signal came before the end: run the same command again, it goes on"))
+                    LogFault(.stop, .other, "a signal stopped the command: run it again to continue"))
             }
             tell("\(step)")
         }
@@ -160,18 +160,18 @@ struct PromoteRun {
             try steps.run(by: Deadline(after: Self.readingLimit))
         }
         tell(
-            "\(query.moved) is live: \(counts.changed) values changed, \(counts.added) are new, \(counts.removed) went, "
-                + "\(counts.same) stayed. Start the workers with these settings")
+            "\(query.moved) is live: \(counts.changed) values changed, \(counts.added) are new, \(counts.removed) were "
+                + "removed, \(counts.same) stayed. Start the workers with these settings")
         if !query.goesBack {
             let worker = query.worker.rawValue
             tell(
-                "perennial promote \(worker) --name \(query.name) --back, with the settings of before, goes back; perennial replay "
-                    + "\(worker) --drop \(query.keptName) removes what is kept for that")
+                "to undo this, run perennial promote \(worker) --name \(query.name) --back with the earlier settings; perennial "
+                    + "replay \(worker) --drop \(query.keptName) removes the state that is kept for that")
         }
         return .done
     }
 
-    /// Reads exactly what the live worker has read.
+    /// Lets the replay read exactly what the live worker has read.
     private func catchUp(
         _ live: Promotion.Standing, _ definition: WorkerDefinition
     ) throws(ToolFault) -> ExitCode {
@@ -186,11 +186,11 @@ struct PromoteRun {
         let code = try ReplayRun(
             query: run, identity: moved, configuration: configuration, output: output, bounds: bounds
         ).run()
-        if code != .done { tell("the replay did not come to where the live worker is: nothing was written") }
+        if code != .done { tell("the replay did not reach the position of the live worker: nothing was written") }
         return code
     }
 
-    /// What was kept by an earlier promotion of this name goes, unless it is of the same place.
+    /// Removes what an earlier promotion of this name kept, unless it has the same positions.
     private func prepareCopy(_ live: Promotion.Standing, _ definition: WorkerDefinition) throws(ToolFault) {
         let kept = identity(query.keptName)
         let access = try connect()
@@ -204,7 +204,7 @@ struct PromoteRun {
         if isThere {
             let quiet = Output(data: { _ in }, message: output.message)
             let code = try ReplayDrop(identity: kept, configuration: configuration, output: quiet).run()
-            guard code == .done else { throw ToolFault(code, "what was kept before could not be removed") }
+            guard code == .done else { throw ToolFault(code, "the kept state could not be removed") }
         }
         let cluster = try ToolFault.persisting(until: deadline) { () throws(KafkaFault) in
             try access.admin.cluster(by: deadline)
@@ -215,7 +215,7 @@ struct PromoteRun {
         _ = try PlanTopic(kept, log).write(plan, by: deadline)
     }
 
-    /// Which build wrote the live values, and by which rules: those of the last one.
+    /// The version and the rules that wrote the last live value.
     private func makers(
         _ definition: WorkerDefinition, by deadline: Deadline
     ) throws(ToolFault) -> (app: String, rules: String?)? {
@@ -224,7 +224,7 @@ struct PromoteRun {
         defer { survey.close() }
         let partitions = (0..<definition.partitions).map { TopicPartition(topic, $0) }
         let ends = try survey.ends(partitions)
-        // A commit writes a value and, behind it, a marker.
+        // A commit writes a value and then a marker.
         let starts = ends.filter { $0.value.value > 0 }.mapValues { NextOffset(max(0, $0.value - 100)) }
         return try survey.lastHeaders(starts, to: ends, until: deadline)
     }
@@ -255,7 +255,7 @@ struct PromoteRun {
         }
     }
 
-    /// Tables that are needed for this call alone.
+    /// Tables that only this call needs.
     private func withScratch(
         _ body: (any PartitionStores) throws(ToolFault) -> ExitCode
     ) throws(ToolFault) -> ExitCode {

@@ -1,4 +1,4 @@
-// What `topics` and `check` say when the log does not keep what a replay folds.
+// Warnings of `topics` and `check` if the log does not keep what a replay needs.
 
 import Configuration
 import Contract
@@ -7,7 +7,7 @@ import Log
 import Platform
 
 extension KeptHistory {
-    /// One line each; a cluster that does not answer in time has no more to say here than it has said elsewhere.
+    /// One line each. If the cluster does not answer in time, there are no warnings here, because other lines report that.
     static func warnings(
         _ planned: [PlannedTopic], _ seen: SeenTopics, _ configuration: Configuration, by deadline: Deadline
     ) -> [String] {
@@ -23,7 +23,7 @@ extension KeptHistory {
         _ topic: String, _ count: Int, _ configuration: Configuration, by deadline: Deadline
     ) -> [String] {
         let patience = Deadline(after: min(.seconds(2), deadline.remaining))
-        // A name that access lists can give; it is neither joined nor committed to.
+        // A name that access lists can grant; it is neither joined nor committed to.
         let group = "\(topic.split(separator: ".").dropLast().joined(separator: ".")).offsets"
         guard
             let survey = try? InputSurvey(KafkaLog(configuration.kafka), topics: [topic], group: group, by: patience)
@@ -34,7 +34,7 @@ extension KeptHistory {
         var lost = lostBeginnings(beginnings)
         if lost.isEmpty { return [] }
         let starts = Dictionary(uniqueKeysWithValues: lost.map { ($0.partition, $0.offset) })
-        // Who may not read them knows at least that they begin late.
+        // Without the right to read records, only their late beginning is reported.
         let times = (try? survey.firstTimestamps(starts, until: patience)) ?? [:]
         for index in lost.indices { lost[index].timestamp = times[lost[index].partition] }
         return words(lost)

@@ -1,4 +1,4 @@
-// What there is of a worker's inputs.
+// The offsets and records of a worker's inputs.
 
 import Contract
 import Log
@@ -6,7 +6,7 @@ import Platform
 
 /// Asks a log about partitions. One thread.
 final class InputSurvey {
-    /// So many offsets are read and counted one by one; of more the offsets are counted.
+    /// Up to this many offsets, records are read and counted one by one; of longer spans only the offsets are counted.
     static let countLimit: Int64 = 1000
 
     let reader: any LogReader
@@ -48,8 +48,7 @@ final class InputSurvey {
         try asking { () throws(LogFault) in try reader.offsets(at: time, in: partitions, by: deadline) }
     }
 
-    /// The timestamps of the first records that there are, in milliseconds since 1970; of a partition that gave none in time nothing
-    /// is said.
+    /// The timestamps of the first records, in milliseconds since 1970. Partitions that returned none in time are left out.
     func firstTimestamps(
         _ starts: [TopicPartition: NextOffset], until patience: Deadline
     ) throws(ToolFault) -> [TopicPartition: Int64] {
@@ -61,7 +60,7 @@ final class InputSurvey {
         return found
     }
 
-    /// How many records there are between two places; nil: they did not come in time. Of spans of at most `countLimit` offsets.
+    /// The number of records between two offsets, for spans of at most `countLimit` offsets; nil: they did not arrive in time.
     func count(
         _ spans: [TopicPartition: Range<Int64>], until patience: Deadline
     ) throws(ToolFault) -> [TopicPartition: Int]? {
@@ -73,14 +72,14 @@ final class InputSurvey {
             if spans[partition]?.contains(offset) ?? false { counts[partition, default: 0] += 1 }
             return true
         } pause: { reader in
-            // The end may be no record but the marker of a transaction.
+            // The last offset may be the marker of a transaction instead of a record.
             open = open.filter { (reader.position(of: $0)?.value ?? 0) < spans[$0]?.upperBound ?? 0 }
             return !open.isEmpty
         }
         return open.isEmpty ? counts : nil
     }
 
-    /// The headers `app` and `rules` of the last record that these spans give; nil: they give none.
+    /// The headers `app` and `rules` of the last record in these spans; nil: there is no record.
     func lastHeaders(
         _ starts: [TopicPartition: NextOffset], to ends: [TopicPartition: NextOffset], until patience: Deadline
     ) throws(ToolFault) -> (app: String, rules: String?)? {
@@ -112,8 +111,8 @@ final class InputSurvey {
     }
 
     /// - Parameters:
-    ///   - take: is given each record; false: that was all.
-    ///   - pause: between two looks; false: that was all.
+    ///   - take: called with each record; false ends the reading.
+    ///   - pause: called between two polls; false ends the reading.
     private func read(
         _ starts: [TopicPartition: NextOffset], until patience: Deadline,
         _ take: (_ partition: TopicPartition, _ timestamp: Int64, _ offset: Int64) -> Bool,

@@ -1,8 +1,8 @@
-// Whether the log still has what a replay folds: everything from the beginning.
+// Whether the log still has everything from the beginning, which a replay needs.
 
 import Log
 
-/// A partition whose first records are gone.
+/// A partition whose first records were deleted.
 struct LostBeginning: Equatable {
     var partition: TopicPartition
     /// The first record that is left.
@@ -17,7 +17,7 @@ struct LostBeginning: Equatable {
 }
 
 enum KeptHistory {
-    /// Why what is written to `notifications` will not be there for a replay; nil: it will.
+    /// Why `notifications` will not keep records for a replay; nil: it will keep them.
     static func loss(bySettings settings: [String: String]) -> String? {
         var causes: [String] = []
         if let policy = settings["cleanup.policy"], policy != "delete" { causes.append("cleanup.policy=\(policy)") }
@@ -26,11 +26,11 @@ enum KeptHistory {
         }
         if causes.isEmpty { return nil }
         return
-            "\(causes.joined(separator: ", ")): old notifications go, and a full replay is impossible from then on; "
-            + "perennial topics apply sets it right, and what is gone stays gone"
+            "\(causes.joined(separator: ", ")): Kafka deletes old notifications, and then a full replay is impossible; "
+            + "perennial topics apply corrects the setting, but deleted records stay lost"
     }
 
-    /// - Parameter positions: of a replay that has begun; what lies before them it has read.
+    /// - Parameter positions: positions of a replay that has started. It has already read the records before them.
     static func lostBeginnings(
         _ beginnings: [TopicPartition: NextOffset], positions: [TopicPartition: NextOffset] = [:]
     ) -> [LostBeginning] {
@@ -38,14 +38,14 @@ enum KeptHistory {
             .map { LostBeginning(partition: $0.key, offset: $0.value) }
     }
 
-    /// From when on a fold of what is left is right, as far as it is known: it knows nothing of what was told before.
+    /// What was lost, and since when the results of a replay would be complete.
     static func words(_ lost: [LostBeginning]) -> [String] {
         let shown = lost.prefix(8).map(\.words) + (lost.count > 8 ? ["and \(lost.count - 8) more"] : [])
         let since = lost.compactMap(\.timestamp).max()
         return [
-            "the first notifications are gone, and with them what they told: \(shown.joined(separator: "; "))",
-            "a replay of what is left knows only what was told since"
-                + (since.map { " \(shownTime($0)) UTC" } ?? " the first of them"),
+            "the first notifications were deleted: \(shown.joined(separator: "; "))",
+            "a replay of the rest knows only what arrived since"
+                + (since.map { " \(shownTime($0)) UTC" } ?? " the first remaining one"),
         ]
     }
 }

@@ -1,4 +1,4 @@
-// `perennial replay`: a worker once more, beside the live one.
+// `perennial replay`: runs a worker again, beside the live one.
 
 import Configuration
 import Contract
@@ -53,7 +53,7 @@ extension Command {
         _ query: ReplayQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
         func identity(_ name: ShadowName) throws(ToolFault) -> ReplayIdentity {
-            guard let worker = query.worker else { throw ToolFault(.wrongUsage, "of which worker?") }
+            guard let worker = query.worker else { throw ToolFault(.wrongUsage, "replay needs a worker") }
             return ReplayIdentity(worker: worker, names: configuration.names, shadow: name)
         }
         switch query.verb {

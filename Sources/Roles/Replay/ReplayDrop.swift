@@ -1,4 +1,4 @@
-// `perennial replay WORKER --drop NAME`: everything that a replay has made goes, and nothing else.
+// `perennial replay WORKER --drop NAME`: removes everything that a replay has created, and nothing else.
 
 import Configuration
 import Kafka
@@ -23,22 +23,22 @@ struct ReplayDrop {
         let members = try access.members(of: identity.group, by: deadline)
         guard members.isEmpty else {
             output.message(
-                "perennial replay: nothing was removed: replay \(identity) runs. Stop it first; a process that was killed is taken "
-                    + "for gone after \(WorkerRun.Replay.sessionTimeout.wholeMilliseconds / 1000) s")
+                "perennial replay: nothing was removed: the replay \(identity) is running. Stop it first. The group drops a killed "
+                    + "process after \(WorkerRun.Replay.sessionTimeout.wholeMilliseconds / 1000) s")
             for member in members { output.message("perennial replay: \(GroupReport.words(member))") }
             return .no
         }
-        // Before Kafka is touched: a process of this host may be about to join.
+        // Checked before anything changes in Kafka: a process of this host may be about to join.
         try refuseLocked()
         let there = Set(access.cluster.topics.map(\.name))
         var removed = 0
         removed += try delete(identity.topics.map(\.shadow).filter(there.contains), access.admin, by: deadline)
         removed += try deleteGroup(access.admin, by: deadline)
         removed += try deleteState()
-        // Last: while it is there, what is left after a fault can be found and dropped.
+        // Deleted last: while this topic exists, the rest can be found and dropped after a fault.
         removed += try delete([identity.planTopic].filter(there.contains), access.admin, by: deadline)
         if removed == 0 {
-            output.message("perennial replay: there is no replay \(identity): nothing was removed")
+            output.message("perennial replay: there is no replay \(identity); nothing was removed")
             return .no
         }
         return .done
@@ -55,12 +55,12 @@ struct ReplayDrop {
             do throws(FileLockFault) {
                 try FileLock.take("\(directory)/\(name)").release()
             } catch {
-                throw ToolFault(.no, "nothing was removed: replay \(identity) runs on this host: \(error)")
+                throw ToolFault(.no, "nothing was removed: replay \(identity) is running on this host: \(error)")
             }
         }
     }
 
-    /// Returns when no broker shows them any more: the next replay of the name must not meet them.
+    /// Returns when no broker shows the topics any more: the next replay of this name must not use them.
     private func delete(_ topics: [String], _ admin: Admin, by deadline: Deadline) throws(ToolFault) -> Int {
         if topics.isEmpty { return 0 }
         try ToolFault.asking { () throws(KafkaFault) in
@@ -71,7 +71,7 @@ struct ReplayDrop {
                 let known = Set(try admin.cluster(by: deadline).topics.map(\.name))
                 if known.isDisjoint(with: topics) { return }
                 if deadline.hasPassed {
-                    throw KafkaFault(.retrySameCall, .timedOut, operation: "see that the topics are gone")
+                    throw KafkaFault(.retrySameCall, .timedOut, operation: "see that the topics are deleted")
                 }
                 pause(for: .milliseconds(50))
             }

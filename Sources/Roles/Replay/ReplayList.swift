@@ -1,4 +1,4 @@
-// `perennial replay --list`: the replays that there are.
+// `perennial replay --list`: lists all replays.
 
 import Configuration
 import Contract
@@ -7,15 +7,15 @@ import Kafka
 import Log
 import Platform
 
-/// A replay as it stands.
+/// The state of a replay.
 struct ReplayStanding {
     var identity: ReplayIdentity
-    /// nil: nobody has written one, or it cannot be read.
+    /// nil: there is no plan, or it cannot be read.
     var plan: ReplayPlan?
     var members: Int
-    /// Offsets of its topics, of which the ends of transactions take some; what compaction has removed is counted as well.
+    /// Offsets of its topics, including markers of transactions and records that compaction has removed.
     var size: Int64
-    /// Records of the inputs that it has dealt with, and all there are.
+    /// Records of the inputs that it has processed, and all records.
     var done: Int64
     var total: Int64
 
@@ -23,7 +23,7 @@ struct ReplayStanding {
         let percent = total == 0 ? 100 : Int(Double(done) / Double(total) * 100)
         let from = plan?.from.map { "  from \($0)" } ?? ""
         let plan =
-            self.plan.map { "\($0.app), rules \($0.rules ?? "none"), begun \(shownTime($0.begunAt)) UTC\(from)" }
+            self.plan.map { "\($0.app), rules \($0.rules ?? "none"), started \(shownTime($0.begunAt)) UTC\(from)" }
             ?? "no plan"
         return
             "\(identity.names.environment.rawValue)  \(identity.worker.rawValue)  \(identity.shadow)  \(percent) %, lag \(total - done)  "
@@ -116,7 +116,7 @@ struct ReplayList {
 }
 
 extension ClusterAccess {
-    /// Nobody is in a group that is not there.
+    /// A group that does not exist has no members.
     func members(of group: String, by deadline: Deadline) throws(ToolFault) -> [Admin.Member] {
         try ToolFault.persisting(until: deadline) { () throws(KafkaFault) in
             do throws(KafkaFault) {

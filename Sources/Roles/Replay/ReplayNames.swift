@@ -1,4 +1,4 @@
-// What a replay is called in Kafka and on disk.
+// The names of a replay in Kafka and on disk.
 
 import Contract
 
@@ -10,14 +10,15 @@ struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
 
     var group: String { shadow.shadow(of: names.group(worker)) }
 
-    /// Keeps what all processes of the replay have to agree on. Its presence is what makes a replay: it is made first and deleted last.
+    /// Keeps what all processes of the replay must agree on. A replay exists while this topic exists: it is created first and deleted
+    /// last.
     var planTopic: String { shadow.shadow(of: Self.planTopic(of: worker, names)) }
 
     private static func planTopic(of worker: Worker, _ names: Names) -> String {
         "\(names.prefix).\(names.environment.rawValue).\(worker.rawValue).plan"
     }
 
-    /// The topics that it writes to, each beside the live one.
+    /// The topics that it writes to, each with its live topic.
     var topics: [(live: String, shadow: String)] {
         (worker.outputs + [.changelog(worker), .deadLetters(worker)]).map {
             (names.topic($0), shadow.shadow(of: names.topic($0)))
@@ -27,7 +28,7 @@ struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
     var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
     var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
 
-    /// Everything that it makes in Kafka but its group.
+    /// Everything that it creates in Kafka, except its group.
     var allTopics: [String] { topics.map(\.shadow) + [planTopic] }
 
     var description: String { "\(shadow) of \(worker.rawValue)" }
@@ -37,7 +38,7 @@ struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
             < (right.names.environment.rawValue, right.worker.rawValue, right.shadow)
     }
 
-    /// Every replay of which one of these topics tells.
+    /// Every replay that has one of these topics.
     static func all(in topics: [String], of installation: [Names]) -> [ReplayIdentity] {
         var found: Set<ReplayIdentity> = []
         for (live, shadow) in topics.compactMap({ ShadowName.split($0) }) {

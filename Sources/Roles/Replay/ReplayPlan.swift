@@ -1,4 +1,4 @@
-// What all processes of a replay have to agree on, and where they do.
+// What all processes of a replay must agree on, and where it is stored.
 
 import Contract
 import JSON
@@ -7,15 +7,15 @@ import NotificationWorker
 import Platform
 import Runtime
 
-/// The one record of a replay's plan topic. Whoever begins the replay writes it; whoever joins or goes on has to want the same.
+/// The only record of a replay's plan topic. The process that starts the replay writes it; others that join or continue must match.
 struct ReplayPlan: Equatable {
-    /// `perennial/<version>`: records of two builds in one shadow would be compared as if one had made them.
+    /// `perennial/<version>`: one shadow must not contain records of two versions, because a comparison could not separate them.
     var app: String
-    /// Of the settings that decide the content.
+    /// Hash of the settings that decide the content.
     var rules: String?
-    /// As it was asked for; nil: everything is put out.
+    /// The text of `--from`; nil: all output is written.
     var from: String?
-    /// What `from` is in offsets.
+    /// `from` in offsets.
     var silentBefore: [TopicPartition: NextOffset] = [:]
     /// Milliseconds since 1970.
     var begunAt: Int64
@@ -27,21 +27,21 @@ struct ReplayPlan: Equatable {
         begunAt = now
     }
 
-    /// Why who wants `other` cannot take part; nil: it can.
+    /// Why a process with the plan `other` cannot join; nil: it can.
     func refusal(of other: ReplayPlan, _ identity: ReplayIdentity) -> String? {
         let remedy =
-            "run the replay as it was begun, take another --name, or remove it: perennial replay "
+            "run the replay as it was started, use another --name, or remove it with perennial replay "
             + "\(identity.worker.rawValue) --drop \(identity.shadow)"
         if from != other.from {
-            func words(_ from: String?) -> String { from.map { "--from \($0)" } ?? "without --from" }
-            return "replay \(identity) was begun \(words(from)), and this is \(words(other.from)): \(remedy)"
+            func words(_ from: String?) -> String { from.map { "with --from \($0)" } ?? "without --from" }
+            return "replay \(identity) was started \(words(from)), but this call is \(words(other.from)): \(remedy)"
         }
         if app != other.app {
-            return "replay \(identity) was begun by \(app), and this is \(other.app): \(remedy)"
+            return "replay \(identity) was started by \(app), but this is \(other.app): \(remedy)"
         }
         if rules != other.rules {
             return
-                "replay \(identity) was begun with other settings (rules \(rules ?? "none"); those of this process are "
+                "replay \(identity) was started with other settings (rules \(rules ?? "none"); those of this process are "
                 + "\(other.rules ?? "none")): \(remedy)"
         }
         return nil
@@ -71,7 +71,7 @@ struct ReplayPlan: Equatable {
         return json.bytes
     }
 
-    /// nil: it is no plan that this build knows.
+    /// nil: this version does not know the format of the plan.
     init?(_ bytes: [UInt8]) {
         guard let json = try? JSONValue.read(bytes), json["v"]?.integer == 1, let app = json["app"]?.string,
             let begunAt = json["begunAt"]?.integer, let places = json["silentBefore"]?.array
@@ -89,8 +89,8 @@ struct ReplayPlan: Equatable {
     }
 }
 
-/// The topic in which a plan is kept. The first record counts: of two processes that begin at once the later one reads the
-/// other's plan.
+/// The topic that stores a plan. The first record counts: if two processes start at once, the later one reads the plan of the
+/// other.
 struct PlanTopic {
     let name: String
     let group: String
@@ -102,13 +102,14 @@ struct PlanTopic {
         self.log = log
     }
 
-    /// nil: nobody has written one.
+    /// nil: there is no plan yet.
     func read(by deadline: Deadline) throws(ToolFault) -> ReplayPlan? {
         let bytes: [UInt8]?
         do throws(LogFault) { bytes = try first(by: deadline) } catch { throw ToolFault(error) }
         guard let bytes else { return nil }
         guard let plan = ReplayPlan(bytes) else {
-            throw ToolFault(.wrongUsage, "\(name) holds no plan that this build knows: was it written by a later one?")
+            throw ToolFault(
+                .wrongUsage, "\(name) has a plan that this version cannot read: was it written by a later version?")
         }
         return plan
     }
@@ -126,10 +127,10 @@ struct PlanTopic {
             try reader.poll(into: batch, limit: 1, wait: .milliseconds(100))
             if batch.count > 0 { return batch[0].copyOfValue() ?? [] }
         }
-        throw LogFault(.retrySameCall, .timedOut, "the record of \(name) did not come in time")
+        throw LogFault(.retrySameCall, .timedOut, "the record of \(name) did not arrive in time")
     }
 
-    /// What counts from now on: this plan, or one that somebody was quicker with.
+    /// Returns the plan that counts: this one, or one that another process wrote first.
     func write(_ plan: ReplayPlan, by deadline: Deadline) throws(ToolFault) -> ReplayPlan {
         do throws(LogFault) {
             let writer = try log.openWriter(WriterOptions(name: "replay-plan", topics: [name]))
@@ -141,7 +142,7 @@ struct PlanTopic {
             throw ToolFault(.gaveUp, error.words)
         }
         guard let first = try read(by: deadline) else {
-            throw ToolFault(.gaveUp, "\(name) does not show the plan that was written to it")
+            throw ToolFault(.gaveUp, "the plan was written to \(name) but cannot be read back")
         }
         return first
     }

@@ -1,22 +1,22 @@
-// How far a replay is. Pure.
+// The progress of a replay. Pure.
 
 import Log
 import Runtime
 
-/// The inputs from where they are read to the ends that were there at the start.
+/// The inputs, from the position at the start to the ends at the start.
 struct ReplayProgress {
-    /// Where the group was at the start, or the first record there is.
+    /// The positions of the group at the start, or the first existing offsets.
     let starts: [TopicPartition: NextOffset]
     let ends: [TopicPartition: NextOffset]
     private(set) var positions: [TopicPartition: NextOffset]
-    /// What this process has of it.
+    /// The partitions that this process has.
     var holding = WorkerService.Holding()
-    /// Nothing but the ends of transactions lies between their position and their end.
+    /// Partitions with only markers of transactions between their position and their end.
     private var isRead: Set<TopicPartition> = []
 
     /// - Parameters:
-    ///   - beginnings: of every partition of the inputs.
-    ///   - positions: the group's.
+    ///   - beginnings: the first offset of every partition of the inputs.
+    ///   - positions: the positions of the group.
     init(
         beginnings: [TopicPartition: NextOffset], ends: [TopicPartition: NextOffset],
         positions: [TopicPartition: NextOffset]
@@ -32,10 +32,10 @@ struct ReplayProgress {
         }
     }
 
-    /// There is no record left up to its end.
+    /// Notes that no record is left before the end of this partition.
     mutating func noteRead(_ partition: TopicPartition) { isRead.insert(partition) }
 
-    /// From its position to its end, of every partition that is not there yet.
+    /// From position to end, for every partition that is not at its end.
     var left: [TopicPartition: Range<Int64>] {
         var left: [TopicPartition: Range<Int64>] = [:]
         for (partition, end) in ends where !isRead.contains(partition) {
@@ -47,8 +47,8 @@ struct ReplayProgress {
 
     var isAtEnd: Bool { left.isEmpty }
 
-    /// Partitions of this process that are not at their end and do not go on by themselves, and why; empty while others of its own
-    /// have something to do. Those of other processes are theirs to tell of: whoever is left gets the partitions of those who end.
+    /// Partitions of this process that are not at their end and cannot continue, and why; empty while other partitions of this process
+    /// make progress. Other processes report their own partitions: when they end, a remaining process gets these partitions.
     var standstill: [Int32: String] {
         let mine = Set(left.keys.map(\.partition)).intersection(holding.partitions)
         let stuck = holding.stuck.filter { mine.contains($0.key) }
@@ -62,12 +62,12 @@ struct ReplayProgress {
         }
     }
 
-    /// Offsets to deal with in all, of which the ends of transactions take some.
+    /// All offsets to process, including markers of transactions.
     var total: Int64 { count(from: starts, to: ends) }
     var done: Int64 { count(from: starts, to: positions) }
     var fraction: Double { isAtEnd || total == 0 ? 1 : Double(done) / Double(total) }
 
-    /// Partitions of the first topic by their numbers: all topics of a worker have as many.
+    /// The number of partitions; all topics of a worker have the same number.
     var partitions: Int { Set(ends.keys.map(\.partition)).count }
     var partitionsAtEnd: Int { partitions - Set(left.keys.map(\.partition)).count }
 }

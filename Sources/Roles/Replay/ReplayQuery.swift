@@ -1,4 +1,4 @@
-// What is asked for.
+// The arguments of `replay`.
 
 import Configuration
 import Contract
@@ -15,18 +15,18 @@ struct ReplayQuery {
 
     struct Run: Equatable {
         var name: ShadowName
-        /// nil: everything is put out.
+        /// nil: all output is written.
         var from: OutputStart?
-        /// Records a second, of all threads of the process together.
+        /// Records per second, for all threads of the process together.
         var rate: Int?
-        /// Goes on when it has reached the ends that there were.
+        /// Continues after it has reached the ends that there were at the start.
         var follows = false
-        /// Runs although the beginning of the log is gone.
+        /// Runs although the first records of the log were deleted.
         var isIncomplete = false
     }
 
     let verb: Verb
-    /// nil: of every worker.
+    /// nil: every worker.
     let worker: Contract.Worker?
     let isJSON: Bool
 
@@ -39,9 +39,9 @@ struct ReplayQuery {
         case (nil, false, let name?): verb = .drop(try Self.name(name, option: "drop"))
         default:
             throw ToolFault(
-                .wrongUsage, "name one of --name NAME, which runs a replay, --list, and --drop NAME, which removes one")
+                .wrongUsage, "give one of --name NAME (runs a replay), --list, and --drop NAME (removes a replay)")
         }
-        if verb != .list, worker == nil { throw ToolFault(.wrongUsage, "of which worker? Name \(Self.workerNames)") }
+        if verb != .list, worker == nil { throw ToolFault(.wrongUsage, "replay needs a worker: \(Self.workerNames)") }
         if case .run = verb {
         } else if let stray = Self.optionsOfRun.first(where: invocation.has) {
             throw ToolFault(.wrongUsage, "--\(stray) belongs to --name, which runs a replay")
@@ -60,7 +60,7 @@ struct ReplayQuery {
     private static func worker(_ name: String?) throws(ToolFault) -> Contract.Worker? {
         guard let name else { return nil }
         guard let worker = Contract.Worker(rawValue: name) else {
-            throw ToolFault(.wrongUsage, "no worker is called \(quoted(name)): there are \(workerNames)")
+            throw ToolFault(.wrongUsage, "there is no worker \(quoted(name)): the workers are \(workerNames)")
         }
         return worker
     }
@@ -92,13 +92,13 @@ struct ReplayQuery {
         return run
     }
 
-    /// Nothing is as fast.
+    /// Faster than any replay.
     private static let greatestRate = 10_000_000
 }
 
 /// Where output begins.
 enum OutputStart: Equatable, CustomStringConvertible {
-    /// Milliseconds since 1970, and how it was given: `2h` is another time whenever it is read.
+    /// Milliseconds since 1970, and the text: `2h` means another time whenever it is read.
     case time(Int64, text: String)
     /// By partition.
     case offsets([Int32: Int64])

@@ -1,4 +1,4 @@
-// `perennial replay WORKER --name NAME`: the worker once more, from the beginning, beside the live one.
+// `perennial replay WORKER --name NAME`: runs a worker again from the beginning, beside the live one.
 
 import Configuration
 import Consumption
@@ -12,14 +12,14 @@ import Settings
 import Telemetry
 
 struct ReplayRun {
-    /// Of everything before the first record.
+    /// Limit for everything before the first record.
     private static let preparationLimit: Duration = .seconds(60)
 
     let query: ReplayQuery.Run
     let identity: ReplayIdentity
     let configuration: Configuration
     let output: Output
-    /// Where it ends, in the place of the ends of the inputs.
+    /// Where it ends, instead of the ends of the inputs.
     var bounds: [TopicPartition: NextOffset]?
 
     private var log: KafkaLog { KafkaLog(configuration.kafka) }
@@ -30,7 +30,7 @@ struct ReplayRun {
         let (plan, progress) = try prepare(make(Metrics(), nil).definition)
         tell(
             "\(identity): \(progress.total) records of \(progress.partitions) partitions to read"
-                + (plan.from.map { ", output from \($0) on" } ?? ""))
+                + (plan.from.map { ", output from \($0)" } ?? ""))
         let watch = ReplayWatch(identity, configuration, progress, follows: query.follows, output: output)
         let pace = query.rate.map { Pace(recordsPerSecond: $0, threads: configuration.worker.threads) }
         let shadow = Shadow(identity.shadow, silentBefore: plan.silentBefore)
@@ -43,14 +43,14 @@ struct ReplayRun {
         return watch.hasGivenUp ? .gaveUp : code
     }
 
-    /// Nothing beside the worker: what answers Apple is not made here.
+    /// Only the worker, without the sender of answers to Apple.
     private func processors() throws(ToolFault) -> ProcessorMaker {
         var policy: RefundPolicy?
         if identity.worker == .consumption {
             guard !configuration.apps.isEmpty else {
                 throw ToolFault(
                     .wrongUsage,
-                    "apps is not set: name the JSON file that the live worker has, or requests of all apps are refused")
+                    "apps is not set, so all requests would be refused: name the JSON file that the live worker has")
             }
             do throws(ConfigurationFaults) {
                 policy = try configuration.consumption.policyPath.map(readRefundPolicy)
@@ -98,7 +98,7 @@ struct ReplayRun {
         } else {
             try ReplayTopics(identity: identity, admin: access.admin).create(access.cluster, by: deadline)
         }
-        guard let plan else { preconditionFailure("it was read or written") }
+        guard let plan else { preconditionFailure("the plan was read or written") }
         return (plan, ReplayProgress(beginnings: beginnings, ends: bounds ?? ends, positions: positions))
     }
 
@@ -106,14 +106,15 @@ struct ReplayRun {
         if let words = plan?.refusal(of: wanted, identity) { throw ToolFault(.wrongUsage, words) }
     }
 
-    /// The live topics are there, and all of them, with those of an earlier run, have the partitions that keys are spread over.
+    /// All live topics must exist; they and the topics of an earlier run must have the partition count that keys are spread over.
     private func judge(_ cluster: Admin.Cluster) throws(ToolFault) {
         let counts = Dictionary(
             cluster.topics.map { ($0.name, $0.partitions.count) }, uniquingKeysWith: { first, _ in first })
         let live = identity.worker.inputs.map(identity.names.topic) + identity.topics.map(\.live)
         for name in live where counts[name] == nil {
             throw ToolFault(
-                .wrongUsage, "the topic \(name) is missing, or there is no right to see it: run perennial topics apply")
+                .wrongUsage,
+                "the topic \(name) does not exist, or this user has no right to see it: run perennial topics apply")
         }
         let wanted = configuration.topicPlan.partitions
         for name in live + identity.topics.map(\.shadow) {
@@ -123,7 +124,7 @@ struct ReplayRun {
         }
     }
 
-    /// Of the tables some is always gone: they are kept for a time. The events are what the state is made of.
+    /// Tables always lack old records, because of their retention. The state is made from the events.
     private func judge(
         _ beginnings: [TopicPartition: NextOffset], _ positions: [TopicPartition: NextOffset], _ survey: InputSurvey,
         events: String
@@ -132,7 +133,7 @@ struct ReplayRun {
         for table in identity.worker.inputs.dropFirst().map(identity.names.topic) {
             let gone = KeptHistory.lostBeginnings(beginnings.filter { $0.key.topic == table }, positions: positions)
             if gone.isEmpty { continue }
-            tell("the oldest records of \(table) are gone, in \(gone.count) partitions: what they told is missing")
+            tell("Kafka has deleted the oldest records of \(table) in \(gone.count) partitions: the replay lacks them")
         }
         if lost.isEmpty { return }
         let starts = Dictionary(uniqueKeysWithValues: lost.map { ($0.partition, $0.offset) })
@@ -140,7 +141,7 @@ struct ReplayRun {
         for index in lost.indices { lost[index].timestamp = times[lost[index].partition] }
         let words = KeptHistory.words(lost)
         guard query.isIncomplete else {
-            throw ToolFault(.wrongUsage, lines: words + ["--incomplete runs it all the same"])
+            throw ToolFault(.wrongUsage, lines: words + ["--incomplete runs the replay anyway"])
         }
         for line in words { tell("warning: \(line)") }
     }
@@ -157,8 +158,8 @@ struct ReplayRun {
             guard definition.tables.isEmpty else {
                 throw ToolFault(
                     .wrongUsage,
-                    "\(definition.name) reads \(1 + definition.tables.count) topics, each with offsets of its own: --from takes a "
-                        + "time here")
+                    "\(definition.name) reads \(1 + definition.tables.count) topics, each with its own offsets: give --from as a "
+                        + "time")
             }
             var silence: [TopicPartition: NextOffset] = [:]
             for (number, offset) in offsets.sorted(by: { $0.key < $1.key }) {
@@ -169,7 +170,7 @@ struct ReplayRun {
                 guard (beginning.value...end.value).contains(offset) else {
                     throw ToolFault(
                         .wrongUsage,
-                        "--from: \(partition) goes from \(beginning) to \(end): there is no position \(offset)")
+                        "--from: \(partition) has offsets from \(beginning) to \(end), not \(offset)")
                 }
                 silence[partition] = NextOffset(offset)
             }
@@ -188,13 +189,13 @@ struct ReplayRun {
         let seconds = time.fractionalSeconds
         let rate = seconds > 0 ? Int(Double(seen.done) / seconds) : 0
         let letters = letters().map { ", dead letters: \($0)" } ?? ""
-        let end = seen.isAtEnd ? "is at its end" : "has not reached its end; the same command goes on with it"
+        let end = seen.isAtEnd ? "is at its end" : "has not reached its end; the same command continues it"
         tell(
             "\(identity) \(end): \(seen.done) of \(seen.total) records, \(seen.partitionsAtEnd) of \(seen.partitions) partitions "
                 + "at their end, \(Int(seconds.rounded())) s, \(rate)/s\(letters)")
     }
 
-    /// All that the replay has written so far; nil: not known.
+    /// The number of dead letters that the replay has written so far; nil: not known.
     private func letters() -> String? {
         let deadline = Deadline(after: .seconds(5))
         guard let survey = try? InputSurvey(log, topics: [identity.deadLetters], group: identity.group, by: deadline)
@@ -210,7 +211,7 @@ struct ReplayRun {
             let beginning = beginnings[entry.key]?.value ?? 0
             spans[entry.key] = beginning..<max(beginning, entry.value.value)
         }
-        // Many are as bad as very many: their offsets tell enough.
+        // Many letters need no exact count: the number of offsets is enough.
         guard spans.values.allSatisfy({ $0.count <= Int(InputSurvey.countLimit) }) else {
             return "<=\(spans.values.reduce(0) { $0 + $1.count })"
         }

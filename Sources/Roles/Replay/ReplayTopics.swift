@@ -1,4 +1,4 @@
-// The topics of a replay, made as the live ones are.
+// Creates the topics of a replay, with the settings of the live ones.
 
 import Contract
 import Kafka
@@ -8,8 +8,8 @@ struct ReplayTopics {
     let identity: ReplayIdentity
     let admin: Admin
 
-    /// Makes what is missing, and returns when every partition has a leader.
-    /// - Parameter cluster: as it is now.
+    /// Creates missing topics, and returns when every partition has a leader.
+    /// - Parameter cluster: its current state.
     func create(_ cluster: Admin.Cluster, by deadline: Deadline) throws(ToolFault) {
         let there = Set(cluster.topics.map(\.name))
         let pairs = identity.topics
@@ -33,7 +33,7 @@ struct ReplayTopics {
             let plan = Admin.NewTopic(
                 name: identity.planTopic, partitions: 1, replicationFactor: Self.replicas(of: topic),
                 settings: [("cleanup.policy", "delete")] + Self.forEver + (inSync.map { [($0.name, $0.value)] } ?? []))
-            // By what is there a replay that was begun is found, whatever else is not made yet.
+            // Created first: this topic shows that the replay exists, even if other topics are still missing.
             try create([plan], by: deadline)
         }
         try create(wanted, by: deadline)
@@ -43,7 +43,7 @@ struct ReplayTopics {
         if topics.isEmpty { return }
         try ToolFault.asking { () throws(KafkaFault) in
             for fault in try admin.create(topics, by: deadline).values {
-                // Another process of the replay was quicker, or the library has asked twice.
+                // Another process of the replay was faster, or librdkafka has sent the request twice.
                 if let fault, TopicsSeen.isRefusal(fault) { throw fault }
             }
             while true {
@@ -64,10 +64,10 @@ struct ReplayTopics {
 
     private static let forEver = [("retention.ms", "-1"), ("retention.bytes", "-1")]
 
-    /// Those of the live topic, but what is not compacted stays for ever: it is compared with records of any age, and goes when
-    /// the replay is dropped.
+    /// The settings of the live topic, but a topic that is not compacted keeps its records for ever: they are compared with records
+    /// of any age, and the topic is deleted when the replay is dropped.
     static func settings(of live: [Admin.TopicSetting]) -> [(name: String, value: String)] {
-        // Throttles name replicas, which the shadow's are not.
+        // Throttles name replicas of the live topic.
         var settings = live.filter { $0.isOwn && !$0.name.contains("throttled.replicas") }
             .map { (name: $0.name, value: $0.value) }
         let policy = live.first { $0.name == "cleanup.policy" }?.value ?? "delete"

@@ -1,4 +1,4 @@
-// Sees how far a replay is, shows it, and ends it when it is at its end.
+// Shows the progress of a replay, and stops it at its end.
 
 import Configuration
 import Contract
@@ -9,13 +9,13 @@ import Runtime
 import Service
 import Synchronization
 
-/// What it sees is the group's, so that every process of a replay sees the same: each ends when all partitions are at the ends
-/// that it found when it started, whoever has brought them there.
+/// It uses the positions of the group, so that every process of a replay sees the same. Each process ends when all partitions are
+/// at the ends that it found at its start, also those of other processes.
 final class ReplayWatch: Sendable {
     private static let interval: Duration = .milliseconds(300)
-    /// Only other processes of this replay are seen no earlier.
+    /// How often the progress of other processes is read.
     private static let groupInterval: Duration = .seconds(1)
-    /// Partitions that change hands are nobody's for a moment, and other processes may be at work.
+    /// During a rebalance partitions are unassigned for a moment, and other processes may make progress.
     private static let standstillPatience: Duration = .seconds(5)
 
     private let identity: ReplayIdentity
@@ -37,10 +37,10 @@ final class ReplayWatch: Sendable {
     }
 
     var seen: ReplayProgress { progress.withLock { $0 } }
-    /// It was ended because nothing more would have come of it.
+    /// It was stopped because no partition could continue.
     var hasGivenUp: Bool { gaveUp.load(ordering: .relaxed) }
 
-    /// - Parameter run: of this process.
+    /// - Parameter run: the worker of this process.
     func part(_ run: WorkerRun.Parts) -> any ServicePart {
         ThreadPart("progress") { latch in
             let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.kafka)
@@ -59,7 +59,7 @@ final class ReplayWatch: Sendable {
                 self.lookAt(run.worker)
                 let seen = self.seen
                 if seen.positions != last { (last, quietSince) = (seen.positions, .now) }
-                // The end may be no record: nobody commits a position behind it.
+                // The last offset may not be a record: nobody commits a position after it.
                 if quietSince.duration(to: .now) >= .seconds(1) { self.lookBehind(seen) }
                 if isAtEnd { continue }
                 bar.update(seen.fraction) { Self.words(seen, start.duration(to: .now)) }
@@ -73,7 +73,7 @@ final class ReplayWatch: Sendable {
                 bar.end()
                 if self.follows {
                     self.output.message(
-                        "perennial replay: \(self.identity) is at the end of what there was, and follows until SIGTERM")
+                        "perennial replay: \(self.identity) is at its end and continues with new records until SIGTERM")
                 } else {
                     run.stop()
                 }
@@ -82,10 +82,10 @@ final class ReplayWatch: Sendable {
         }
     }
 
-    /// Everything else is at its end. One that follows goes on with what comes there.
+    /// All other partitions are at their end. With `--follow`, they continue with new records.
     private func giveUp(_ seen: ReplayProgress, _ run: WorkerRun.Parts) {
         for (number, words) in seen.standstill.sorted(by: { $0.key < $1.key }) {
-            output.message("perennial replay: \(identity) cannot go on at partition \(number): \(words)")
+            output.message("perennial replay: \(identity) cannot continue in partition \(number): \(words)")
         }
         if follows { return }
         gaveUp.store(true, ordering: .relaxed)
@@ -98,15 +98,15 @@ final class ReplayWatch: Sendable {
             + "\(seen.partitionsAtEnd) of \(seen.partitions) partitions at their end"
     }
 
-    /// The group's positions as they are now. A broker that has no answer is asked again at the next look.
+    /// Reads the current positions of the group. If a broker does not answer, the next call asks again.
     func look(_ admin: Admin) {
         guard let positions = try? admin.currentOffsets(ofGroup: identity.group, by: Deadline(after: .seconds(5)))
         else { return }
         progress.withLock { $0.update(positions) }
     }
 
-    /// What this process has committed itself. The group forgets its positions when nobody is in it for a week, and the state does
-    /// not; and it never hears of the ends of transactions.
+    /// Takes the positions that this process has committed. The positions of the group are not enough: Kafka deletes them when the
+    /// group has no members for a week, while the state remains, and they do not pass markers of transactions.
     private func lookAt(_ worker: WorkerService) {
         let topics = identity.worker.inputs.map(identity.names.topic)
         var positions: [TopicPartition: NextOffset] = [:]
