@@ -1,5 +1,5 @@
-// Every setting, once: name, default, values, effect, and who reads it. Help, docs/reference/settings.md and checks come
-// from here.
+// Defines every setting once: name, default, values, effect, and which commands read it. Help, docs/reference/settings.md and
+// checks use this table.
 
 import Contract
 public import Settings
@@ -19,7 +19,7 @@ public enum SettingTable {
             + "notification by its verified environment; usage records that name no environment are written to this "
             + "one.")
     static let partitions = setting(
-        // Kafka itself bends at some thousand; a mistyped count is found before it is made.
+        // Kafka itself has trouble above some thousand partitions. The limit finds a mistyped number before topics are created.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
         "Number of partitions of every topic. A topic with another number is refused, because keys would be in other "
             + "partitions.")
@@ -29,7 +29,7 @@ public enum SettingTable {
         "Replication factor of the topics that `topics apply` creates.")
     static let minimumInSyncReplicas = setting(
         "topics.min.insync.replicas", default: "2", .integer(1...32_767), for: [.topics],
-        "`min.insync.replicas` of every topic, set by `topics apply`: so many replicas must have a record before it "
+        "`min.insync.replicas` of every topic, set by `topics apply`: this many replicas must have a record before it "
             + "counts as written.")
 
     // MARK: Apps and verification
@@ -113,7 +113,7 @@ public enum SettingTable {
         "state.directory", default: "./state", .path, for: .runWorkers + [.api, .promote],
         "Directory of the local state. It is a cache: if it is lost, it is rebuilt from Kafka.")
     static let stateCacheBytes = setting(
-        // Below one MiB the store's own blocks do not fit.
+        // The blocks of the store need at least one MiB.
         "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote],
         "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB "
             + "more.")
@@ -129,7 +129,7 @@ public enum SettingTable {
         "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica "
             + "for a restart.")
     static let commitInterval = setting(
-        // Half of the transaction timeout of a live worker.
+        // At most half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
         "Longest time between two commits. A worker that has read its input to the end commits at once. A replay waits "
             + "at least a second.")
@@ -154,20 +154,20 @@ public enum SettingTable {
         "Bearer tokens, each of at least 16 characters. If unset, the API binds only to a loopback address. The API "
             + "reads them again on SIGHUP and when their file changes.")
     static let apiMaxBehind = setting(
-        // Ten years at most, for a log that is filled from the past.
+        // Up to ten years, for a log with old records.
         "api.max.behind.ms", default: "600000", .integer(1000...315_360_000_000), for: [.api],
         "If a worker has not processed a notification that is older than this, the API answers 503.")
     static let consumptionPolicy = setting(
         "consumption.policy", .path, for: [.consumption, .replay], "JSON file with the refund policy.")
     static let consumptionWait = setting(
-        // Apple waits 12 hours; an hour is left for sending and repeating.
+        // Apple waits 12 hours; one hour is left to send and retry.
         "consumption.wait.ms", default: "3600000", .integer(0...11 * 3_600_000), for: [.consumption, .replay],
         "How long a refund request waits for usage records before it is decided.")
     static let consumptionSend = setting(
         "consumption.send", default: "true", .flag, for: [.consumption],
         "`false`: decide and record the answers to refund requests, but send nothing to Apple.")
     static let consumptionRate = setting(
-        // Apple's limits are 50 a second for each app, and a tenth of that in sandbox.
+        // Apple allows 50 requests per second for each app, and a tenth of that in sandbox.
         "consumption.rate", default: "50", note: "5 in sandbox", .integer(1...10_000), for: [.consumption],
         "Answers to Apple per second and app, of all replicas together. Each replica uses the share that its "
             + "partitions have.")
@@ -188,7 +188,7 @@ public enum SettingTable {
     static let appleCA = setting(
         "apple.ca", .path, for: .callApple,
         "PEM file with a private certificate authority that is trusted for `apple.api.*` as well.")
-    /// In the order of the table in help and docs/reference/settings.md.
+    /// In the order of help and docs/reference/settings.md.
     public static let definitions: [SettingDefinition] = [
         topicPrefix.definition, environment.definition, partitions.definition, replicationFactor.definition,
         minimumInSyncReplicas.definition, apps.definition, ingestListen.definition, ingestCertificate.definition,
@@ -215,7 +215,7 @@ public enum SettingTable {
             "sasl.mechanism", "sasl.username", "sasl.password", "client.id",
         ], runningCode: ["sasl.kerberos.kinit.cmd", "ssl.engine.location", "ssl.providers"])
 
-    /// Commands that connect to Kafka: they read `kafka.*` as they read the prefix.
+    /// Commands that connect to Kafka: the same that read the prefix also read `kafka.*`.
     public static let kafkaReaders = topicPrefix.definition.readers
 
     public static let schema = SettingsSchema(
@@ -234,6 +234,6 @@ public enum SettingTable {
 }
 
 extension [CommandName] {
-    /// Ask Apple's servers.
+    /// Commands that call Apple's servers.
     fileprivate static let callApple: [CommandName] = [.consumption, .backfill]
 }

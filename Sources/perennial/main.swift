@@ -1,18 +1,18 @@
 import Platform
 import Roles
 
-// Before anything can start a thread: threads inherit the mask, and one of them waits for signals.
+// Must come before the first thread: threads inherit the signal mask, and one of them waits for signals.
 Signals.holdBack()
 
 keepMemoryToOneself()
 let arguments = Array(CommandLine.arguments.dropFirst())
-// A service drains at a signal. A tool gives up what it is doing, wherever it is.
+// On a signal a service drains. A tool stops at once.
 if Program.standard.takesSignals(arguments) {
     keepFilesToOneself()
 } else {
     Signals.endProcessAtFirst(
         with: .gaveUp,
-        saying: "perennial: interrupted. What Kafka was asked for before may still be done; running it again is safe")
+        saying: "perennial: interrupted. Kafka may still complete earlier requests; it is safe to run it again")
 }
 
 let standard = StandardOutput()

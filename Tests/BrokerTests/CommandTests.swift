@@ -125,7 +125,7 @@ extension RealBroker {
             let outcome = try await perennial(["topics", "apply", "--topic.prefix", "wide"], replicas: 3)
             #expect(outcome.code == 1)
             #expect(
-                outcome.standardError.contains("topics.replication.factor=3 needs as many brokers, and there are 1"))
+                outcome.standardError.contains("topics.replication.factor=3 needs as many brokers, but there are 1"))
             #expect(try await !cluster.tool("kafka-topics.sh", ["--list"]).contains("wide."))
         }
 

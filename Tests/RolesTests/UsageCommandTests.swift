@@ -26,7 +26,7 @@ import Testing
 
     @Test(
         arguments: [
-            (["put"], "which record?"), (["get", "x"], "put, not \"get\""),
+            (["put"], "put needs a record"), (["get", "x"], "put, not \"get\""),
             (["put", "a", "b"], "one argument too many"),
             (["put", "a", "--consented", "true"], "--consented and \"a\" are two sources of records"),
             (["put", "--consented", "yes"], "--consented must be true or false, not \"yes\""),
@@ -37,7 +37,7 @@ import Testing
                 "platform must be a whole number from 0 to 2"
             ),
             (["put", "/nonexistent/usage.jsonl"], "cannot read /nonexistent/usage.jsonl"),
-            (["put", #"{"v":1,"#], "every line has one record, as JSON"),
+            (["put", #"{"v":1,"#], "each line must be one JSON record"),
         ])
     func `ends with 2 and says why`(_ arguments: [String], _ words: String) async throws {
         let result = try await perennial(["usage"] + arguments + ["--kafka.bootstrap.servers", "127.0.0.1:1"])
@@ -110,7 +110,7 @@ import Testing
             ["--originalTransactionId", "2000", "--consented", "false", "--environment", "sandbox"], servers: servers)
         #expect(one.code == 0 && one.standardError.contains("1 record is written to appstore.sandbox.usage"))
         let dry = try await put([Self.right, "--dry-run"])
-        #expect(dry.code == 0 && dry.standardError == "perennial usage: 1 record is right; nothing is written\n")
+        #expect(dry.code == 0 && dry.standardError == "perennial usage: 1 record is correct; nothing is written\n")
         let empty = try await put([folder.write("\n \n", to: "empty.jsonl")])
         #expect(empty.code == 0, "\(empty.words)")
     }
@@ -181,7 +181,7 @@ import Testing
         #expect(
             result.standardError.split(separator: "\n").map { $0.dropFirst("perennial usage: ".count) } == [
                 "1 record is written to appstore.production.usage", "1 record is written to appstore.production.usage",
-                "2 records are right; nothing is written", "2 records are written to appstore.production.usage",
+                "2 records are correct; nothing is written", "2 records are written to appstore.production.usage",
                 "2 records are written to appstore.production.usage",
             ])
         let ending = try await ingest.terminate()

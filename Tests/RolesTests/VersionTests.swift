@@ -82,7 +82,9 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     @Test func `warns of a library that is older than its headers, or unreadable`() {
         let older = LibraryVersion(name: "RocksDB", running: "7.8.3", headers: "7.10.2")
         #expect(
-            older.warnings == ["RocksDB 7.8.3 is older than the 7.10.2 this program was built with; install that one"])
+            older.warnings == [
+                "RocksDB 7.8.3 is older than 7.10.2, which this program was built with; install that version"
+            ])
         #expect(LibraryVersion(name: "RocksDB", running: "seven", headers: "7.8.3").warnings.count == 1)
     }
 }

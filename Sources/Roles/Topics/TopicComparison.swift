@@ -1,18 +1,18 @@
-// What is, against what is to be. Pure: the cluster comes in as values.
+// Compares the existing topics with the plan. Pure: the cluster is given as values.
 
 import Contract
 import Kafka
 import Platform
 
-/// One thing to do, or to be told of, about one topic.
+/// One difference between a topic and the plan.
 enum TopicFinding: Equatable {
     case missing(PlannedTopic)
     case differentSettings(PlannedTopic, [SettingChange])
-    /// Cannot be mended here: keys would change their partition.
+    /// Cannot be corrected here: keys would change their partition.
     case wrongPartitions(PlannedTopic, has: Int)
-    /// Cannot be mended here: replicas are moved by the operator's own tools.
+    /// Cannot be corrected here: operators move replicas with their own tools.
     case wrongReplication(PlannedTopic, has: Int)
-    /// Whether it is there, or has its settings, is not known: this right is lacking.
+    /// Without this right it is not known whether the topic exists, or what its settings are.
     case forbidden(PlannedTopic, Right.Operation)
 
     var topic: PlannedTopic {
@@ -23,7 +23,7 @@ enum TopicFinding: Equatable {
         }
     }
 
-    /// `apply` leaves it alone.
+    /// `apply` does not change it.
     var isForPeople: Bool {
         switch self {
         case .missing, .differentSettings: false
@@ -50,16 +50,16 @@ enum TopicFinding: Equatable {
         case .differentSettings(_, let changes):
             changes.map(\.description).joined(separator: ", ")
         case .wrongPartitions(let topic, let has):
-            "has \(has) partitions, the setting partitions says \(topic.partitions): left alone, since keys would change "
-                + "their partition; the setting stays the number that the topics were made with: put it back if it was "
-                + "changed, or use another topic.prefix"
+            "has \(has) partitions, but the setting partitions is \(topic.partitions). It is not changed, because keys "
+                + "would change their partition. Set partitions to the number that the topics were created with, or use "
+                + "another topic.prefix"
         case .wrongReplication(let topic, let has):
-            "has \(has) replicas, topics.replication.factor says \(topic.replicationFactor): left alone; move its replicas "
-                + "with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"
+            "has \(has) replicas, but topics.replication.factor is \(topic.replicationFactor). It is not changed: move its "
+                + "replicas with kafka-reassign-partitions.sh, or set topics.replication.factor=\(has)"
         case .forbidden(_, .describe):
-            "there is no right to Describe it, so nobody here knows whether it is there"
+            "this user has no right to Describe it, so it is not known whether it exists"
         case .forbidden(_, let operation):
-            "there is no right to \(operation.rawValue), so its settings are not compared"
+            "this user has no right to \(operation.rawValue), so its settings are not compared"
         }
     }
 }
@@ -76,24 +76,24 @@ struct SettingChange: Equatable, CustomStringConvertible {
     }
 }
 
-/// A topic as the cluster has it.
+/// A topic of the cluster.
 struct ExistingTopic {
     var partitions: Int
-    /// Of the partition that has the fewest.
+    /// The fewest replicas of any partition.
     var replicas: Int
-    /// nil: there is no right to read them.
+    /// nil: the right to read them is missing.
     var settings: [String: String]?
 }
 
-/// What of the plan can be seen.
+/// The planned topics that are visible.
 struct SeenTopics {
     var existing: [String: ExistingTopic] = [:]
-    /// The names of those that there is no right to see.
+    /// The names of topics that this user has no right to see.
     var hidden: Set<String> = []
 }
 
 enum TopicComparison {
-    /// In the order of the plan. Other topics of the cluster are nobody's business here.
+    /// In the order of the plan. Other topics of the cluster are ignored.
     static func findings(_ planned: [PlannedTopic], _ seen: SeenTopics) -> [TopicFinding] {
         planned.flatMap { topic -> [TopicFinding] in
             guard let has = seen.existing[topic.name] else {
@@ -103,7 +103,7 @@ enum TopicComparison {
             if has.partitions != topic.partitions { findings.append(.wrongPartitions(topic, has: has.partitions)) }
             if has.replicas != topic.replicationFactor { findings.append(.wrongReplication(topic, has: has.replicas)) }
             guard let settings = has.settings else { return findings + [.forbidden(topic, .describeConfigs)] }
-            // What holds is compared, wherever it was set: on the topic, on the broker, or built in.
+            // Compares the effective value, whether it was set on the topic, on the broker, or is built in.
             let changes = topic.settings.filter { settings[$0.name] != $0.value && !isBeyondReplicas($0, has) }
                 .map { SettingChange(name: $0.name, has: settings[$0.name], wanted: $0.value) }
             if !changes.isEmpty { findings.append(.differentSettings(topic, changes)) }
@@ -111,25 +111,25 @@ enum TopicComparison {
         }
     }
 
-    /// More in-sync replicas than there are replicas would stop every write; the wrong number of replicas is told instead.
+    /// More in-sync replicas than replicas would stop every write. The wrong number of replicas is reported instead.
     private static func isBeyondReplicas(_ setting: TopicSetting, _ has: ExistingTopic) -> Bool {
         setting.name == "min.insync.replicas" && (Int(setting.value) ?? 0) > has.replicas
     }
 }
 
 extension ClusterAccess {
-    /// The planned topics, as far as they can be seen.
+    /// The planned topics that are visible.
     func existing(_ planned: [PlannedTopic], by deadline: Deadline) throws(KafkaFault) -> SeenTopics {
         let names = Set(planned.map(\.name))
         let cluster = try admin.cluster(by: deadline)
         var seen = SeenTopics()
         for (name, fault) in cluster.hidden where names.contains(name) {
-            // A topic that cannot be described is there all the same: creating it is not what is missing.
+            // A topic that may not be described exists nevertheless, so it need not be created.
             if !fault.code.isAuthorisation { throw fault }
             seen.hidden.insert(name)
         }
         let described = cluster.topics.filter { names.contains($0.name) }
-        // The list leaves out what there is no right to see. Asked for by name, the broker says so.
+        // The list lacks topics that this user has no right to see. Asked for one by name, the broker reports the missing right.
         for name in names.subtracting(described.map(\.name)).sorted() where try isHidden(name, by: deadline) {
             seen.hidden.insert(name)
         }
@@ -155,13 +155,13 @@ extension ClusterAccess {
         }
     }
 
-    /// Of those topics whose settings one may read.
+    /// The settings of topics that this user may read.
     private func readableSettings(
         of names: [String], by deadline: Deadline
     ) throws(KafkaFault) -> [String: [Admin.TopicSetting]] {
         do throws(KafkaFault) {
             let settings = try admin.settings(of: names, by: deadline)
-            // A topic that has gone meanwhile has none; that is no want of a right.
+            // A topic that was deleted meanwhile has no settings; no right is missing.
             return settings.merging(names.filter { settings[$0] == nil }.map { ($0, []) }) { known, _ in known }
         } catch {
             if !error.code.isAuthorisation { throw error }

@@ -1,4 +1,4 @@
-// What is to do about the topics, as people and as programs read it.
+// The differences between topics and plan, as text and as JSON.
 
 import Contract
 import JSON
@@ -7,7 +7,7 @@ struct TopicReport {
     let planned: [PlannedTopic]
     let findings: [TopicFinding]
 
-    /// A line for each finding, those of topics to create in columns, and how much it is in all.
+    /// A line for each finding, with columns for topics to create, and a line with totals.
     var lines: [String] {
         if findings.isEmpty { return ["ok      \(planned.count) topics are as they should be"] }
         let width = made.map(\.name.count).max() ?? 0
@@ -29,7 +29,7 @@ struct TopicReport {
         let others = findings.count - made.count
         return
             "in all  \(made.count) of \(planned.count) topics to create, with \(partitions) partitions and \(replicas) replicas"
-            + (others == 0 ? "" : "; \(others) other things to do or to look at")
+            + (others == 0 ? "" : "; \(others) other findings")
     }
 
     var json: String {
@@ -60,7 +60,7 @@ struct TopicReport {
 }
 
 extension PlannedTopic {
-    /// What sets it apart from the others; `--format json` has every setting.
+    /// Its most important settings; `--format json` has all.
     var character: String {
         let values = Dictionary(settings.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         let kept =
@@ -70,9 +70,9 @@ extension PlannedTopic {
     }
 }
 
-/// Values of settings in units that people read.
+/// Values of settings in readable units.
 enum ShownSetting {
-    /// The value as Kafka has it, and what it means where that is not plain.
+    /// Kafka's value, and its meaning if that is not obvious.
     static func words(_ name: String, _ value: String) -> String {
         let meaning: String? =
             if name.hasSuffix(".ms") { time(value) } else if name.hasSuffix(".bytes") { size(value) } else { nil }

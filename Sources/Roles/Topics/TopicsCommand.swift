@@ -23,7 +23,7 @@ extension Command {
         action: .configured { invocation, configuration in
             let verb = invocation.operands[0]
             guard verb == "plan" || verb == "apply" else {
-                invocation.output.message("perennial topics: plan or apply, not \(quoted(verb))")
+                invocation.output.message("perennial topics: the operand must be plan or apply, not \(quoted(verb))")
                 return .wrongUsage
             }
             let format = invocation.option("format") ?? "text"
@@ -33,10 +33,10 @@ extension Command {
             }
             guard format == "text" || verb == "plan" else {
                 invocation.output.message(
-                    "perennial topics: --format json is for plan: apply tells what it does as it goes")
+                    "perennial topics: --format json belongs to plan: apply prints its steps as text")
                 return .wrongUsage
             }
-            // The whole command ends within 30 s, whatever the cluster does.
+            // The whole command ends within 30 s, even if the cluster does not answer.
             let deadline = Deadline(after: .seconds(28))
             do throws(ClusterAccess.Unreachable) {
                 let access = try ClusterAccess.connect(configuration, as: "topics", by: Deadline(after: .seconds(10)))
@@ -53,7 +53,7 @@ extension Command {
         })
 }
 
-/// One call of the command on a cluster that answers.
+/// One call of the command, after the cluster has answered.
 struct TopicsRun {
     let access: ClusterAccess
     let configuration: Configuration
@@ -80,7 +80,7 @@ struct TopicsRun {
             if findings.isEmpty { return .done }
             return applies && lacks == nil ? try apply(findings) : .no
         } catch {
-            output.message("perennial topics: \(error.words). Running it again is safe")
+            output.message("perennial topics: \(error.words). It is safe to run the command again")
             return .gaveUp
         }
     }
@@ -90,10 +90,10 @@ struct TopicsRun {
             guard case .forbidden(let topic, let operation) = finding else { return nil }
             return Right(operation, .topic(topic.name))
         }
-        for line in lacking.grants(configuration) { output.message("perennial topics: to give that right: \(line)") }
+        for line in lacking.grants(configuration) { output.message("perennial topics: to grant that right: \(line)") }
     }
 
-    /// Known beforehand, so nothing is tried: a part of the topics would be made with settings that are to change.
+    /// Checked before anything is created: otherwise some topics would be created with settings that must change again.
     private func lacksBrokers(_ findings: [TopicFinding]) -> String? {
         let wanted = configuration.topicPlan.replicationFactor
         let brokers = access.cluster.brokers.count
@@ -101,7 +101,7 @@ struct TopicsRun {
             return nil
         }
         return
-            "nothing can be created: topics.replication.factor=\(wanted) needs as many brokers, and there are \(brokers); for "
+            "nothing can be created: topics.replication.factor=\(wanted) needs as many brokers, but there are \(brokers); for "
             + "a single broker set topics.replication.factor=1 and topics.min.insync.replicas=1"
     }
 
@@ -109,7 +109,7 @@ struct TopicsRun {
         let refused = try create(findings) + change(findings)
         let left = try TopicsSeen(refused: refused, pause: { pause(for: .milliseconds(100)) }).wait {
             (isLast) throws(KafkaFault) -> [TopicFinding]? in
-            // A look that fails because the brokers are busy is no answer, unless it was the last one.
+            // If the brokers are busy, the next request decides, unless this was the last one.
             do throws(KafkaFault) {
                 return TopicComparison.findings(planned, try access.existing(planned, by: deadline))
             } catch {
@@ -123,16 +123,16 @@ struct TopicsRun {
             let isRefused = refused.contains(finding.topic.name)
             output.message(
                 "perennial topics: still to do: \(finding.line)"
-                    + (isRefused ? "" : " (the brokers do not show it yet; running it again is safe)"))
+                    + (isRefused ? "" : " (the brokers do not show it yet; it is safe to run the command again)"))
         }
         if left.isEmpty { output.data("ok      \(planned.count) topics are as they should be") }
         return left.isEmpty ? .done : .no
     }
 
-    /// What a busy broker takes to answer the last question.
+    /// Time for a busy broker to answer the last request.
     private static let lastLook: Duration = .seconds(2)
 
-    /// The names of those that the cluster refuses, each told with its reason.
+    /// Returns the names of topics that the cluster refused, and prints the reasons.
     private func create(_ findings: [TopicFinding]) throws(KafkaFault) -> [String] {
         let topics = findings.compactMap { if case .missing(let topic) = $0 { topic } else { nil } }
         if topics.isEmpty { return [] }
@@ -144,7 +144,7 @@ struct TopicsRun {
                 settings: topic.settings.map { ($0.name, $0.value) })
         }
         let outcomes = try access.admin.create(requests, by: deadline)
-        // One cause often stops many topics: it is told once.
+        // One cause often affects many topics; it is printed once.
         var refused: [(topics: [String], fault: KafkaFault)] = []
         for topic in topics {
             guard let fault = outcomes[topic.name] ?? nil, TopicsSeen.isRefusal(fault) else { continue }

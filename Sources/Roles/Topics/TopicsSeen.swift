@@ -1,19 +1,19 @@
-// Waiting for what was made.
+// Waits until created topics and settings are visible.
 
 import Contract
 import Kafka
 
-/// Brokers take over what the controller has agreed to, each a moment later, and a busy one after many seconds: what counts is
-/// what they show.
+/// Each broker applies the controller's changes a moment later, a busy one after many seconds. So the brokers are asked until
+/// they show the changes.
 struct TopicsSeen {
-    /// The names of topics that the cluster will not make or change: no wait helps them.
+    /// The names of topics that the cluster refused to create or change. There is no reason to wait for them.
     let refused: [String]
     let pause: () -> Void
 
-    /// What is left to do, as of the last look.
+    /// Returns the remaining findings of the last request.
     /// - Parameters:
-    ///   - look: nil when the brokers have no answer now.
-    ///   - isOver: the time is up; one more look follows.
+    ///   - look: asks the brokers; nil: they do not answer now.
+    ///   - isOver: the time is up; one more request follows.
     func wait(
         look: (_ isLast: Bool) throws(KafkaFault) -> [TopicFinding]?, isOver: () -> Bool
     ) throws(KafkaFault) -> [TopicFinding] {
@@ -27,8 +27,8 @@ struct TopicsSeen {
         }
     }
 
-    /// The library asks again when a controller takes long: the answer to the second question is that the topic is there. And a
-    /// controller that has not said yes in time goes on all the same.
+    /// If a controller is slow, librdkafka repeats the request, and the answer is that the topic already exists. A controller that has
+    /// not answered in time still creates the topic.
     static func isRefusal(_ fault: KafkaFault) -> Bool {
         fault.code != .topicAlreadyExists && fault.remedy != .retrySameCall
     }

@@ -1,4 +1,4 @@
-// `perennial usage put`: what an app's own backend knows of purchases, written by hand or from a file.
+// `perennial usage put`: writes usage records by hand or from a file.
 
 import Configuration
 import JSON
@@ -39,10 +39,10 @@ extension Command {
         })
 }
 
-/// What is to be written, and how.
+/// The options of `usage put`.
 struct UsageOptions {
     enum Input: Equatable {
-        /// From the command line.
+        /// From options or an operand.
         case record([UInt8])
         case file(path: String)
         case standardInput
@@ -69,12 +69,12 @@ struct UsageOptions {
         ("platform", .number, "0..2", "Where the content was used: 1 Apple, 2 another."),
     ]
 
-    /// Called as the members of the record are.
+    /// Options with the names of the record's members.
     static let members = kinds.map { CommandOption($0.member, value: $0.value, effect: $0.effect) }
 
     init(_ invocation: Invocation) throws(SettingFault) {
         guard invocation.operands.first == "put" else {
-            throw SettingFault("put, not \(quoted(invocation.operands.first ?? ""))")
+            throw SettingFault("the first operand must be put, not \(quoted(invocation.operands.first ?? ""))")
         }
         skipsWrong = invocation.has("skip-wrong")
         isDryRun = invocation.has("dry-run")
@@ -84,10 +84,10 @@ struct UsageOptions {
             throw SettingFault("--\(option.member) and \(quoted(operand)) are two sources of records; keep one of them")
         case (nil, nil):
             throw SettingFault(
-                "which record? Name a FILE, - for standard input, the JSON of a record, or --originalTransactionId and others"
+                "put needs a record: a FILE, - for standard input, JSON, or options such as --originalTransactionId"
             )
         case (.some(let operand), nil):
-            // JSON is an argument of its own; no sensible file is called so.
+            // An operand that begins like JSON is a record; no file has such a name.
             input =
                 operand == "-"
                 ? .standardInput : operand.hasPrefix("{") ? .record(Array(operand.utf8)) : .file(path: operand)

@@ -11,18 +11,18 @@ import Records
 
 /// One call of the command.
 struct UsagePut {
-    /// Longer than any body that `POST /usage` takes by default.
+    /// At least the longest body that `POST /usage` accepts by default.
     private static let limitLineBytes = 262_144
-    /// Standard input cannot be read twice and is kept in memory: a million records.
+    /// Standard input cannot be read twice, so it is kept in memory: about a million records.
     private static let limitStandardInputBytes = 256 << 20
-    /// More of what is wrong helps nobody.
+    /// More error messages would not help.
     private static let limitTold = 20
 
     let options: UsageOptions
     let configuration: Configuration
     let output: Output
 
-    /// What the first reading has found.
+    /// The result of the first pass.
     private struct Survey {
         var right: [Contract.Environment: Int] = [:]
         var wrong = 0
@@ -32,7 +32,7 @@ struct UsagePut {
     }
 
     func run() throws(ToolFault) -> ExitCode {
-        // Read once, whatever is done with it.
+        // Read once for both passes.
         let text = try textInMemory()
         let survey = try survey(text)
         if survey.wrong > 0 {
@@ -45,7 +45,7 @@ struct UsagePut {
             if survey.count == 0 { return .no }
         }
         guard !options.isDryRun, survey.count > 0 else {
-            say("\(records(survey.count)) right; nothing is written")
+            say("\(records(survey.count)) correct; nothing is written")
             return .done
         }
         try requireTopics(survey)
@@ -62,7 +62,7 @@ struct UsagePut {
 
     // MARK: Reading
 
-    /// nil: it stands in a file, which is read twice.
+    /// nil: the records are in a file, which is read twice.
     private func textInMemory() throws(ToolFault) -> [UInt8]? {
         switch options.input {
         case .record(let bytes): bytes
@@ -89,13 +89,13 @@ struct UsagePut {
         }
     }
 
-    /// Gives every record that is right to `take`, and every reason to `refuse`, with the number of its line.
+    /// Calls `take` with every correct record, and `refuse` with every error and its line number.
     private func readAll(
         _ text: [UInt8]?, doing words: String, take: (UsageRecord) throws(ToolFault) -> Void,
         refuse: (Int, String) -> Void
     ) throws(ToolFault) {
         var progress = ProgressBar.standardError()
-        // Also when it ends early: what is said then begins on an empty line.
+        // Also after an error, so that its message begins on an empty line.
         defer { progress.end() }
         var limits = JSONLimits()
         limits.bytes = Self.limitLineBytes
@@ -131,12 +131,12 @@ struct UsagePut {
     private static func words(_ error: any Error) -> String {
         guard let fault = error as? JSONFault else { return "\(error)" }
         let place = fault.place.map { "column \($0.column): " } ?? ""
-        return place + fault.problem + "; every line has one record, as JSON"
+        return place + fault.problem + "; each line must be one JSON record"
     }
 
     private func survey(_ text: [UInt8]?) throws(ToolFault) -> Survey {
         var survey = Survey()
-        // Told at the end: what is said while a bar is drawn would stand beside it.
+        // Printed at the end, because a message would be mixed with the progress bar.
         var told: [String] = []
         try readAll(
             text, doing: "checking",
@@ -173,7 +173,7 @@ struct UsagePut {
             guard let missing else { return }
             throw ClusterAccess.Unreachable(
                 causes: [
-                    "the topic \(missing) is not there: check topic.prefix, and whether perennial topics apply was run"
+                    "the topic \(missing) does not exist: check topic.prefix, or create it with perennial topics apply"
                 ], isWrongUsage: true)
         } catch {
             throw ToolFault(error)
@@ -191,7 +191,7 @@ struct UsagePut {
             text, doing: "writing",
             take: { usage throws(ToolFault) in
                 let record = factory.record(of: usage, orIn: configuration.environment, receivedDate: now)
-                // Only what has been counted: a file that grows meanwhile may name a topic that was not looked for.
+                // Writes only as many records as were counted: a file that grows meanwhile may name a topic that was not checked.
                 guard let count = left[record.environment], count > 0 else {
                     hasChanged = true
                     return
@@ -204,7 +204,7 @@ struct UsagePut {
         try publisher.finish()
         guard !hasChanged, left.values.allSatisfy({ $0 == 0 }) else {
             throw ToolFault(
-                .gaveUp, "the file has changed while it was read; what was right in it is written: run it again")
+                .gaveUp, "the file changed while it was read; its correct records are written. Run the command again")
         }
     }
 

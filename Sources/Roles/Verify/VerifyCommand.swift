@@ -1,4 +1,4 @@
-// `perennial verify`: is this from Apple, and what does it say?
+// `perennial verify`: verifies a signed payload and shows its content.
 
 import AppStore
 import Configuration
@@ -42,7 +42,8 @@ extension Command {
 }
 
 struct VerifyRun {
-    /// For one chain; nearly always all parts of a payload have the same. Apple's libraries wait for half a minute; somebody sits in front of this.
+    /// Limit for one certificate chain; nearly always all parts of a payload have the same chain. Apple's libraries wait for half a
+    /// minute, but here a person waits.
     private static let limitAsking: Duration = .seconds(10)
 
     let policy: VerificationPolicy
@@ -68,7 +69,7 @@ struct VerifyRun {
             let json = try verifier.decoded(signedText(in: input), as: kind, now: now)
             if !verifier.unknownChains.isEmpty {
                 if ocsp == .hard { return noVerdict() }
-                output.message("perennial verify: whether the certificates are revoked is not known")
+                output.message("perennial verify: it is not known whether the certificates are revoked")
             }
             if policy.apps == nil {
                 output.message("perennial verify: apps is not set: bundleId and appAppleId were not checked")
@@ -76,7 +77,7 @@ struct VerifyRun {
             output.data(String(decoding: json, as: UTF8.self))
             return .done
         } catch {
-            // Whatever was found: a revoked certificate may have signed it.
+            // Whatever the verdict: the certificate may be revoked.
             if ocsp == .hard, !verifier.unknownChains.isEmpty { return noVerdict() }
             output.data(error.reason.rawValue)
             output.message("perennial verify: \(error.detail)")
@@ -84,7 +85,7 @@ struct VerifyRun {
         }
     }
 
-    /// Says why nobody answers.
+    /// Logs why Apple's responder does not answer.
     private var logger: Logger {
         let message = output.message
         return Logger(level: .warning, format: .text) { line in
@@ -94,13 +95,13 @@ struct VerifyRun {
 
     private func noVerdict() -> ExitCode {
         output.message(
-            "perennial verify: no verdict: verify.ocsp is hard, and whether the certificates are revoked is not known")
+            "perennial verify: no verdict: verify.ocsp is hard, and it is not known if the certificates are revoked")
         return .gaveUp
     }
 
-    /// nil when it cannot be read, which the user has been told.
+    /// nil: it cannot be read, and a message was printed.
     private func read(_ path: String?) throws(Rejection) -> [UInt8]? {
-        // The line end is no part of the text.
+        // One byte more for a line end after the text.
         let limit = policy.maxBytes + 1
         do throws(FileFault) {
             if let path { return try readFile(path, limitBytes: limit) }

@@ -1,4 +1,4 @@
-// Versions of the libraries a process runs with, and what is known to be wrong with them.
+// Versions of the libraries of the process, and their known faults.
 
 import COpenSSL
 import CRocksDBVersion
@@ -9,9 +9,9 @@ import Kafka
 
 struct LibraryVersion: Sendable, Hashable {
     let name: String
-    /// Of the library in the process.
+    /// The version of the library in the process.
     let running: String
-    /// Of the headers this program was built with.
+    /// The version of the headers that this program was built with.
     let headers: String
 
     init(name: String, running: String, headers: String) {
@@ -51,24 +51,24 @@ struct LibraryVersion: Sendable, Hashable {
         LibraryVersion(name: "simdjson", running: Simdjson.headerVersion, headers: Simdjson.headerVersion)
     }
 
-    /// What this program is made of.
+    /// All libraries of this program.
     static var all: [LibraryVersion] {
         [.librdkafka, .openSSL, .rocksDB, .libmicrohttpd, .gnuTLS, .libcurl, .simdjson]
     }
 
-    /// For an HTTP server without TLS, which has a proxy before it; nil: none.
+    /// A warning for an HTTP server without TLS, which is behind a proxy; nil: no warning.
     var warningBehindProxy: String? {
         guard let version = VersionNumber(running), KnownFault.smuggling.affects(name, version) else { return nil }
         return "\(name) \(running): \(KnownFault.smuggling.words) (fixed in \(KnownFault.smuggling.fixedIn))"
     }
 
-    /// One line each: a library older than its headers, and faults of its version that reach our users.
+    /// One line each: a library that is older than its headers, and faults of its version that affect users.
     var warnings: [String] {
-        guard let version = VersionNumber(running) else { return ["\(name): the version \(running) cannot be read"] }
+        guard let version = VersionNumber(running) else { return ["\(name): cannot read its version \(running)"] }
         var warnings: [String] = []
         if let built = VersionNumber(headers), version < built {
             warnings.append(
-                "\(name) \(running) is older than the \(headers) this program was built with; install that one")
+                "\(name) \(running) is older than \(headers), which this program was built with; install that version")
         }
         return warnings
             + KnownFault.all.filter { $0.affects(name, version) }.map { fault in
@@ -77,13 +77,13 @@ struct LibraryVersion: Sendable, Hashable {
     }
 }
 
-/// Compared number by number; what follows the third one is left out.
+/// Compares three numbers; the rest of the text is ignored.
 struct VersionNumber: Comparable, CustomStringConvertible {
     let parts: [Int]
 
     init(_ major: Int, _ minor: Int, _ patch: Int) { parts = [major, minor, patch] }
 
-    /// nil without three numbers at the beginning.
+    /// nil: the text does not begin with three numbers.
     init?(_ text: String) {
         let numbers = text.split(separator: ".").prefix(3).compactMap { part in
             Int(part.prefix { ("0"..."9").contains($0) })
@@ -99,10 +99,10 @@ struct VersionNumber: Comparable, CustomStringConvertible {
     var description: String { parts.map(String.init).joined(separator: ".") }
 }
 
-/// Only what users can do something about; what the code works around is explained where it does.
+/// Only faults that users can do something about. Faults with a workaround in the code are explained there.
 struct KnownFault {
     let library: String
-    /// nil: in every version before the fix.
+    /// nil: every version before the fix.
     let since: VersionNumber?
     let fixedIn: VersionNumber
     let words: String
@@ -111,12 +111,12 @@ struct KnownFault {
         library == self.library && version < fixedIn && since.map { $0 <= version } ?? true
     }
 
-    /// Who speaks TLS with its clients itself has nobody before it who could read otherwise.
+    /// Only for servers behind a proxy: if a server terminates TLS itself, no proxy can read a request differently.
     static let smuggling = KnownFault(
         library: "libmicrohttpd", since: nil, fixedIn: VersionNumber(1, 0, 5),
         words:
-            "it may read a request otherwise than the proxy before it; what is known of that is refused, the rest is not; "
-            + "install a newer one, or let ingest have TLS itself (ingest.tls.certificate, ingest.tls.key)")
+            "it may read a request differently from the proxy in front of it. Known cases are refused, others are not; "
+            + "install a newer version, or let ingest terminate TLS (ingest.tls.certificate, ingest.tls.key)")
 
     static let all = [
         // https://github.com/confluentinc/librdkafka/issues/4895
@@ -130,10 +130,10 @@ struct KnownFault {
         KnownFault(
             library: "librdkafka", since: nil, fixedIn: VersionNumber(2, 8, 0),
             words:
-                "of a client certificate the chain is not sent; use one issued directly by a CA that the brokers know"),
+                "it does not send the chain of a client certificate; use one issued directly by a CA of the brokers"),
         KnownFault(
             library: "librdkafka", since: nil, fixedIn: VersionNumber(2, 1, 0),
-            words: "a log that became shorter is not noticed; keep unclean.leader.election.enable=false on the topics"),
+            words: "it does not notice a truncated log; keep unclean.leader.election.enable=false on the topics"),
         KnownFault(
             library: "OpenSSL", since: VersionNumber(3, 0, 0), fixedIn: VersionNumber(3, 0, 7),
             words: "CVE-2022-3602 and CVE-2022-3786: a certificate can overrun a buffer; update before going on"),

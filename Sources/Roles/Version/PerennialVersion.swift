@@ -3,7 +3,7 @@
 public enum PerennialVersion {
     public static let text = "0.2.0"
 
-    /// The compiler, as far as a program can ask: the greatest version it is known to be.
+    /// The compiler, as far as a program can know: the greatest version that can be checked.
     static var swift: String {
         #if compiler(>=6.5)
             "6.5 or later"

@@ -1,4 +1,4 @@
-// `perennial version`: what runs here.
+// `perennial version`: the versions of this program and its libraries.
 
 import Configuration
 import JSON
@@ -7,12 +7,12 @@ import Settings
 import Zone
 
 extension Command {
-    /// Tests give libraries of other versions.
+    /// - Parameter libraries: tests pass other versions.
     static func version(of libraries: [LibraryVersion] = LibraryVersion.all) -> Command {
         Command(
             .version, "Shows the versions of Perennial and its libraries, and warns of their known faults.",
             options: [CommandOption("format", value: "text|json", effect: "For people, or for programs.")],
-            details: "Warnings go to standard error; the exit code is 0 all the same.",
+            details: "Warnings go to standard error; the exit code is 0 even with warnings.",
             action: .plain { invocation in
                 guard let format = invocation.choice("format", of: ["text", "json"]) else { return .wrongUsage }
                 let warnings = libraries.flatMap(\.warnings)

@@ -1,4 +1,4 @@
-// The processor of each worker, by the settings.
+// Makes the processor of each worker from the settings.
 
 import ChurnWorker
 import Configuration
@@ -13,13 +13,13 @@ import Runtime
 import Telemetry
 import Zone
 
-/// Makes the processor of one thread; with a shadow that of a replay.
+/// Makes the processor of one thread. With a shadow, it is the processor of a replay.
 typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
 
 extension Contract.Worker {
     /// - Parameters:
-    ///   - policy: of the worker that answers refund requests.
-    ///   - tell: is given what an operator should know of these settings.
+    ///   - policy: for the worker that answers refund requests.
+    ///   - tell: prints what an operator should know about these settings.
     func processors(
         _ configuration: Configuration, policy: RefundPolicy? = nil, tell: (String) -> Void
     ) throws(ToolFault) -> ProcessorMaker {
@@ -43,7 +43,7 @@ extension Contract.Worker {
             } catch {
                 throw ToolFault(.wrongUsage, "churn.zone: \(error)")
             }
-            // Which data the days rest on: who compares two installations needs to know.
+            // The time zone data decides the days, so it matters when two installations are compared.
             tell("days of \(zone.name), zone data \(zone.dataVersion)")
             return { metrics, shadow in
                 ChurnProcessor(
@@ -61,7 +61,7 @@ extension Contract.Worker {
 }
 
 extension WorkerRun {
-    /// Of a worker with nothing beside it.
+    /// Runs a worker without further parts.
     func runAlone() -> ExitCode {
         let make: ProcessorMaker
         do throws(ToolFault) {

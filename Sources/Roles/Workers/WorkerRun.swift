@@ -1,4 +1,4 @@
-// What every worker's command does around its processor.
+// The common part of all worker commands.
 
 import Configuration
 import Contract
@@ -11,7 +11,7 @@ import Settings
 import Synchronization
 import Telemetry
 
-/// Runs a worker on Kafka until a signal comes.
+/// Runs a worker on Kafka until a signal arrives.
 struct WorkerRun {
     let worker: Contract.Worker
     let configuration: Configuration
@@ -19,20 +19,20 @@ struct WorkerRun {
     let replica: Replica
     /// nil: the live worker.
     let replay: Replay?
-    /// Reads the settings again; nil: nobody asks for it.
+    /// Reads the settings again; nil: no reload.
     var reload: (@Sendable () throws -> Configuration)?
 
-    /// What is different about a replay.
+    /// What is different in a replay.
     struct Replay {
         let identity: ReplayIdentity
         let pace: Pace?
-        /// Nothing at or behind these places is read.
+        /// Records at or after these offsets are not read.
         var bounds: [TopicPartition: NextOffset] = [:]
 
-        /// After a kill its partitions wait for so long: it is no static member, so that its group is empty as soon as it has ended.
+        /// After a kill its partitions are unassigned for this long. It is a dynamic member, so that its group is empty once it ends.
         static let sessionTimeout: Duration = .seconds(10)
-        /// Nobody waits for what a replay writes, and a transaction costs as much as some hundred records: a few large ones leave
-        /// more of the brokers to the live worker.
+        /// Nobody waits for the output of a replay, and a transaction costs as much as some hundred records. A few large transactions
+        /// leave more of the brokers to the live worker.
         static let commitInterval: Duration = .seconds(1)
         static let drainWait: Duration = .milliseconds(100)
     }
@@ -49,14 +49,14 @@ struct WorkerRun {
         replica = configuration.worker.slot.number(hostName: HostName.current).map { .slot($0) } ?? .makeDynamic()
     }
 
-    /// What a part beside the worker is made of.
+    /// What a further part of the process gets.
     struct Parts {
         let worker: WorkerService
         let log: KafkaLog
         let health: Health
         let metrics: Metrics
         let logger: Logger
-        /// Stops the whole as a signal does.
+        /// Stops the process like a signal.
         let stop: @Sendable () -> Void
     }
 
@@ -70,7 +70,7 @@ struct WorkerRun {
     private var group: String { replay?.identity.group ?? configuration.names.group(worker) }
 
     /// - Parameters:
-    ///   - beside: parts that act on what the worker writes; they start after it and end before it.
+    ///   - beside: parts that act on the worker's output; they start after it and stop before it.
     ///   - makeProcessor: called once for each thread.
     func run(
         beside: ((Parts) -> [any ServicePart])? = nil,
@@ -119,21 +119,21 @@ struct WorkerRun {
         return whole.run()
     }
 
-    /// The rules of a worker do not change while it runs, nor by a restart alone: what it has said was right by the old ones.
+    /// A worker keeps its rules while it runs, and a restart alone does not change earlier outputs, which followed the old rules.
     private func tellOfRules(
         _ reload: @escaping @Sendable () throws -> Configuration, _ logger: Logger
     ) -> @Sendable () throws -> Void {
         let apps = configuration.apps
         let until =
             switch worker {
-            case .entitlements: "products and apps that are new in it give nothing until a replay is promoted"
-            case .churn: "what is new in it is not counted until a replay is promoted"
-            case .consumption: "requests of apps that are new in it are withheld until this worker is restarted"
+            case .entitlements: "new products and apps give no entitlements until a replay is promoted"
+            case .churn: "new apps are not counted until a replay is promoted"
+            case .consumption: "requests of new apps are withheld until this worker is restarted"
             }
         return {
             guard try reload().apps != apps else { return }
             logger.warning(
-                "apps has changed, and this worker goes on with the apps that it was started with: \(until) "
+                "apps has changed, but this worker continues with the apps that it was started with: \(until) "
                     + "(docs/how-to/change-rules.md)")
         }
     }
@@ -159,13 +159,13 @@ struct WorkerRun {
         return options
     }
 
-    /// What ends after the worker, which has more to do.
+    /// Parts that stop after the worker.
     private func around(_ health: Health, _ metrics: Metrics, _ logger: Logger) -> [any ServicePart] {
-        // The live worker on this host has the usual port, and that of a file that both read.
+        // The live worker on this host uses the default port, or the port of a settings file that both read.
         let isServed = replay == nil || configuration.isFlag("admin.listen")
         let admin = AdminServer(
             listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
-        // The rights of a replay are not those of a role.
+        // A replay needs other rights than the role.
         let watch = replay == nil ? CommandName(rawValue: worker.rawValue) : nil
         let cluster = watch.flatMap { ClusterWatch.part($0, configuration, health: health, logger: logger) }
         var parts: [any ServicePart] = isServed ? [admin] : []
@@ -173,14 +173,14 @@ struct WorkerRun {
         return parts
     }
 
-    /// A replay has a bar to show, and says what is wrong.
+    /// A replay shows a progress bar, so it logs text, and only problems.
     private func makeLogger() -> Logger {
         let settings = configuration.service
         let isQuiet = replay != nil && !configuration.isGiven("log.level")
         return Logger(level: isQuiet ? .warning : settings.logLevel, format: settings.logFormat)
     }
 
-    /// Once: nothing is wrong with a dynamic member, but its restarts cost more.
+    /// Logged once: a dynamic member works, but its restarts cost more.
     private func tellWhichReplica(_ logger: Logger) {
         guard replica.isDynamic else { return }
         logger.warning(
@@ -190,8 +190,8 @@ struct WorkerRun {
                 "reason": .string(
                     "worker.slot is auto, and the host name \(HostName.current) does not end in -<number>"),
                 "detail": .string(
-                    "partitions move at each start and stop; after a kill they stand still for the session (30 s). For "
-                        + "restarts that move nothing give every replica a worker.slot of its own"),
+                    "each start and stop causes a rebalance; after a kill the partitions wait for the session timeout (30 s). To "
+                        + "avoid that, give every replica a worker.slot of its own"),
             ])
     }
 }
