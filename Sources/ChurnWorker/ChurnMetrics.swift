@@ -1,12 +1,12 @@
-// What the worker shows besides what every worker shows.
+// Metrics that only this worker has.
 
 internal import Churn
 internal import Notices
 internal import Synchronization
 public import Telemetry
 
-/// A record that is worked on again, after a crash or an abort, is counted again. The gauges are sums over the partitions that
-/// this process has: the sum over all replicas is the whole.
+/// A record that is processed again, after a crash or an abort, is counted again. The gauges are sums over the
+/// partitions of this process: the sum over all replicas is the total.
 public final class ChurnMetrics: Sendable {
     let unusable: Telemetry.Counter
     let undated: Telemetry.Counter
@@ -18,15 +18,15 @@ public final class ChurnMetrics: Sendable {
         unusable = metrics.counter(
             "perennial_churn_unusable_transactions_total",
             help:
-                "Notifications with a transaction that nothing follows from: without its id, its purchase date or, if it "
-                + "renews, its end.")
+                "Notifications with an unusable transaction: its id or its purchase date is missing or, if it renews, "
+                + "its end.")
         undated = metrics.counter(
             "perennial_churn_undated_notifications_total",
-            help: "Notifications without signedDate: nothing can be posted under a day.")
+            help: "Notifications without signedDate, which belong to no day.")
         for series in Series.fixed { _ = gauge(series) }
     }
 
-    /// How a partition stands; nil: this process has it no longer.
+    /// Sets the gauges of a partition; nil: this process no longer has the partition.
     func show(_ overview: Overview?, of partition: Int32) {
         let values = overview.map(Series.values) ?? [:]
         shown.withLock { shown in
@@ -67,17 +67,17 @@ public final class ChurnMetrics: Sendable {
             metrics.gauge(
                 "perennial_churn_subscriptions",
                 help:
-                    "Subscriptions that are paid for, on trial, in grace and in billing retry, as far as this replica counts.",
+                    "Subscriptions of this replica, by state: paid, on trial, in the grace period, in billing retry.",
                 labels: ["state": counter.stateName])
         case .today(let counter):
             metrics.gauge(
                 "perennial_churn_today",
-                help: "The counters of the day under way, in churn.zone; late news may take something back.",
+                help: "Counters of the current day in churn.zone; late notifications may lower them.",
                 labels: ["counter": counter.name])
         case .monthlyRevenue(let currency):
             metrics.gauge(
                 "perennial_churn_monthly_revenue_milliunits",
-                help: "Monthly recurring revenue, in thousandths of the currency's unit.",
+                help: "Monthly recurring revenue of this replica, in thousandths of the currency's unit.",
                 labels: ["currency": currency])
         }
     }

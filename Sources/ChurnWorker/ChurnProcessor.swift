@@ -1,4 +1,4 @@
-// The worker `churn`: notifications in, numbers out.
+// The worker `churn`: it reads notifications and writes numbers.
 
 internal import Churn
 public import Contract
@@ -11,16 +11,16 @@ public import Runtime
 internal import Telemetry
 public import Zone
 
-/// Keeps the facts of each subscription and what they add to the cells; adds the difference whenever that becomes another: by a
-/// notification, or by time.
+/// Stores the facts of each subscription and its contribution to the cells. Whenever the contribution changes, by a
+/// notification or by time, it adds the difference.
 ///
-/// One timer for each subscription, at the next instant at which its contribution may change by itself. The cells are states,
-/// too, behind keys of their own, and are told once per commit.
+/// Each subscription has one timer, at the next time when its contribution may change without a notification. The cells
+/// are states too, under their own keys, and are published once per commit.
 public final class ChurnProcessor: Processor {
     public let definition: WorkerDefinition
     private let zone: Zone
     private let metrics: ChurnMetrics
-    /// Its buffers are used again from record to record; nothing else is.
+    /// Its buffers are reused for every record; nothing else is.
     private var json = JSONDocument()
 
     private enum Output {
@@ -28,14 +28,14 @@ public final class ChurnProcessor: Processor {
         static let events = 1
     }
     private static let contributionChanges: UInt8 = 0
-    /// No id of Apple's begins with it.
+    /// None of Apple's ids begins with it.
     private static let cellPrefix: UInt8 = 0
-    /// Of the partition: no cell has it.
+    /// The key of the partition's overview; no cell has it.
     private static let overviewKey: [UInt8] = [cellPrefix]
 
     /// - Parameters:
     ///   - app: `perennial/<version>`.
-    ///   - shadow: what makes it a replay.
+    ///   - shadow: the replay that the worker runs for, if any.
     public init(
         _ names: Names, zone: Zone, partitions: Int32, app: String, metrics: ChurnMetrics, shadow: Shadow? = nil
     ) {
@@ -55,7 +55,7 @@ public final class ChurnProcessor: Processor {
 
     public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         guard let key = record.key, let value = record.value else {
-            throw ProcessFailure("no_notification", "a notification has a key and a value")
+            throw ProcessFailure("no_notification", "a notification must have a key and a value")
         }
         guard key.count > 0, key[0] != Self.cellPrefix else {
             throw Self.strangeKey
@@ -63,14 +63,14 @@ public final class ChurnProcessor: Processor {
         do { _ = try UTF8Span(validating: key) } catch { throw Self.strangeKey }
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
         guard json.kind(of: json.root) == .object else {
-            throw ProcessFailure("json", "the value of a notification is an object")
+            throw ProcessFailure("json", "the value of a notification must be an object")
         }
         guard let news = Facts(notification: json) else {
             metrics.undated.add()
             return
         }
         if news.hasUnusableTransaction { metrics.unusable.add() }
-        // Much that Apple tells is of no subscription: tests, summaries, tokens of purchases elsewhere.
+        // Many notifications are not about a subscription: tests, summaries, tokens of external purchases.
         guard news.saysAnything else { return }
 
         let place = try turn.state(key)
@@ -80,7 +80,7 @@ public final class ChurnProcessor: Processor {
     }
 
     private static let strangeKey = ProcessFailure(
-        "key", "the key of a subscription is its originalTransactionId as UTF-8")
+        "key", "the key of a subscription must be its originalTransactionId as UTF-8")
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
@@ -97,12 +97,12 @@ public final class ChurnProcessor: Processor {
     private func load(_ place: KeyState) throws(ProcessFailure) -> ChainState {
         guard let bytes = place.value else { return ChainState() }
         guard let state = ChainState(bytes, format: place.format) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
+            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
         }
         return state
     }
 
-    /// Adds what has become different to the cells, and keeps what is known.
+    /// Adds the changes to the cells, and stores the facts.
     private func settle(_ place: KeyState, _ state: inout ChainState, _ turn: Turn, cause: Cause?)
         throws(ProcessFailure)
     {
@@ -140,12 +140,12 @@ public final class ChurnProcessor: Processor {
 
     private static func cell(_ bytes: [UInt8]) throws(ProcessFailure) -> CellState {
         guard let cell = CellState(bytes) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this cell are damaged")
+            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this cell are damaged")
         }
         return cell
     }
 
-    /// A cell as it is before a commit; one that has returned to nothing goes.
+    /// Publishes a cell as it is before the commit; a cell whose sums have returned to zero is deleted.
     public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
         if place.key == Self.overviewKey {
             if let bytes = place.value, let overview = Overview(bytes) { metrics.show(overview, of: turn.partition) }
@@ -161,8 +161,8 @@ public final class ChurnProcessor: Processor {
         } else if place.isCommitted {
             emit(nil, of: key, cell.mark, turn)
         }
-        // What came and went between two commits was never told. And while a record is under way it may bring back what its
-        // timers have taken out: then nothing has changed after all.
+        // If a cell appeared and disappeared between two commits, it was never published. And while a record is being
+        // processed, it may add again what its timers have subtracted: then nothing has changed after all.
         if record == nil, !turn.isUnderWay { place.delete() }
     }
 
@@ -176,7 +176,7 @@ public final class ChurnProcessor: Processor {
         }
     }
 
-    /// Follows from what is told: where commits fall it must not show.
+    /// Depends only on the published content: it must not show where commits happen.
     private func id(_ offset: Int64, of content: [UInt8], _ turn: Turn) -> [UInt8] {
         Array("\(turn.partition)-\(offset)-\(hexadecimal(Array(SHA256.digest(content.span).prefix(8))))".utf8)
     }
@@ -185,7 +185,8 @@ public final class ChurnProcessor: Processor {
 
     private static let dayEnds: UInt8 = 1
 
-    /// Days of two zones in one count would say nothing, and nobody would see it: what was counted stays.
+    /// Days of two zones in one count would be meaningless, and nobody would notice. So the counted cells stay as they
+    /// are.
     public func opened(_ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(Self.overviewKey.span)
         guard place.value != nil else { return metrics.show(nil, of: turn.partition) }
@@ -193,7 +194,7 @@ public final class ChurnProcessor: Processor {
         if overview.zone != zone.name {
             throw ProcessFailure(
                 "zone",
-                "what partition \(turn.partition) has counted is by days of \(overview.zone), and churn.zone says "
+                "partition \(turn.partition) has counted by days of \(overview.zone), but churn.zone is "
                     + "\(zone.name): set it back to \(overview.zone)")
         }
         metrics.show(overview, of: turn.partition)
@@ -208,8 +209,8 @@ public final class ChurnProcessor: Processor {
         guard let overview = Overview(bytes) else {
             throw ProcessFailure(
                 "state",
-                "the \(bytes.count) bytes kept of partition \(turn.partition) are damaged, or of a build that this one "
-                    + "does not know: start the build that wrote them")
+                "the \(bytes.count) bytes stored for partition \(turn.partition) are damaged, or from a build that this "
+                    + "one does not know: start the build that wrote them")
         }
         return overview
     }
@@ -217,7 +218,7 @@ public final class ChurnProcessor: Processor {
     private func keep(_ overview: Overview, _ place: KeyState, at clock: Int64) {
         place.put(overview.bytes.span)
         let end = zone.start(of: CivilDay(number: overview.day + 1))
-        // The last day that can be written has no end.
+        // The last representable day has no end.
         place.setTimer(Self.dayEnds, due: end > clock ? end : nil)
     }
 }

@@ -1,4 +1,4 @@
-// What a promotion of `churn` moves: the cells that count something else. Their states are moved as they are.
+// What a promotion of `churn` moves: the cells whose counts differ. Their states are moved unchanged.
 
 public import Runtime
 
@@ -18,7 +18,7 @@ public struct ChurnPromotion: PromotionRules {
 
     public func state(_ state: [UInt8], format: UInt8, of key: [UInt8], after value: [UInt8]?) -> [UInt8] { state }
 
-    /// A cell without `asOf` and `offset`, which stand at its end.
+    /// A cell without `asOf` and `offset`, which are its last members.
     private static func counts(_ value: [UInt8]) -> ArraySlice<UInt8> {
         let name = Array(#","asOf":"#.utf8)
         var place = value.count - name.count

@@ -1,8 +1,9 @@
-// Which answer is next.
+// Determines which answer is sent next.
 
 internal import Notices
 
-/// Answers in the order in which they are to be sent: those that may go now by their deadlines, the others by when they may.
+/// Answers in the order in which they are sent: answers that may be sent now by their deadlines, the others by the time
+/// when they may be sent.
 struct Agenda {
     private struct Place: Comparable {
         let time: Int64
@@ -17,11 +18,11 @@ struct Agenda {
         let bundleId: Text
         let deadline: Int64
         var dueAt: Int64
-        /// On the elapsed clock, since when it is ready; nil: it waits.
+        /// When it became ready, on the elapsed clock; nil: it is waiting.
         var readySince: Duration?
     }
 
-    /// A host's clock that goes back by more was set; by less it was corrected.
+    /// If the host's clock goes back by more than this, it was set; by less, it was corrected.
     private static let clockJump: Int64 = 1_000
 
     private var wall: Int64 = .min
@@ -30,7 +31,7 @@ struct Agenda {
     private var ready: [Text: [Int32: SortedList<Place>]] = [:]
 
     var count: Int { entries.count }
-    /// Apps with answers that may go now, in the order of their names.
+    /// Apps with answers that may be sent now, in the order of their names.
     var apps: [Text] { ready.keys.sorted() }
 
     /// Puts an answer on the agenda, or moves it.
@@ -53,8 +54,8 @@ struct Agenda {
     }
 
     /// - Parameters:
-    ///   - wall: of the host's clock.
-    ///   - elapsed: from which on they are ready.
+    ///   - wall: the host's clock.
+    ///   - elapsed: the time from which due answers count as ready.
     mutating func advance(to wall: Int64, _ elapsed: Duration) {
         if self.wall > .min, wall < self.wall - Self.clockJump { bringForward(by: self.wall - wall) }
         self.wall = wall
@@ -68,11 +69,11 @@ struct Agenda {
         }
     }
 
-    /// The clock was set back: waiting goes on for as long as it would have.
+    /// The clock was set back: answers wait no longer than they would have.
     private mutating func bringForward(by jump: Int64) {
         waiting = SortedList()
         for (name, entry) in entries where entry.readySince == nil {
-            // What is due at once, or never, stays so.
+            // Answers that are due at once, or never, stay so.
             let dueAt = entry.dueAt > 0 && entry.dueAt < .max ? entry.dueAt - jump : entry.dueAt
             entries[name]?.dueAt = dueAt
             waiting.insert(Place(time: dueAt, name: name))
@@ -81,18 +82,18 @@ struct Agenda {
 
     func readySince(_ name: AnswerName) -> Duration? { entries[name]?.readySince }
 
-    /// The earliest deadlines of one app, among what may go now: so many of each partition, as one that has to wait must not hold up
-    /// the others.
+    /// The answers of one app with the earliest deadlines, among those that may be sent now: `count` of each partition,
+    /// because a partition that has to wait must not hold up the others.
     func next(_ count: Int, of bundleId: Text) -> [AnswerName] {
         ready[bundleId]?.values.flatMap { $0.prefix(count) }.sorted().map(\.name) ?? []
     }
 }
 
-/// Few thousand elements at most times: an array that is kept in order is as fast as a heap then, and elements can leave it
-/// anywhere.
+/// Usually there are a few thousand elements. For so many a sorted array is as fast as a heap, and elements can be
+/// removed anywhere.
 struct SortedList<Element: Comparable> {
     private var elements: [Element] = []
-    /// What is before it has left.
+    /// The elements before it have been removed.
     private var start = 0
 
     var isEmpty: Bool { start == elements.count }
@@ -108,7 +109,7 @@ struct SortedList<Element: Comparable> {
 
     mutating func removeFirst() {
         start += 1
-        // Half of it used up: each element is moved once on average.
+        // Only when half of it is unused: then each element is moved once on average.
         guard start * 2 > elements.count else { return }
         elements.removeFirst(start)
         start = 0

@@ -1,4 +1,4 @@
-// What the topic `consumption` says is to be sent, of one partition.
+// The answers that are to be sent, according to one partition of the topic `consumption`.
 
 internal import Consumption
 internal import Contract
@@ -8,7 +8,7 @@ internal import Log
 internal import Notices
 internal import Telemetry
 
-/// In memory: what is open is at most half a day old, and is read again wherever the partition goes.
+/// In memory: open answers are at most half a day old, and are read again when the partition moves.
 final class AnswerBook: PartitionSink {
     private static let kind = RecordKind(
         RecordType.consumption.rawValue, version: RecordType.consumption.version)
@@ -18,9 +18,9 @@ final class AnswerBook: PartitionSink {
     private let logger: Logger
     private var json = JSONDocument()
     private(set) var answers: [Text: OpenAnswer] = [:]
-    /// The greatest timestamp that was read.
+    /// The greatest timestamp that has been read.
     private var clock: Int64 = .min
-    /// Behind the deadline, by the log's clock: nothing is decided or sent any more.
+    /// After the deadline, by the log's clock: after this time nothing is decided or sent.
     private static let keptBehindDeadline: Int64 = 3_600_000
 
     init(_ partition: Int32, _ desk: SendDesk, logger: Logger) {
@@ -39,7 +39,7 @@ final class AnswerBook: PartitionSink {
     func close() throws(SinkFault) { forget() }
     func wipe() throws(SinkFault) { forget() }
 
-    /// Nothing is kept elsewhere. Answers that were withheld have no last word: time ends them.
+    /// Nothing is stored elsewhere. Withheld answers have no last step; they are removed after a time.
     func write(_ places: [KeptPlace], isLasting: Bool) throws(SinkFault) {
         for answer in answers.values where answer.deadline < clock - Self.keptBehindDeadline {
             answers[answer.name.id] = nil
@@ -59,7 +59,7 @@ final class AnswerBook: PartitionSink {
         case .newer(let words): return words
         case .unknownType: return nil
         case .strange:
-            note("headers that are none of this topic", record.offset)
+            note("the headers are not those of this topic", record.offset)
             return nil
         case .known: break
         }
@@ -71,7 +71,7 @@ final class AnswerBook: PartitionSink {
             return nil
         }
         guard let step = ConsumptionRecord(json) else {
-            note("it is no step of a refund request", record.offset)
+            note("the value is not a step of a refund request", record.offset)
             return nil
         }
         apply(step, record.offset)
@@ -81,7 +81,7 @@ final class AnswerBook: PartitionSink {
     /// Only our worker writes to this topic. A record that cannot be read is logged, and its answer is not sent.
     private func note(_ words: String, _ offset: Int64) {
         logger.error(
-            "a record of consumption is passed over",
+            "a record of consumption was skipped",
             ["partition": .integer(partition), "offset": .integer(offset), "reason": .string(words)])
     }
 
@@ -97,7 +97,7 @@ final class AnswerBook: PartitionSink {
         case .retrying:
             guard var answer = answers[step.id] else { return }
             answer.attempts = max(answer.attempts, step.attempt ?? 0)
-            // The time of the newest attempt counts; this process knows its own before the record is there.
+            // The time of the newest attempt counts; this process knows its own attempt before the record exists.
             answer.dueAt = max(answer.dueAt, step.retryAt ?? answer.dueAt)
             keep(answer)
         case .sent, .failed, .expired:
@@ -109,7 +109,8 @@ final class AnswerBook: PartitionSink {
 
     private func decide(_ step: ConsumptionRecord, _ offset: Int64) {
         if var known = answers[step.id] {
-            // Twice the same bytes, or nothing: whatever is wrong with the log, Apple does not hear two answers from here.
+            // The same bytes twice, or nothing: whatever is wrong with the log, Apple never gets two different answers
+            // from here.
             guard known.body == step.body else {
                 known.isWanted = false
                 answers[step.id] = known
@@ -120,7 +121,8 @@ final class AnswerBook: PartitionSink {
             return keep(known)
         }
         let (bundleId, isV1) = Self.addressee(step.facts)
-        // At once, whatever the log's clock says: one record from a host whose clock is ahead would hold up the partition.
+        // Due at once, whatever the log's clock says: one record from a host whose clock is ahead would hold up the
+        // partition.
         let answer = OpenAnswer(step, partition: partition, isV1: isV1, bundleId: bundleId, dueAt: .min)
         guard let answer else { return note("the decision has no body, transaction, app or deadline", offset) }
         keep(answer)
@@ -129,7 +131,7 @@ final class AnswerBook: PartitionSink {
     private static func addressee(_ facts: [UInt8]?) -> (bundleId: Text?, isV1: Bool) {
         var json = JSONDocument()
         guard let facts else { return (nil, false) }
-        // It was read as part of the record a moment ago.
+        // It was read a moment ago as a part of the record.
         do throws(JSONFault) { try json.read(facts.span) } catch { return (nil, false) }
         return (json.text("bundleId", of: json.root), json.bool("advancedCommerce", of: json.root) ?? false)
     }
@@ -139,7 +141,7 @@ final class AnswerBook: PartitionSink {
         if answer.isWanted { desk.schedule(answer) }
     }
 
-    /// The sender's own word on an attempt of it, before the log has it from the worker.
+    /// Notes the result of an attempt before the worker has written it to the log.
     func attempted(_ id: Text, number: Int64, dueAt: Int64) {
         guard var answer = answers[id] else { return }
         answer.attempts = max(answer.attempts, number)

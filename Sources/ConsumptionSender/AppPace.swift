@@ -1,10 +1,10 @@
-// How fast one app's answers may go.
+// Limits the rate at which one app's answers are sent.
 
-/// Spacing and pauses, on the elapsed clock.
+/// Spacing and pauses, measured on the elapsed clock.
 struct AppPace {
-    /// Below what is allowed, so that catching up stays within it.
+    /// Below the allowed rate, so that catching up does not exceed it.
     private static let share = 0.9
-    /// For so long what was not used up may be caught up with: steps are some tens of milliseconds apart.
+    /// Unused time within this window may be caught up: steps are some tens of milliseconds apart.
     private static let window: Duration = .milliseconds(100)
 
     private var next: Duration = .zero

@@ -1,4 +1,4 @@
-// Rows of `consumption-attempts`: what Apple answered, before anything else happens.
+// Writes rows of `consumption-attempts`: Apple's response is recorded before anything else happens.
 
 internal import Consumption
 internal import Contract
@@ -13,10 +13,10 @@ struct AttemptRow {
     let attempt: Attempt
 }
 
-/// Appends rows, and keeps them until the log has them. On the sender's thread.
+/// Appends rows, and keeps them until the log has them. Used on the sender's thread.
 final class AttemptWriter {
     private static let appendLimit: Duration = .seconds(5)
-    /// Between two tries of what has failed.
+    /// Pause before a failed write is retried.
     private static let faultPause: Duration = .seconds(1)
 
     private let topic: String
@@ -38,21 +38,22 @@ final class AttemptWriter {
 
     func add(_ row: AttemptRow) { unwritten.append(row) }
 
-    /// - Returns: what the log has now.
+    /// - Returns: the rows that the log has now.
     func write(at now: Duration) -> [AttemptRow] {
         guard !unwritten.isEmpty, now >= nextTry else { return [] }
         do throws(LogFault) {
             _ = try openWriter().append(batch, by: Deadline(after: Self.appendLimit))
-            if trouble != nil { logger.info("rows of attempts are written again") }
+            if trouble != nil { logger.info("attempt rows are written again") }
             trouble = nil
             defer { unwritten = [] }
             return unwritten
         } catch {
-            // Some of the rows may be written already. The worker drops a row whose attempt number it has seen.
+            // Some of the rows may have been written already. The worker ignores a row whose attempt number it has
+            // seen.
             if trouble == nil {
-                logger.error("rows of attempts cannot be written", ["reason": .string(error.words)])
+                logger.error("attempt rows cannot be written", ["reason": .string(error.words)])
             }
-            trouble = "what Apple answered cannot be written to \(topic): \(error.words)"
+            trouble = "Apple's responses cannot be written to \(topic):  \(error.words)"
             if error.remedy != .retrySameCall { close(by: Deadline(after: Self.appendLimit)) }
             nextTry = now + Self.faultPause
             return []

@@ -1,27 +1,27 @@
-// Who takes an answer to Apple.
+// Delivers an answer to Apple.
 
 public import AppStoreAPI
 public import Contract
 internal import HTTPClient
 internal import Notices
 
-/// One attempt, as it goes out.
+/// One attempt.
 public struct Dispatch: Sendable {
     public let bundleId: String
     public let transactionId: String
     public let isV1: Bool
     public let body: [UInt8]
-    /// Asked right before the bytes go on the wire.
+    /// Called right before the bytes are sent.
     public let mayBegin: @Sendable () -> Bool
 }
 
-/// What came of it.
+/// The result of an attempt.
 public struct Delivery: Sendable {
     public enum Result: Sendable, Equatable {
-        /// Nothing was sent: `mayBegin` said no, or there was no room.
+        /// Nothing was sent: `mayBegin` returned false, or there was no room.
         case withdrawn
         case answered(status: Int)
-        /// For people: why.
+        /// The reason, for people.
         case unanswered(String)
     }
 
@@ -31,7 +31,7 @@ public struct Delivery: Sendable {
     public var retryAfter: Int64?
     /// How far this host's clock is ahead of Apple's, in milliseconds; nil: Apple did not say.
     public var clockAhead: Int64?
-    /// For people: what to do about it.
+    /// For people: what to do.
     public var advice: String?
 
     public init(
@@ -49,11 +49,11 @@ public struct Delivery: Sendable {
 public protocol Carrier: Sendable {
     /// Never blocks. `completion` is called once, on any thread, perhaps before this returns.
     func send(_ dispatch: Dispatch, completion: @escaping @Sendable (Delivery) -> Void)
-    /// Apple did not know who asked: the next attempt of the app introduces itself anew.
+    /// Apple did not accept the token: the next attempt of the app uses a new one.
     func renewToken(of bundleId: String)
 }
 
-/// Apple's own servers, or what `apple.api.*` names in their place.
+/// Apple's own servers, or those that `apple.api.*` names instead.
 public struct AppStoreCarrier: Carrier {
     private let api: AppStoreServerAPI
     private let environment: Contract.Environment

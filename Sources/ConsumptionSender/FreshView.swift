@@ -1,30 +1,30 @@
-// Whether what is known of a partition is new enough to act on it.
+// Whether the knowledge about a partition is recent enough to act on.
 
 internal import Log
 
-/// Consent may have been withdrawn, and the case may be closed, a moment ago: an attempt rests on a look at the log that began
-/// after it was due. A look is: the ends of the worker's inputs are asked for, the worker has dealt with everything before them, and
-/// what it wrote of that is read.
+/// Consent may have been withdrawn or the case closed a moment ago. So an attempt needs a look at the log that began
+/// after the attempt was due. A look reads the ends of the worker's inputs, waits until the worker has processed
+/// everything before them, and reads what the worker wrote about it.
 struct FreshView {
-    /// So long the end of a look may be ago when an attempt begins: under a queue of answers there is a new look each time. It counts
-    /// from the end, so that a worker that is seconds behind delays answers and does not stop them.
+    /// How old the end of a look may be when an attempt begins; with a queue of answers there is a new look each time.
+    /// It counts from the end, so that a worker that is seconds behind delays answers but does not stop them.
     static let lifetime: Duration = .seconds(1)
 
     private struct Look {
         let asked: Duration
         let ends: [NextOffset]
-        /// When the worker had dealt with everything before the ends.
+        /// When the worker had processed everything before the ends.
         var passedAt: Duration?
     }
 
     private var look: Look?
-    /// As of when everything is known; nil: of no moment.
+    /// The time up to which everything is known; nil: unknown.
     private(set) var asOf: Duration?
-    /// When the look that tells it ended.
+    /// When the look for `asOf` ended.
     private var doneAt: Duration = .zero
 
     var isLooking: Bool { look != nil }
-    /// The worker is there: what it wrote is to be read.
+    /// The worker has reached the ends; its output must still be read.
     var waitsForOutputs: Bool { look?.passedAt != nil }
 
     func isGood(for readySince: Duration, at now: Duration) -> Bool {
@@ -33,14 +33,14 @@ struct FreshView {
     }
 
     /// - Parameters:
-    ///   - asked: before the question.
-    ///   - ends: of the worker's inputs, in their order.
+    ///   - asked: the time before the ends were requested.
+    ///   - ends: the ends of the worker's inputs, in their order.
     mutating func begin(asked: Duration, ends: [NextOffset]) { look = Look(asked: asked, ends: ends) }
 
     /// - Parameters:
-    ///   - positions: up to where the worker has dealt with its inputs, and committed.
-    ///   - readAsOf: when the ends of its output were asked for that were read since.
-    /// - Returns: whether the worker has come to the ends just now.
+    ///   - positions: the positions up to which the worker has processed its inputs and committed.
+    ///   - readAsOf: when the ends of its output, which has been read since, were requested.
+    /// - Returns: whether the worker has just reached the ends.
     mutating func advance(positions: [NextOffset], readAsOf: Duration?, at now: Duration) -> Bool {
         guard let current = look else { return false }
         guard let passedAt = current.passedAt else {
@@ -56,6 +56,6 @@ struct FreshView {
         return false
     }
 
-    /// The partition was another's, or may have been: nothing is known.
+    /// The partition belonged to another process, or may have: nothing is known.
     mutating func reset() { self = FreshView() }
 }

@@ -1,10 +1,10 @@
-// An answer that was decided, and of which no last word is known.
+// An answer that was decided and has no known last step.
 
 internal import Consumption
 internal import Notices
 import Synchronization
 
-/// Names one answer within a process.
+/// Identifies one answer within a process.
 struct AnswerName: Hashable, Sendable {
     let partition: Int32
     /// `notificationUUID` of the request.
@@ -21,21 +21,21 @@ struct OpenAnswer {
     let isV1: Bool
     /// By Apple's clock, in milliseconds since 1970.
     let deadline: Int64
-    /// false: it was withheld since it was decided.
+    /// false: the answer was withheld after it was decided.
     var isWanted = true
-    /// The greatest number of an attempt that is known.
+    /// The greatest known attempt number.
     var attempts: Int64 = 0 {
         didSet { attempts = min(attempts, Self.limitAttempts) }
     }
     /// When the next attempt may begin, by the host's clock.
     var dueAt: Int64
 
-    /// More are not made in half a day. A number beyond is a damaged row's.
+    /// Half a day is too short for more. A greater number comes from a damaged row.
     private static let limitAttempts: Int64 = 1_000_000_000
-    /// Far from where the numbers end, so that times can be added to it.
+    /// Far from overflow, so that times can be added to it.
     private static let deadlines: ClosedRange<Int64> = 0...(1 << 60)
 
-    /// nil: the record lacks what an attempt needs.
+    /// nil: the record lacks a member that an attempt needs.
     init?(_ record: ConsumptionRecord, partition: Int32, isV1: Bool, bundleId: Text?, dueAt: Int64) {
         guard let body = record.body, let transactionId = record.transactionId, let bundleId,
             Self.deadlines.contains(record.deadline)
@@ -51,11 +51,11 @@ struct OpenAnswer {
     }
 }
 
-/// Shared with the client's thread while an attempt is under way.
+/// Shared with the client's thread while an attempt is in flight.
 final class Permit: Sendable {
     private let isWithdrawn = Mutex(false)
 
-    /// Nothing may be sent any more that is not on the wire.
+    /// From now on only bytes that are being sent already may be sent.
     func withdraw() { isWithdrawn.withLock { $0 = true } }
     var stands: Bool { isWithdrawn.withLock { !$0 } }
 }

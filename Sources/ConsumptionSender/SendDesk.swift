@@ -1,12 +1,12 @@
-// What is to be sent, and what is on its way.
+// The answers to be sent, and the attempts in flight.
 
 internal import Consumption
 internal import Notices
 internal import Runtime
 
-/// Between the books of all partitions and the sender. On the sender's thread.
+/// Connects the books of all partitions with the sender. Used on the sender's thread.
 final class SendDesk {
-    /// An attempt that has begun and whose row is not kept by the log yet. Until then there is no other.
+    /// An attempt that has begun and whose row the log does not have yet. Until then the answer has no other attempt.
     struct Flight {
         let permit: Permit
         let number: Int64
@@ -19,11 +19,11 @@ final class SendDesk {
     private(set) var flights: [AnswerName: Flight] = [:]
 
     func schedule(_ answer: OpenAnswer) {
-        // It is looked at again when its attempt has ended.
+        // An answer in flight is scheduled after its attempt has ended.
         if flights[answer.name] == nil { agenda.schedule(answer) }
     }
 
-    /// It is not wanted any more, or not here.
+    /// The answer is no longer wanted, or no longer belongs to this process.
     func drop(_ name: AnswerName) {
         agenda.remove(name)
         flights[name]?.permit.withdraw()
@@ -36,12 +36,12 @@ final class SendDesk {
 
     func end(_ name: AnswerName) { flights[name] = nil }
 
-    /// What has begun and is not on the wire yet stays here.
+    /// Attempts that have begun but are not being sent yet are stopped.
     func withdrawFlights() {
         for flight in flights.values { flight.permit.withdraw() }
     }
 
-    /// It cannot be sent by now: it is looked at again then.
+    /// The answer cannot be sent now: it is scheduled again for that time.
     func postpone(_ answer: OpenAnswer, to wall: Int64) {
         var later = answer
         later.dueAt = wall

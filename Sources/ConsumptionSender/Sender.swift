@@ -1,4 +1,4 @@
-// Sends what the worker has decided.
+// Sends the answers that the worker has decided.
 
 internal import Consumption
 public import Contract
@@ -9,11 +9,12 @@ internal import Platform
 public import Runtime
 internal import Telemetry
 
-/// What the sender may see of the worker beside it.
+/// What the sender can read of the worker in the same process.
 public struct WorkerView: Sendable {
-    /// Of the worker's partitions.
+    /// Ownership of the worker's partitions.
     public var ownership: Ownership
-    /// Up to where the worker has dealt with its inputs in a partition, in their order, and committed.
+    /// The positions up to which the worker has processed its inputs in a partition and committed, in the order of the
+    /// inputs.
     public var positions: @Sendable (Int32) -> [NextOffset]?
 
     public init(ownership: Ownership, positions: @escaping @Sendable (Int32) -> [NextOffset]?) {
@@ -24,16 +25,16 @@ public struct WorkerView: Sendable {
 
 public struct SenderOptions: Sendable {
     public var names: Names
-    /// Of each topic.
+    /// Number of partitions of each topic.
     public var partitions: Int32
-    /// Answers a second for each app, of all replicas together.
+    /// Answers per second for each app, over all replicas together.
     public var rate: Int
     /// `perennial/<version>`.
     public var app: String
-    /// On their way at a time, of each app: one that is answered slowly must not hold up the others.
+    /// Most attempts in flight for each app: a slow app must not hold up the others.
     public var maxInFlight = SenderOptions.usualMaxInFlight
     public static let usualMaxInFlight = 32
-    /// For so long a step waits for records, at most: so late an answer of Apple's may be heard.
+    /// Longest wait of a step for records; Apple's responses may be processed this much later.
     public var pollWait: Duration = .milliseconds(20)
 
     public init(_ names: Names, partitions: Int32, rate: Int, app: String) {
@@ -44,23 +45,25 @@ public struct SenderOptions: Sendable {
     }
 }
 
-/// Follows the committed records of `consumption` in the partitions that the worker beside it owns, sends what is decided, and
-/// writes what Apple answered. One thread; the carrier answers on others.
+/// Follows the committed records of `consumption` in the partitions that the worker in the same process owns, sends the
+/// decided answers, and writes Apple's responses. One thread; the carrier responds on others.
 ///
 /// An attempt begins only
-/// 1. while the partition is surely this process's: a successor sends the same bytes, and two at a time would be one too many;
-/// 2. on a look at the log that began after the attempt was due: consent may be withdrawn, the case may be closed;
-/// 3. within the share of Apple's rate, earliest deadline first, and not in the last seconds before the deadline.
+/// 1. while the partition certainly belongs to this process: a successor sends the same bytes, and they must not be
+///    sent twice at the same time;
+/// 2. after a look at the log that began after the attempt was due: consent may be withdrawn, the case may be closed;
+/// 3. within this process's share of Apple's rate, earliest deadline first, and not in the last seconds before the
+///    deadline.
 ///
-/// Right before the bytes go out, 1 and the deadline are asked again, and whether 2 was a moment ago. While the log does not take what
-/// Apple answered nothing more begins.
+/// Right before the bytes are sent, 1 and the deadline are checked again, and whether 2 is recent. While the log does
+/// not accept Apple's responses, no attempt begins.
 final class Sender {
-    /// How far back decisions are read: those of before are too old to be sent.
+    /// How far back decisions are read: earlier ones are too old to be sent.
     private static let reach = ConsumptionRules.timeToAnswer + 3_600_000
-    /// Looked at in one step, of each app and partition: those behind them have later deadlines.
+    /// Answers that one step considers, for each app and partition: those after them have later deadlines.
     private static let candidates = 64
-    /// From the beginning of an attempt until its bytes go out: a longer wait, or a process that was stopped, makes what it rests on
-    /// too old.
+    /// From the start of an attempt until its bytes are sent: after a longer wait, or if the process was stopped
+    /// meanwhile, the look is too old.
     private static let wireLimit: Duration = .seconds(10)
 
     private let options: SenderOptions
@@ -79,7 +82,7 @@ final class Sender {
     private let rows: AttemptWriter
     private let arrivals = Mailbox<Arrival>(capacity: .max)
     private var views: [Int32: FreshView] = [:]
-    /// Of each partition, as of when its view began: a lease that had ended makes it anew.
+    /// For each partition, the time when its view began: after its lease has ended the view is made anew.
     private var leases: [Int32: Duration] = [:]
     private var paces: [Text: AppPace] = [:]
     private var endsReader: (any LogReader)?
@@ -116,9 +119,10 @@ final class Sender {
                     start: .time { wall() - Self.reach })
             ], partitions: options.partitions)
         follow.pollWait = options.pollWait
-        // A worker's memory has a bound, and this lies outside of its plan.
+        // The worker's memory is limited, and this is not part of its plan.
         follow.readAheadBytes = 8 << 20
-        // The worker hears that a commit is done before the log shows all of it: its end is where the transaction ends.
+        // The worker learns that a commit is done before the log shows all of it; the output counts as read up to the
+        // end of the transaction.
         follow.ends = .all
         follower = TopicFollower(
             follow, log: log, time: FollowTime(wall: time.wall, elapsed: time.elapsed), readiness: readiness,
@@ -128,11 +132,11 @@ final class Sender {
 
     // MARK: A step
 
-    /// What nothing can be done about for the moment; nil: all is well.
+    /// Trouble that the sender cannot repair now; nil: everything is fine.
     var trouble: String? { rows.trouble ?? endsTrouble ?? readiness.trouble(at: time.elapsed()) }
 
-    /// A little work; it waits for records for a moment. false: there is nothing to do, or it has failed, and is not to be tried
-    /// again at once.
+    /// Does a little work, and waits a moment for records. false: there is nothing to do, or it has failed and should
+    /// not be retried at once.
     func step(mayBegin: Bool = true) -> Bool {
         settleArrivals()
         noteRows()
@@ -149,7 +153,8 @@ final class Sender {
         return outcome == .done
     }
 
-    /// Of all that has begun; false: some is still on its way. What is not on the wire yet stays here.
+    /// Finishes all attempts that have begun; false: some are still in flight. Attempts that are not being sent yet are
+    /// stopped.
     func settle() -> Bool {
         desk.withdrawFlights()
         settleArrivals()
@@ -164,7 +169,7 @@ final class Sender {
         endsReader = nil
     }
 
-    /// What the worker has, and nothing else.
+    /// Follows exactly the worker's partitions.
     private func follow() {
         let held = worker.ownership.held
         for (partition, lease) in held where leases[partition] != lease.since {
@@ -180,7 +185,7 @@ final class Sender {
 
     // MARK: Looks
 
-    /// - Parameter wanted: partitions whose views are too old for what is ready there.
+    /// - Parameter wanted: partitions whose views are too old for their ready answers.
     private func look(for wanted: Set<Int32>, at now: Duration) {
         for partition in views.keys.sorted() {
             guard let positions = worker.positions(partition) else { continue }
@@ -216,12 +221,12 @@ final class Sender {
 
     // MARK: Attempts
 
-    /// Begins what may begin. - Returns: partitions that have to be looked at first.
+    /// Begins the attempts that may begin. - Returns: partitions that must be looked at first.
     private func begin(at now: Duration) -> Set<Int32> {
         var wanted: Set<Int32> = []
         let share = Double(follower.followed.count) / Double(options.partitions)
         for app in desk.agenda.apps {
-            // A key that Apple does not take is tried with one answer at a time.
+            // If Apple refuses a key, it is tried with one answer at a time.
             let limit = reports.isRefused(app.description) ? 1 : options.maxInFlight
             var underWay = desk.flights.values.count { $0.bundleId == app }
             for name in desk.agenda.next(Self.candidates, of: app) {
@@ -232,7 +237,7 @@ final class Sender {
                     desk.drop(name)
                     continue
                 }
-                // Too late to begin. What became of it the worker tells.
+                // Too late to begin. The worker publishes the outcome.
                 let wall = time.wall()
                 guard wall < answer.deadline - Retry.lastStart else {
                     desk.postpone(answer, to: wall + Retry.tooLateWait)
@@ -289,7 +294,7 @@ final class Sender {
         if case .withdrawn = arrival.delivery.result {
             metrics.count(.withdrawn)
             desk.end(arrival.name)
-            // Its number is not used up: nothing was sent.
+            // Its number is not used up, because nothing was sent.
             if known != nil {
                 book?.attempted(arrival.name.id, number: flight.number - 1, dueAt: wall + Retry.firstWait)
             }
@@ -306,7 +311,7 @@ final class Sender {
         var retryAt: Int64?
         if verdict == .retry || verdict == .unauthorized {
             let wait = Retry.wait(after: flight.number, jitter: time.jitter())
-            // What holds for the whole app is not cut: nothing happens before.
+            // A pause for the whole app is not shortened: nothing is sent before it ends.
             retryAt = pause?.until ?? Retry.due(wall + wait, now: wall, deadline: flight.deadline)
         }
         let attempt = Attempt(
@@ -317,7 +322,7 @@ final class Sender {
                 name: arrival.name, originalTransactionId: flight.originalTransactionId.bytes, attempt: attempt))
     }
 
-    /// An attempt is over when the log has what came of it: not before there may be another.
+    /// An attempt is over when the log has its result: only then may there be another.
     private func noteRows() {
         for row in rows.write(at: time.elapsed()) {
             desk.end(row.name)

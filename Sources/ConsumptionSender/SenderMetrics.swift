@@ -1,4 +1,4 @@
-// What the sender counts.
+// Metrics of the sender.
 
 internal import Follow
 internal import Telemetry
@@ -21,25 +21,25 @@ struct SenderMetrics: Sendable {
                 let counter = metrics.counter(
                     "perennial_consumption_attempts_total",
                     help:
-                        "Attempts to give Apple an answer, by what came of them. Of those that were withdrawn nothing was sent.",
+                        "Attempts to send Apple an answer, by result. For withdrawn ones nothing was sent.",
                     labels: ["result": result.rawValue])
                 return (result, counter)
             })
         seconds = metrics.histogram(
-            "perennial_consumption_attempt_seconds", help: "From the beginning of an attempt to its answer.",
+            "perennial_consumption_attempt_seconds", help: "Seconds from the start of an attempt to Apple's response.",
             bounds: Histogram.latencySeconds)
         open = metrics.gauge(
-            "perennial_consumption_open_answers", help: "Answers that this process has to send, or to send again.")
+            "perennial_consumption_open_answers", help: "Answers that this process has to send or to retry.")
         clockAhead = metrics.gauge(
             "perennial_consumption_clock_ahead_seconds",
             help:
-                "How far this host's clock is ahead of Apple's, by the last answer. Apple refuses tokens of other times."
+                "Seconds by which this host's clock is ahead of Apple's. Apple refuses tokens from a wrong clock."
         )
         troubles = Dictionary(
             uniqueKeysWithValues: SenderTroubles.Cause.allCases.map { cause in
                 let gauge = metrics.gauge(
                     "perennial_consumption_sender_troubles",
-                    help: "What keeps answers from reaching Apple, by cause; for how many apps.",
+                    help: "Number of apps whose answers cannot be sent, by cause.",
                     labels: ["cause": cause.rawValue])
                 return (cause, gauge)
             })
@@ -52,7 +52,7 @@ struct SenderMetrics: Sendable {
                 help: "Partitions whose answers wait for a later build of Perennial."),
             wipes: metrics.counter(
                 "perennial_consumption_sender_restarts_total",
-                help: "Partitions that the sender had to read from their beginning again."))
+                help: "Partitions that the sender had to read again from their beginning."))
     }
 
     func count(_ result: Result) { attempts[result]?.add() }

@@ -1,10 +1,10 @@
-// What Apple's answers say about the way to Apple.
+// Judges Apple's responses.
 
 internal import Consumption
 internal import Telemetry
 
-/// Counts, notices what is wrong with the key, the clock or the way, and says for how long an app has to wait. On the sender's
-/// thread.
+/// Counts responses, notices trouble with the key, the clock or the connection, and decides how long an app must wait.
+/// Used on the sender's thread.
 final class SenderReports {
     struct Pause {
         /// In milliseconds since 1970.
@@ -13,18 +13,18 @@ final class SenderReports {
     }
 
     private struct App {
-        /// One after the other, with nothing else between them.
+        /// Number of 401 responses in a row.
         var unauthorized = 0
         var unanswered = 0
-        /// On the elapsed clock: what began before had the token that was given up.
+        /// On the elapsed clock: attempts that began earlier used the old token.
         var renewedAt: Duration?
         /// In milliseconds since 1970.
         var refusedUntil: Int64 = .min
     }
 
-    /// One lost answer is nothing; so many in a row are.
+    /// One missing response is no trouble; this many in a row are.
     private static let patience = 3
-    /// Tokens of other times are refused: Apple leaves some seconds.
+    /// Apple refuses tokens from other times, with a tolerance of some seconds.
     private static let clockTolerance: Int64 = 60_000
 
     private let troubles: SenderTroubles
@@ -44,11 +44,11 @@ final class SenderReports {
         troubles.forget([.unauthorized, .unreachable])
     }
 
-    /// Apple did not take the app's key, also not with a new token.
+    /// Apple refused the app's key even with a new token.
     func isRefused(_ app: String) -> Bool { apps[app].map { $0.unauthorized > 1 } ?? false }
 
-    /// - Parameter begun: the attempt, on the elapsed clock.
-    /// - Returns: for how long the app's answers wait; nil: only this one does.
+    /// - Parameter begun: the start of the attempt, on the elapsed clock.
+    /// - Returns: how long the app's answers must wait; nil: only this answer waits.
     func heard(
         _ delivery: Delivery, _ verdict: Attempt.Verdict, app: String, begun: Duration, at wall: Int64
     ) -> Pause? {
@@ -64,11 +64,11 @@ final class SenderReports {
             }
             state.renewedAt = time.elapsed()
             state.unauthorized += 1
-            // The first 401 may mean that the token has expired. The second means that Apple does not take the key.
+            // The first 401 may mean that the token has expired. The second means that Apple refuses the key.
             guard state.unauthorized > 1 else { return Pause(until: wall, renewsToken: true) }
             troubles.tell(
                 .unauthorized, app: app,
-                "Apple does not take the key for \(app) (401): \(delivery.advice ?? "check apple.issuer.id, apple.key.id and apple.key")"
+                "Apple refuses the key for \(app) (401): \(delivery.advice ?? "check apple.issuer.id, apple.key.id and apple.key")"
             )
             state.refusedUntil = wall + Retry.unauthorizedWait
             return Pause(until: state.refusedUntil, renewsToken: true)
@@ -82,7 +82,7 @@ final class SenderReports {
         }
     }
 
-    /// Apple answers, whatever it says.
+    /// Apple responds, whatever the status is.
     private func isThere(_ app: String, _ state: inout App) {
         state.unanswered = 0
         troubles.tell(.unreachable, app: app, nil)
@@ -105,7 +105,7 @@ final class SenderReports {
         metrics.count(.retry)
         state.unanswered += 1
         if state.unanswered >= Self.patience {
-            troubles.tell(.unreachable, app: app, "Apple's API answers \(status) for \(app); it is tried again")
+            troubles.tell(.unreachable, app: app, "Apple's API answers \(status) for \(app); the sender retries")
         }
         return nil
     }

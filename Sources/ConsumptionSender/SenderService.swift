@@ -1,4 +1,4 @@
-// The sender as part of a process.
+// Runs the sender as a part of a process.
 
 public import Log
 public import Platform
@@ -6,7 +6,7 @@ public import Service
 import Synchronization
 public import Telemetry
 
-/// What keeps the sender from its records, for another thread.
+/// The sender's trouble, for other threads.
 private final class Shown: Sendable {
     private let words = Mutex<String?>("it is starting")
 
@@ -15,9 +15,10 @@ private final class Shown: Sendable {
 }
 
 public final class SenderService: ServicePart {
-    /// Between two steps that had nothing to do.
+    /// Pause between two steps that had nothing to do.
     private static let idlePause: Duration = .milliseconds(50)
-    /// How long a stopping process waits for requests on their way. An attempt may take longer than a process has to stop.
+    /// How long a stopping process waits for attempts in flight. An attempt may take longer than a process has for
+    /// stopping.
     private static let settleLimit: Duration = .seconds(10)
     private static let closeLimit: Duration = .seconds(5)
 
@@ -42,7 +43,7 @@ public final class SenderService: ServicePart {
                 shown.show(sender.trouble)
             }
             let deadline = Deadline(after: Self.settleLimit)
-            // What Apple is answering now is kept, if it comes in time: else a successor sends the same bytes again.
+            // Apple's response is recorded if it arrives in time: otherwise a successor sends the same bytes again.
             while !sender.settle(), !deadline.hasPassed { pause(for: .milliseconds(20)) }
             sender.close(by: Deadline(after: Self.closeLimit))
         }

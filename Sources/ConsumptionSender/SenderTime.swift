@@ -1,12 +1,12 @@
-// Time, as the process around the sender has it.
+// The clocks of the sender.
 
 internal import Platform
 
-/// A test gives others.
+/// Tests pass others.
 public struct SenderTime: Sendable {
-    /// What deadlines are judged by, in milliseconds since 1970.
+    /// Used to judge deadlines, in milliseconds since 1970.
     public var wall: @Sendable () -> Int64
-    /// On a clock that never jumps.
+    /// A clock that never jumps.
     public var elapsed: @Sendable () -> Duration
     /// From 0 to 1.
     public var jitter: @Sendable () -> Double
@@ -20,7 +20,7 @@ public struct SenderTime: Sendable {
         self.jitter = jitter
     }
 
-    /// That of this host.
+    /// The clocks of this host.
     public static func real() -> SenderTime {
         let start = ContinuousClock.now
         return SenderTime(

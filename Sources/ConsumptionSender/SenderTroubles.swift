@@ -1,10 +1,10 @@
-// What keeps answers from reaching Apple, in words.
+// Reasons why answers do not reach Apple, in words.
 
 internal import Notices
 import Synchronization
 internal import Telemetry
 
-/// Told by the sender, asked by health. Each trouble is logged once.
+/// The sender reports troubles, and health reads them. Each trouble is logged once.
 final class SenderTroubles: Sendable {
     /// A closed set: these become labels.
     enum Cause: String, CaseIterable {
@@ -29,7 +29,7 @@ final class SenderTroubles: Sendable {
         self.logger = logger
     }
 
-    /// nil: all is well with it.
+    /// nil: there is no trouble.
     func tell(_ cause: Cause, app: String = "", _ trouble: String?) {
         let key = Key(cause: cause, app: app)
         let (before, count) = words.withLock { words in
@@ -39,13 +39,13 @@ final class SenderTroubles: Sendable {
         }
         gauges[cause]?.set(Double(count))
         if let trouble, before == nil {
-            logger.error("answers to refund requests do not get through", ["reason": .string(trouble)])
+            logger.error("answers to refund requests do not reach Apple", ["reason": .string(trouble)])
         } else if trouble == nil, before != nil {
-            logger.info("answers to refund requests get through again", ["cause": .string(cause.rawValue)])
+            logger.info("answers to refund requests reach Apple again", ["cause": .string(cause.rawValue)])
         }
     }
 
-    /// Nothing is left to send: what was wrong with it is no trouble any more.
+    /// Nothing is left to send, so these causes no longer matter.
     func forget(_ causes: [Cause]) {
         let known = words.withLock { $0.keys.filter { causes.contains($0.cause) } }
         for key in known { tell(key.cause, app: key.app, nil) }

@@ -1,15 +1,15 @@
-// What the worker counts besides what every worker counts.
+// Metrics that only this worker has.
 
 public import Consumption
 internal import Notices
 public import Telemetry
 
-/// A record that is worked on again, after a crash or an abort, is counted again.
+/// A record that is processed again, after a crash or an abort, is counted again.
 public struct ConsumptionMetrics: Sendable {
     private let metrics: Metrics
     private let kinds: [ConsumptionRecord.Kind: Counter]
     private let withheld: [ConsumptionRecord.Withholding: Counter]
-    /// Without a policy, or where none of its rules fits.
+    /// Decisions without a policy, or to which none of its rules applies.
     private let withoutRule: Counter
     private let byRule: [String: Counter]
     private let margin: Histogram
@@ -18,7 +18,7 @@ public struct ConsumptionMetrics: Sendable {
     let strayAttempts: Counter
     let usageRows: Counter
 
-    /// - Parameter policy: its rules become labels; others are none.
+    /// - Parameter policy: only the names of its rules become labels.
     public init(_ metrics: Metrics, policy: RefundPolicy?) {
         self.metrics = metrics
         kinds = Dictionary(
@@ -33,7 +33,7 @@ public struct ConsumptionMetrics: Sendable {
                 let counter = metrics.counter(
                     "perennial_consumption_withheld_total",
                     help:
-                        "Requests that are not answered, by the reason. For want of consent one may still be answered.",
+                        "Steps of kind withheld, by reason. A request without consent may still be answered.",
                     labels: ["reason": cause.rawValue])
                 return (cause, counter)
             })
@@ -48,19 +48,19 @@ public struct ConsumptionMetrics: Sendable {
         byRule = Dictionary(uniqueKeysWithValues: names.map { ($0, rule($0)) })
         margin = metrics.histogram(
             "perennial_consumption_margin_seconds",
-            help: "Between the moment Apple took an answer and the deadline of its request.",
+            help: "Time from Apple's acceptance of an answer to the deadline of its request, in seconds.",
             bounds: [30, 60, 300, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800, 36_000, 39_600, 43_200])
         tooLate = metrics.counter(
             "perennial_consumption_too_late_total",
             help:
-                "Requests that were older than 12 hours when they arrived, by one of Apple's late tries or a backfill.")
+                "Requests that were older than 12 hours when they arrived, by a late retry of Apple's or a backfill.")
         lateAcceptances = metrics.counter(
             "perennial_consumption_late_acceptances_total",
-            help: "Answers that Apple took and that were told of after the last word on their request was written.")
+            help: "Answers whose acceptance by Apple was reported after the last step of their request was written.")
         strayAttempts = metrics.counter(
-            "perennial_consumption_stray_attempts_total", help: "Rows of attempts that belong to no known request.")
+            "perennial_consumption_stray_attempts_total", help: "Attempt rows of unknown requests.")
         usageRows = metrics.counter(
-            "perennial_consumption_usage_rows_total", help: "Rows of usage that were merged.")
+            "perennial_consumption_usage_rows_total", help: "Usage records that were merged.")
     }
 
     func count(_ record: ConsumptionRecord) {

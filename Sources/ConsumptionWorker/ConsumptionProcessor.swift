@@ -1,4 +1,4 @@
-// The worker `consumption`: refund requests and usage in, decisions out.
+// The worker `consumption`: it reads refund requests and usage and writes decisions.
 
 public import Consumption
 public import Contract
@@ -10,17 +10,17 @@ internal import Records
 public import Runtime
 internal import Telemetry
 
-/// Decides what each refund request is answered with, and tells what became of it.
+/// Decides the answer to each refund request, and publishes its outcome.
 ///
-/// `notifications` moves the clock. Its tables are `usage`, which the app's backend writes, and `consumption-attempts`, which
-/// the sender writes: so what happens outside of the log enters as records, and nothing else does.
+/// `notifications` moves the clock. Its tables are `usage`, which the app's backend writes, and `consumption-attempts`,
+/// which the sender writes. So everything from outside of the log enters as records.
 public final class ConsumptionProcessor: Processor {
     public let definition: WorkerDefinition
     private let rules: ConsumptionRules
     private let metrics: ConsumptionMetrics
-    /// Its buffers are used again from record to record.
+    /// Its buffers are reused for every record.
     private var json = JSONDocument()
-    /// The row whose identity was asked for last.
+    /// The row whose identity was requested last.
     private var row = JSONValue.null
 
     private enum Input {
@@ -33,7 +33,7 @@ public final class ConsumptionProcessor: Processor {
 
     /// - Parameters:
     ///   - app: `perennial/<version>`.
-    ///   - shadow: what makes it a replay.
+    ///   - shadow: the replay that the worker runs for, if any.
     public init(
         _ names: Names, rules: ConsumptionRules, partitions: Int32, app: String, metrics: ConsumptionMetrics,
         shadow: Shadow? = nil
@@ -71,7 +71,7 @@ public final class ConsumptionProcessor: Processor {
 
     private func takeNotification(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         guard let key = record.key, let value = record.value else {
-            throw ProcessFailure("no_notification", "a notification has a key and a value")
+            throw ProcessFailure("no_notification", "a notification must have a key and a value")
         }
         try read(value)
         let notice = RefundNotice(json)
@@ -87,13 +87,13 @@ public final class ConsumptionProcessor: Processor {
 
     private func read(_ value: Span<UInt8>) throws(ProcessFailure) {
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
-        guard json.kind(of: json.root) == .object else { throw ProcessFailure("json", "the value is an object") }
+        guard json.kind(of: json.root) == .object else { throw ProcessFailure("json", "the value must be an object") }
     }
 
     // MARK: Usage
 
     public func identity(ofRow record: borrowing RecordView) throws(ProcessFailure) -> [UInt8] {
-        guard let value = record.copyOfValue() else { throw ProcessFailure("usage", "a record of usage has a value") }
+        guard let value = record.copyOfValue() else { throw ProcessFailure("usage", "a usage record needs a value") }
         let read: JSONValue
         do throws(JSONFault) { read = try JSONValue.read(value) } catch { throw ProcessFailure("json", "\(error)") }
         let usage: UsageRecord
@@ -123,11 +123,11 @@ public final class ConsumptionProcessor: Processor {
 
     private func takeAttempt(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         guard let key = record.key, let value = record.value else {
-            throw ProcessFailure("no_attempt", "a row of an attempt has a key and a value")
+            throw ProcessFailure("no_attempt", "an attempt row must have a key and a value")
         }
         try read(value)
         guard let attempt = Attempt(json) else {
-            throw ProcessFailure("attempt", "a row of an attempt has v, id, attempt and at")
+            throw ProcessFailure("attempt", "an attempt row must have v, id, attempt and at")
         }
         try change(key, turn, timestamp: record.timestamp) { state, step throws(ProcessFailure) in
             state.take(attempt, &step)
@@ -151,12 +151,12 @@ public final class ConsumptionProcessor: Processor {
         var state = RefundState()
         if let before {
             guard let kept = RefundState(before, format: place.format) else {
-                throw ProcessFailure("state", "the \(before.count) bytes kept of this subscription are damaged")
+                throw ProcessFailure("state", "the \(before.count) bytes stored for this subscription are damaged")
             }
             state = kept
         }
         guard String(validating: place.key, as: UTF8.self) != nil else {
-            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+            throw ProcessFailure("key", "the key of a subscription must be its originalTransactionId as UTF-8")
         }
         var step = RefundStep(
             originalTransactionId: Text(place.key), clock: turn.clock, timestamp: timestamp, rules: rules)

@@ -1,8 +1,8 @@
-// What a worker counts besides what every worker counts.
+// Metrics that only this worker has.
 
 public import Telemetry
 
-/// A record that is worked on again, after a crash or an abort, is counted again.
+/// A record that is processed again, after a crash or an abort, is counted again.
 public struct EntitlementsMetrics: Sendable {
     let unusable: Counter
     let disagreements: Counter
@@ -11,8 +11,8 @@ public struct EntitlementsMetrics: Sendable {
         unusable = metrics.counter(
             "perennial_entitlements_unusable_transactions_total",
             help:
-                "Notifications with a transaction that nothing follows from: without its id, its purchase date or, if it "
-                + "renews, its end.")
+                "Notifications with an unusable transaction: its id or its purchase date is missing or, if it renews, "
+                + "its end.")
         disagreements = metrics.counter(
             "perennial_entitlements_status_disagreements_total",
             help: "Notifications whose data.status is not the state that their payloads give.")

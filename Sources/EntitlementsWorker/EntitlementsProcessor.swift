@@ -1,4 +1,4 @@
-// The worker `entitlements`: notifications in, answers out.
+// The worker `entitlements`: it reads notifications and writes answers.
 
 public import Contract
 public import Entitlements
@@ -9,15 +9,16 @@ public import NotificationWorker
 public import Runtime
 import Telemetry
 
-/// Keeps the facts of each subscription, and tells the answer whenever it becomes another: by a notification, or by time.
+/// Stores the facts of each subscription, and publishes its answer whenever that changes: by a notification, or by
+/// time.
 ///
-/// One timer for each subscription, at the next instant at which its answer changes by itself.
+/// Each subscription has one timer, at the next time when its answer changes without a notification.
 public final class EntitlementsProcessor: Processor {
     public let definition: WorkerDefinition
     private let environment: Contract.Environment
     private let rules: EntitlementRules
     private let metrics: EntitlementsMetrics
-    /// Its buffers are used again from record to record; nothing else is.
+    /// Its buffers are reused for every record; nothing else is.
     private var json = JSONDocument()
 
     private enum Output {
@@ -29,7 +30,7 @@ public final class EntitlementsProcessor: Processor {
 
     /// - Parameters:
     ///   - app: `perennial/<version>`.
-    ///   - shadow: what makes it a replay.
+    ///   - shadow: the replay that the worker runs for, if any.
     public init(
         _ names: Names, rules: EntitlementRules, partitions: Int32, app: String, metrics: EntitlementsMetrics,
         shadow: Shadow? = nil
@@ -51,15 +52,15 @@ public final class EntitlementsProcessor: Processor {
 
     public func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
         guard let key = record.key, let value = record.value else {
-            throw ProcessFailure("no_notification", "a notification has a key and a value")
+            throw ProcessFailure("no_notification", "a notification must have a key and a value")
         }
         do throws(JSONFault) { try json.read(value) } catch { throw ProcessFailure("json", "\(error)") }
         guard json.kind(of: json.root) == .object else {
-            throw ProcessFailure("json", "the value of a notification is an object")
+            throw ProcessFailure("json", "the value of a notification must be an object")
         }
         let reading = NotificationReading(json)
         if reading.hasUnusableTransaction { metrics.unusable.add() }
-        // Much that Apple tells is of no subscription: tests, summaries, tokens of purchases elsewhere.
+        // Many notifications are not about a subscription: tests, summaries, tokens of external purchases.
         guard !reading.facts.isEmpty else { return }
 
         let place = try turn.state(key)
@@ -80,12 +81,12 @@ public final class EntitlementsProcessor: Processor {
     private func load(_ place: KeyState) throws(ProcessFailure) -> SubscriptionState {
         guard let bytes = place.value else { return SubscriptionState() }
         guard let state = SubscriptionState(bytes, format: place.format) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes kept of this subscription are damaged")
+            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
         }
         return state
     }
 
-    /// Tells what has become different, and keeps what is known.
+    /// Publishes what has changed, and stores the facts.
     private func settle(
         _ place: KeyState, _ state: inout SubscriptionState, _ timeline: Timeline?, _ turn: Turn, cause: Cause?
     ) throws(ProcessFailure) {
@@ -94,13 +95,13 @@ public final class EntitlementsProcessor: Processor {
         place.setTimer(Self.answerChanges, due: timeline?.nextStep(after: turn.clock))
     }
 
-    /// A value when the answer is another than the one that was told, and the events since then: a purchase that gives the same
-    /// answer as the one before is one, too.
+    /// A value if the answer differs from the published one, and the events since then. A purchase that gives the same
+    /// answer as before is an event too.
     private func tell(
         _ now: Standing, _ state: inout SubscriptionState, _ key: [UInt8], _ turn: Turn, cause: Cause?
     ) throws(ProcessFailure) {
         guard let id = String(validating: key, as: UTF8.self) else {
-            throw ProcessFailure("key", "the key of a subscription is its originalTransactionId as UTF-8")
+            throw ProcessFailure("key", "the key of a subscription must be its originalTransactionId as UTF-8")
         }
         var record = EntitlementRecord(
             originalTransactionId: Text(id), environment: environment, entitlement: now.entitlement,
@@ -124,7 +125,7 @@ public final class EntitlementsProcessor: Processor {
         if let account, answer != before?.answer { bind(account, key, record.accountValue, turn) }
     }
 
-    /// nil: the account has the subscription no longer.
+    /// nil: the subscription no longer belongs to the account.
     private func bind(_ token: Text, _ originalTransactionId: [UInt8], _ value: [UInt8]?, _ turn: Turn) {
         let key = token.bytes + [UInt8(ascii: "|")] + originalTransactionId
         let partition = Partitioner.partition(of: token.bytes, count: definition.partitions)
@@ -135,7 +136,7 @@ public final class EntitlementsProcessor: Processor {
         }
     }
 
-    /// Apple's own word for the state, where it is its newest: it has to be ours.
+    /// Compares Apple's own status with ours; they should be equal if Apple's is the newest.
     private func compare(_ reading: NotificationReading, with facts: Facts, _ timeline: Timeline) {
         guard let status = reading.status, let signed = reading.signedDate,
             let info = reading.facts.renewalInfos.last, facts.renewalInfos.last == info
@@ -145,7 +146,7 @@ public final class EntitlementsProcessor: Processor {
 }
 
 extension EntitlementsProcessor {
-    /// What the worker keeps of a subscription that it has told of: for who fills a state, as benchmarks do.
+    /// The state of a subscription after its answer was published: for programs that fill a state, such as benchmarks.
     public static func state(of facts: Facts, _ rules: EntitlementRules, sequence: Int64, asOf: Int64) -> [UInt8] {
         var state = SubscriptionState()
         state.sequence = sequence

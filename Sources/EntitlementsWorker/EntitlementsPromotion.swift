@@ -1,5 +1,5 @@
-// What a promotion of `entitlements` moves: values with a greater sequence, accounts that follow from them, and states that go on
-// from there.
+// What a promotion of `entitlements` moves: values with a greater sequence, the accounts that follow from them, and
+// states that continue from there.
 
 import Contract
 import Entitlements
@@ -18,7 +18,7 @@ public final class EntitlementsPromotion: PromotionRules {
 
     public init(partitions: Int32) { self.partitions = partitions }
 
-    /// The app that a value is about; nil: it does not say.
+    /// The app that a value belongs to; nil: the value does not name it.
     public static func bundleId(of value: [UInt8]) -> String? {
         var json = JSONDocument()
         do throws(JSONFault) { try json.read(value.span) } catch { return nil }
@@ -51,7 +51,8 @@ public final class EntitlementsPromotion: PromotionRules {
     }
 
     public func state(_ state: [UInt8], format: UInt8, of key: [UInt8], after value: [UInt8]?) -> [UInt8] {
-        // One that cannot be read goes to the dead letters when its next notification comes, as it would have before.
+        // A state that cannot be read goes to the dead letters when its next notification arrives, as it would have
+        // before.
         guard let value, var known = SubscriptionState(state, format: format) else { return state }
         let sequence = Value(value).sequence
         if known.sequence == sequence { return state }
@@ -59,13 +60,14 @@ public final class EntitlementsPromotion: PromotionRules {
         return known.bytes
     }
 
-    /// A value of `entitlements` as this worker writes it: the answer, and behind it `sequence`, `asOf` and `cause`.
+    /// A value of `entitlements` as this worker writes it: the answer, followed by `sequence`, `asOf` and `cause`.
     private struct Value {
         private static let sequenceName = Array(#","sequence":"#.utf8)
         private static let causeName = Array(#","cause":"#.utf8)
 
         let bytes: [UInt8]
-        /// Of `,"sequence":`, which stands once outside of texts: in a text a quotation mark has a backslash before it.
+        /// Place of `,"sequence":`, which occurs once outside of strings: in a string a quotation mark is preceded by a
+        /// backslash.
         private let place: Int
 
         init(_ bytes: [UInt8]) {
@@ -81,7 +83,7 @@ public final class EntitlementsPromotion: PromotionRules {
             return start..<(end ?? bytes.count)
         }
 
-        /// 0: there is none.
+        /// 0: the value has no sequence.
         var sequence: Int64 { Int64(String(decoding: bytes[digits], as: UTF8.self)) ?? 0 }
 
         func replacing(sequence: Int64) -> Value {
@@ -95,7 +97,7 @@ public final class EntitlementsPromotion: PromotionRules {
             return bytes[..<end] + [UInt8(ascii: "}")]
         }
 
-        /// Whose the subscription is.
+        /// The account of the subscription.
         var account: [UInt8]? {
             var json = JSONDocument()
             do throws(JSONFault) { try json.read(bytes.span) } catch { return nil }

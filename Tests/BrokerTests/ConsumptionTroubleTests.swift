@@ -28,7 +28,7 @@ extension RealBroker {
         /// Log lines that report a trouble in these words.
         private static func tellings(_ words: String, _ worker: ServiceProcess) -> [Substring] {
             worker.log.split(separator: "\n").filter {
-                $0.contains("answers to refund requests do not get through") && $0.contains(words)
+                $0.contains("answers to refund requests do not reach Apple") && $0.contains(words)
             }
         }
 

@@ -45,7 +45,7 @@ import Zone
         let partition = Shop.partition(of: "1000")
         #expect(
             process.troubles == [
-                "partition \(partition): what partition \(partition) has counted is by days of UTC, and churn.zone says "
+                "partition \(partition): partition \(partition) has counted by days of UTC, but churn.zone is "
                     + "Asia/Tokyo: set it back to UTC"
             ])
         #expect(try written() == before)
@@ -74,7 +74,7 @@ import Zone
         try shop.tell(start("2", at: d(1)), of: "1000")
         restart(in: .utc)
         #expect(
-            process.troubles.count == 1 && process.troubles[0].contains("kept of partition \(partition) are damaged"))
+            process.troubles.count == 1 && process.troubles[0].contains("stored for partition \(partition) are damaged"))
         #expect(try written() == before)
     }
 

@@ -144,8 +144,8 @@ import Testing
         bench.run(for: .seconds(90))
         #expect(Set(bench.carrier.calls.suffix(10).map(\.dispatch.transactionId)).count == 10)
         #expect(bench.troubles.all == nil)
-        #expect(bench.lines.count("do not get through") == 1)
-        #expect(bench.lines.count("get through again") == 1)
+        #expect(bench.lines.count("do not reach Apple") == 1)
+        #expect(bench.lines.count("reach Apple again") == 1)
         #expect(bench.metric(#"perennial_consumption_sender_troubles{cause="unauthorized"}"#) == "0")
     }
 
@@ -158,7 +158,7 @@ import Testing
         bench.run(for: .milliseconds(500))
         #expect(bench.carrier.calls.count == 2)
         #expect(try bench.rows().map(\.httpStatus) == [401, 202])
-        #expect(bench.lines.count("do not get through") == 0)
+        #expect(bench.lines.count("do not reach Apple") == 0)
     }
 
     @Test func `is told when the clock is off, once, and gone when it is right`() throws {
@@ -174,7 +174,7 @@ import Testing
         try bench.decide("right")
         bench.run()
         #expect(bench.troubles.all == nil)
-        #expect(bench.lines.count("do not get through") == 1)
+        #expect(bench.lines.count("do not reach Apple") == 1)
         bench.carrier.answer { _ in Delivery(.answered(status: 401), clockAhead: -61_000) }
         try bench.decide("behind")
         bench.run()
@@ -196,7 +196,7 @@ import Testing
         bench.carrier.answer(status: 202)
         bench.run(for: .seconds(60))
         #expect(bench.troubles.all == nil)
-        #expect(bench.lines.count("do not get through") == 1)
+        #expect(bench.lines.count("do not reach Apple") == 1)
     }
 
     @Test func `is gone when nothing is left to send`() throws {
