@@ -38,8 +38,7 @@ final class CheckedHeader {
 struct ChainCache {
     /// Apple signs with one leaf at a time, and rotates once a year or so.
     static let limitEntries = 32
-    /// Apple's own libraries use the same time: for so long a chain stays accepted even if OpenSSL would refuse it by
-    /// then.
+    /// Apple's own libraries use the same time. Until then a chain stays accepted even if OpenSSL would refuse it by now.
     static let lifetime: Int64 = 15 * 60 * 1000
 
     /// The entry used last comes first.

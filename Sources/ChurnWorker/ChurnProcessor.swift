@@ -209,8 +209,8 @@ public final class ChurnProcessor: Processor {
         guard let overview = Overview(bytes) else {
             throw ProcessFailure(
                 "state",
-                "the \(bytes.count) bytes stored for partition \(turn.partition) are damaged, or from a build that this "
-                    + "one does not know: start the build that wrote them")
+                "the \(bytes.count) bytes stored for partition \(turn.partition) are damaged, or from a build that "
+                    + "this one does not know: start the build that wrote them")
         }
         return overview
     }

@@ -2,8 +2,8 @@
 
 import Synchronization
 
-/// The allocator does not return freed memory to the system by itself. This type tells when a burst is over and memory can be
-/// returned.
+/// The allocator does not return freed memory to the system by itself. This type notices when a burst is over and
+/// memory can be returned.
 final class Burst: Sendable {
     private let least: Int
     /// The maximum since the end of the last burst.
