@@ -30,10 +30,10 @@ static sigset_t signals_we_take(void) {
 
 void perennial_hold_back_signals(void) {
     sigset_t taken = signals_we_take();
-    // No others: nobody would ever take them. SIGQUIT shows where a process hangs, SIGTSTP is for the one at the terminal,
-    // SIGCHLD for libraries that start programs, and faults must reach the thread that made them.
+    // Only these signals: nothing would receive others. SIGQUIT shows where a process hangs, SIGTSTP is for the user of
+    // the terminal, SIGCHLD for libraries that start programs, and faults must reach the thread that caused them.
     pthread_sigmask(SIG_BLOCK, &taken, NULL);
-    // A reader that goes away is an error of the write, not the end of the process.
+    // If the reader ends, the write must fail, and not end the process.
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -66,18 +66,18 @@ void perennial_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), shortened);
 }
 
-// The states in which the other side has ended its stream. <netinet/tcp.h> has names for them, but cannot be included beside
-// <linux/tcp.h>, whose tcp_info is the longer one.
+// The states in which the other side has ended its stream. <netinet/tcp.h> has names for them, but cannot be included
+// together with <linux/tcp.h>, whose tcp_info is longer.
 enum { STATE_CLOSE = 7, STATE_CLOSE_WAIT = 8, STATE_LAST_ACK = 9, STATE_CLOSING = 11 };
 
 int64_t perennial_received_bytes(int socket) {
     struct tcp_info info;
     socklen_t size = sizeof info;
     if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return -1;
-    // Kernels fill in what they know; an old one leaves the member out.
+    // Kernels fill in the members that they know; an old one leaves this one out.
     if (size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) return -1;
     int64_t bytes = (int64_t)info.tcpi_bytes_received;
-    // The end of the other side's stream takes a place in its numbering, and the kernel counts it as a byte.
+    // The end of the other side's stream uses a sequence number, which the kernel counts as a byte.
     switch (info.tcpi_state) {
     case STATE_CLOSE:
     case STATE_CLOSE_WAIT:

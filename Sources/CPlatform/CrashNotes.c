@@ -13,7 +13,7 @@
 // ---- The page
 
 static uint64_t check_of(const struct perennial_crash_page *page) {
-    // FNV-1a: finds torn writes and strange files; nobody attacks it.
+    // FNV-1a: detects torn writes and foreign files; no attacker is expected.
     uint64_t hash = 0xcbf29ce484222325;
     const uint64_t words[] = {(uint64_t)page->offset, page->topic, page->traps};
     for (size_t index = 0; index < sizeof words / sizeof *words; index++) {
@@ -37,7 +37,7 @@ struct perennial_crash_page *perennial_crash_open(const char *path) {
     struct stat status;
     int code = fstat(file, &status) == 0 ? 0 : errno;
     if (code == 0 && status.st_size != sizeof *page && ftruncate(file, 0) != 0) code = errno;
-    // The room is taken now: a full disk would make a fault of the write in the handler.
+    // The space is allocated now: on a full disk the write in the handler would cause another fault.
     if (code == 0) code = posix_fallocate(file, 0, sizeof *page);
     if (code == 0) {
         page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -58,8 +58,8 @@ void perennial_crash_clear(struct perennial_crash_page *page) { write_page(page,
 
 // ---- What a thread works on
 
-// Volatile: nobody but the handler, which no compiler sees coming, reads these. Of the program itself, not of a library that
-// is loaded later: the first touch of such a variable may allocate, in a handler of all places.
+// Volatile: only the handler reads these, and no compiler knows when it runs. In the program itself, not in a library
+// that is loaded later: the first access to such a variable may allocate memory, which a signal handler must not do.
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     struct perennial_crash_page *volatile page;
     volatile uint32_t topic;
@@ -86,8 +86,8 @@ enum { TRAPPING = sizeof trapping / sizeof *trapping };
 static struct sigaction before[TRAPPING];
 static atomic_bool installed;
 
-// Swift's, for one, prints a backtrace. Called rather than put back: it returns, and a signal that no instruction will make
-// again would be lost.
+// For example Swift's handler, which prints a backtrace. It is called instead of restored: it returns, and a signal
+// that no instruction will raise again would be lost.
 static void call_the_one_before(int number, siginfo_t *info, void *context) {
     for (int index = 0; index < TRAPPING; index++) {
         if (trapping[index] != number) continue;
@@ -103,7 +103,7 @@ static void call_the_one_before(int number, siginfo_t *info, void *context) {
 static void note_the_trap(int number, siginfo_t *info, void *context) {
     (void)context;
     int code = errno;
-    // `kill -ABRT` by a person or a watchdog says nothing of the record; abort() is a signal of the process to itself.
+    // `kill -ABRT` by a person or a watchdog does not concern the record; abort() is a signal of the process to itself.
     bool is_from_outside = (info->si_code == SI_USER || info->si_code == SI_TKILL) && info->si_pid != getpid();
     struct perennial_crash_page *page = work.page;
     if (page && !is_from_outside) {
@@ -111,7 +111,8 @@ static void note_the_trap(int number, siginfo_t *info, void *context) {
         write_page(page, work.topic, work.offset, traps < UINT32_MAX ? traps + 1 : traps);
     }
     call_the_one_before(number, info, context);
-    // The signal is blocked in its handler: this one comes when the handler returns, and ends the process with a core.
+    // The signal is blocked in its handler: this one is delivered when the handler returns, and ends the process with a
+    // core dump.
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(number, &standard, NULL);
     raise(number);
@@ -131,7 +132,7 @@ int perennial_crash_install(void) {
 
 // ---- Stacks
 
-// The state of a processor with AVX-512 and AMX that the kernel puts there is some 11 KiB; the rest is for handlers before us.
+// The kernel puts the processor state there, with AVX-512 and AMX about 11 KiB; the rest is for the previous handlers.
 enum { ALTERNATE_STACK_BYTES = 64 << 10 };
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -149,7 +150,7 @@ static void make_key(void) { key_code = pthread_key_create(&stack_key, drop_stac
 int perennial_crash_arm_thread(void) {
     if (!atomic_load(&installed)) return 0;
     stack_t current;
-    // Somebody gave it one already.
+    // The thread already has one.
     if (sigaltstack(NULL, &current) == 0 && !(current.ss_flags & SS_DISABLE)) return 0;
     pthread_once(&key_once, make_key);
     if (key_code != 0) {

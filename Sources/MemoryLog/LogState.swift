@@ -48,8 +48,7 @@ struct LogState {
         if let lead = topic.settings.maximalLead, output.timestamp > now + lead.wholeMilliseconds {
             throw LogFault(
                 .stop, .timestampAhead,
-                "\(topic.name) refuses a record with the timestamp \(output.timestamp) at "
-                    + "\(now): check the clocks"
+                "\(topic.name) refuses a record with the timestamp \(output.timestamp) at \(now): check the clocks"
             )
         }
         let partition = topic.partitions[Int(output.partition)]

@@ -1,6 +1,6 @@
-// Numbers and texts as few bytes.
+// A compact encoding of numbers and texts.
 
-/// In memory of its own: an array asks of each byte whether somebody else has a share in it.
+/// Uses its own memory: an array would check for shared storage at each byte.
 public struct ByteWriter: ~Copyable {
     private var memory: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
@@ -28,7 +28,7 @@ public struct ByteWriter: ~Copyable {
         count += 1
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    /// Seven bits per byte, the lowest first; the highest bit means that more follow.
     public mutating func unsigned(_ value: UInt64) {
         makeRoom(for: 10)
         var rest = value
@@ -41,10 +41,10 @@ public struct ByteWriter: ~Copyable {
         count += 1
     }
 
-    /// Numbers near zero are short, also those below it.
+    /// Numbers near zero are short, also negative ones.
     public mutating func signed(_ value: Int64) { unsigned(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
-    /// Dates lie near each other. The difference wraps around, so that any two can be told.
+    /// Dates are close to each other. The difference wraps around, so that any two can be encoded.
     public mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
 
     public mutating func fixed(_ value: UInt64) {
@@ -68,7 +68,7 @@ public struct ByteWriter: ~Copyable {
     }
 }
 
-/// Reads what `ByteWriter` wrote. Whatever the bytes are it answers nil rather than trap, and never takes more memory than
+/// Reads what `ByteWriter` wrote. For any bytes it returns nil instead of trapping, and never uses more memory than
 /// there are bytes.
 public struct ByteReader: ~Copyable {
     private let bytes: [UInt8]
@@ -77,7 +77,7 @@ public struct ByteReader: ~Copyable {
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public var isAtEnd: Bool { place == bytes.count }
-    /// How many bytes are not read yet.
+    /// The number of unread bytes.
     public var rest: Int { bytes.count - place }
 
     public mutating func byte() -> UInt8? {
@@ -86,7 +86,7 @@ public struct ByteReader: ~Copyable {
         return bytes[place]
     }
 
-    /// Each number has one form: a longer one of the same is none.
+    /// Each number has exactly one form: a longer form of the same number is invalid.
     public mutating func unsigned() -> UInt64? {
         guard place < bytes.count else { return nil }
         if bytes[place] < 0x80 {
@@ -127,7 +127,7 @@ public struct ByteReader: ~Copyable {
         return Text(Array(bytes[place..<place + count]))
     }
 
-    /// Of things that take at least a byte each.
+    /// A number of things that use at least a byte each.
     public mutating func count() -> Int? {
         guard let count = unsigned(), count <= UInt64(bytes.count - place) else { return nil }
         return Int(count)
@@ -142,7 +142,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    /// The outer nil is a fault.
+    /// The outer nil means invalid bytes.
     public mutating func optional() -> Int64?? {
         switch byte() {
         case 0: return .some(nil)

@@ -1,4 +1,4 @@
-// Which notification a record was made for.
+// The notification that caused a record.
 
 public import JSON
 

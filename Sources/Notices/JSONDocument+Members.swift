@@ -1,4 +1,4 @@
-// Members of payloads as domains read them. What is absent, null or of another kind is taken as not said.
+// Members of payloads as the domains read them. A member that is absent, null or of another kind counts as not given.
 
 public import JSON
 
@@ -11,7 +11,8 @@ extension JSONDocument {
         member(name, of: object).flatMap { bool($0.value) }
     }
 
-    /// One that is longer than any of Apple's is taken as not said: what is kept and told of a subscription stays small.
+    /// A text longer than any of Apple's counts as not given: so what is stored and published of a subscription stays
+    /// small.
     public borrowing func text(_ name: StaticString, of object: Value) -> Text? {
         guard let value = member(name, of: object)?.value, let bytes = string(value), bytes.count <= Text.limitBytes
         else { return nil }
@@ -20,7 +21,7 @@ extension JSONDocument {
 
     public borrowing func object(_ name: StaticString, of object: Value) -> Value? {
         guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
-        // Encrypted, with a key that may be gone: as good as absent.
+        // Encrypted with a key that may be deleted: the same as absent.
         return member("sealed", of: value) == nil ? value : nil
     }
 }

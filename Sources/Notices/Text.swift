@@ -1,8 +1,8 @@
 // Identifiers and Apple's words, as bytes.
 
-/// Compared byte for byte: Swift's own texts are equal, and sorted, by Unicode's rules.
+/// Compared byte by byte: Swift's own strings are compared and sorted by Unicode's rules.
 public struct Text: Sendable, Hashable, Comparable {
-    /// Longer ones in a notification are not read.
+    /// Longer texts in a notification are ignored.
     public static let limitBytes = 1_024
 
     public let bytes: [UInt8]

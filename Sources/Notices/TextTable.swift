@@ -1,12 +1,12 @@
-// Texts that repeat from row to row, each written once.
+// Stores each of the texts that repeat from row to row once.
 
-/// Collects texts; its numbers are 1 and up, 0 is none.
+/// Collects texts and numbers them from 1; 0 means none.
 public struct TextTable: Sendable {
-    /// Few texts are compared with each other: that is faster than to hash them. A subscription has about eight.
+    /// A few texts are compared one by one, which is faster than hashing. A subscription has about eight.
     public static let fewTexts = 16
 
     public private(set) var texts: [Text] = []
-    /// Of the texts beyond the few.
+    /// Numbers of the texts beyond `fewTexts`.
     private var numbers: [Text: UInt64] = [:]
 
     public init() { texts.reserveCapacity(Self.fewTexts) }
@@ -22,7 +22,7 @@ public struct TextTable: Sendable {
 }
 
 extension ByteReader {
-    /// The outer nil is a number that no text has.
+    /// The outer nil: no text has this number.
     public mutating func text(of texts: [Text]) -> Text?? {
         guard let number = unsigned(), number <= UInt64(texts.count) else { return nil }
         return .some(number == 0 ? nil : texts[Int(number) - 1])

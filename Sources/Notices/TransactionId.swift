@@ -1,19 +1,20 @@
 // The id of a transaction.
 
-/// Apple's are numbers, which take no memory of their own here; any other text is one, too. In the order of their bytes.
+/// Apple's ids are numbers, which need no separate memory here; any other text is also an id. Sorted by the order of
+/// their bytes.
 public struct TransactionId: Sendable, Hashable {
     public enum Form: Sendable, Hashable {
         case number(UInt64)
         case text(Text)
     }
 
-    /// Of 19 digits: more may not fit into 64 bits. Apple's ids have up to 18.
+    /// The least number with 20 digits: more digits may not fit into 64 bits. Apple's ids have up to 18.
     public static let limitNumber: UInt64 = 10_000_000_000_000_000_000
     private static let limitDigits = 19
 
     public let form: Form
 
-    /// Below `limitNumber`.
+    /// `number` is below `limitNumber`.
     public init(number: UInt64) { form = .number(number) }
 
     public init(_ text: Text) { self.init(text.bytes.span, elseText: text) }
@@ -28,7 +29,7 @@ public struct TransactionId: Sendable, Hashable {
         }
     }
 
-    /// nil unless it is a number in decimal digits, written as numbers are.
+    /// nil unless it is a number in decimal digits without leading zeros.
     private static func number(_ bytes: Span<UInt8>) -> UInt64? {
         guard (1...limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
             return nil
@@ -62,7 +63,7 @@ extension TransactionId: Comparable {
     private static func digits(_ number: UInt64) -> Int {
         var rest = number
         var count = 1
-        // Apple's ids have 15 digits and more, and every row is compared.
+        // Apple's ids have at least 15 digits, and every row is compared.
         while rest >= 10_000 {
             rest /= 10_000
             count += 4

@@ -1,13 +1,14 @@
-// Which of two payloads about one thing is the newer.
+// Decides which of two payloads about one thing is newer.
 
 internal import Crypto
 public import JSON
 
-/// Which of two payloads about one thing counts: Apple's own date decides. Two payloads of one date are rare, and any choice
-/// that does not depend on the order of arrival is as good as another: the hash is one that needs no payload to be kept.
+/// Decides which of two payloads about one thing applies: the one with the later date of Apple. Two payloads with the
+/// same date are rare, and any choice that does not depend on the order of arrival is right: with the hash no payload
+/// must be stored.
 public struct Version: Sendable, Hashable, Comparable {
     public var signedDate: Int64
-    /// The first 8 bytes of the SHA-256 of the payload, the first one highest.
+    /// The first 8 bytes of the payload's SHA-256, in big-endian order.
     public var hash: UInt64
 
     public init(signedDate: Int64, hash: UInt64) {
@@ -21,7 +22,7 @@ public struct Version: Sendable, Hashable, Comparable {
 }
 
 extension Version {
-    /// nil when neither the payload nor its notification is dated.
+    /// nil if neither the payload nor its notification has a date.
     public init?(
         _ record: borrowing JSONDocument, _ payload: JSONDocument.Value, notificationSigned: Int64?
     ) {

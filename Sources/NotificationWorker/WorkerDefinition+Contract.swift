@@ -1,4 +1,4 @@
-// What the workers of `notifications` are called, read and write, as the contract has it.
+// Names, inputs and outputs of the workers of `notifications`, according to the contract.
 
 public import Contract
 public import Log
@@ -23,10 +23,10 @@ extension WorkerDefinition {
     }
 }
 
-/// What makes a replay of a worker.
+/// What distinguishes a replay from its worker.
 public struct Shadow: Sendable {
     public var name: ShadowName
-    /// What records of an input before this place cause is put into no output.
+    /// Records of an input before these offsets cause no output.
     public var silentBefore: [TopicPartition: NextOffset]
 
     public init(_ name: ShadowName, silentBefore: [TopicPartition: NextOffset] = [:]) {
@@ -36,7 +36,8 @@ public struct Shadow: Sendable {
 }
 
 extension WorkerDefinition {
-    /// The same worker with the group, the state and the outputs of a replay; its inputs are the live ones. nil: the worker itself.
+    /// The same worker with the group, state and outputs of a replay; its inputs are the live ones. nil: the worker
+    /// itself.
     public func shadow(_ shadow: Shadow?) -> WorkerDefinition {
         guard let shadow else { return self }
         var definition = self

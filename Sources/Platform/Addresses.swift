@@ -1,13 +1,13 @@
-// Addresses of machines, and where to listen.
+// Addresses of machines, and addresses to listen on.
 
 import Glibc
 
-/// An IPv4 or IPv6 address. An IPv4 address that came mapped into IPv6 is the IPv4 address.
+/// An IPv4 or IPv6 address. An IPv4 address that is mapped into IPv6 becomes the IPv4 address.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// 4 or 16 bytes, in the order of the network.
+    /// 4 or 16 bytes, in network byte order.
     public let bytes: [UInt8]
 
-    /// `bytes` in the order of the network. nil: neither 4 nor 16 of them.
+    /// `bytes` in network byte order. nil if there are neither 4 nor 16.
     public init?(bytes: [UInt8]) {
         guard bytes.count == 4 || bytes.count == 16 else { return nil }
         let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
@@ -17,7 +17,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The usual notations of both families, without brackets, zone or prefix length.
     public init?(_ text: some StringProtocol) {
         let text = String(text)
-        // C would read up to the zero byte only.
+        // C would read only up to the zero byte.
         guard !text.utf8.contains(0) else { return nil }
         let isIPv6 = text.utf8.contains(UInt8(ascii: ":"))
         var bytes = [UInt8](repeating: 0, count: isIPv6 ? 16 : 4)
@@ -36,10 +36,10 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// `127.0.0.1:8080` or `[::1]:8080`. Addresses only: a name may stand for several, and another one tomorrow.
+/// `127.0.0.1:8080` or `[::1]:8080`. Only addresses: a name may mean several, and another one tomorrow.
 public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     public let address: IPAddress
-    /// 0: any that is free.
+    /// 0: any free port.
     public let port: UInt16
 
     public init(_ address: IPAddress, port: UInt16) {
@@ -54,7 +54,7 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         var host = text[..<colon]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         if isBracketed { host = host.dropFirst().dropLast() }
-        // Without brackets the last part of an IPv6 address would pass for a port.
+        // Without brackets the last part of an IPv6 address would be read as a port.
         guard isBracketed == host.contains(":"), let address = IPAddress(host) else { return nil }
         self.init(address, port: UInt16(port))
     }
@@ -62,9 +62,10 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     public var description: String { address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)" }
 }
 
-/// A whole number written in digits only: `Int` would take a sign as well.
+/// A whole number of digits only: `Int` would also accept a sign.
 ///
-/// Inlinable: it reads the length of every request, and not specialised for its kind of text it costs 4 microseconds.
+/// Inlinable: it parses the length of every request, and without specialisation for its kind of text it costs 4
+/// microseconds.
 @inlinable
 public func decimal(_ text: some StringProtocol, upTo limit: Int = .max) -> Int? {
     guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }

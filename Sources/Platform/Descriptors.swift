@@ -1,10 +1,10 @@
-// How many files and sockets this process may have open.
+// The number of files and sockets that this process may open.
 
 import Glibc
 
 public enum DescriptorLimit {
-    /// Raises the soft limit towards `wanted`, as far as the hard limit allows, and returns what holds then. The soft limit of
-    /// 1,024 that most systems begin with is for programs that use `select`.
+    /// Raises the soft limit towards `wanted`, as far as the hard limit allows, and returns the resulting limit. Most
+    /// systems start with a soft limit of 1,024, which is for programs that use `select`.
     public static func raise(to wanted: Int) -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return wanted }

@@ -1,23 +1,23 @@
-// Directories, and files that are marks.
+// Directories, and empty files that serve as marks.
 
 import Glibc
 
-/// Makes a directory and those above it that are not there, for this user alone.
+/// Creates a directory and its missing parents, for this user only.
 public func makeDirectories(_ path: String) throws(SystemFailure) {
     if mkdir(path, 0o700) == 0 { return }
     if errno == EEXIST {
         var status = stat()
         guard stat(path, &status) == 0 else { throw .last("look at \(path)") }
         if status.st_mode & S_IFMT == S_IFDIR { return }
-        throw SystemFailure(operation: "make the directory \(path)", code: ENOTDIR)
+        throw SystemFailure(operation: "create the directory \(path)", code: ENOTDIR)
     }
     let above = path.split(separator: "/").dropLast().joined(separator: "/")
-    guard errno == ENOENT, !above.isEmpty else { throw .last("make the directory \(path)") }
+    guard errno == ENOENT, !above.isEmpty else { throw .last("create the directory \(path)") }
     try makeDirectories(path.hasPrefix("/") ? "/\(above)" : above)
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last("make the directory \(path)") }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last("create the directory \(path)") }
 }
 
-/// The one name of what is there: absolute, without links.
+/// The single name of an existing path: absolute, without links.
 public func canonicalPath(_ path: String) throws(SystemFailure) -> String {
     guard let name = realpath(path, nil) else { throw .last("find \(path)") }
     defer { free(name) }
@@ -26,19 +26,19 @@ public func canonicalPath(_ path: String) throws(SystemFailure) -> String {
 
 public func fileExists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-/// Makes an empty file where there is none.
+/// Creates an empty file if there is none.
 public func makeFile(_ path: String) throws(SystemFailure) {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw .last("make \(path)") }
+    guard descriptor >= 0 else { throw .last("create \(path)") }
     close(descriptor)
 }
 
-/// Nothing happens when there is none.
+/// Does nothing if the file does not exist.
 public func removeFile(_ path: String) throws(SystemFailure) {
     guard unlink(path) == 0 || errno == ENOENT else { throw .last("remove \(path)") }
 }
 
-/// The names of what is in a directory, sorted; none when it is not there.
+/// The sorted names in a directory; empty if it does not exist.
 public func filesOfDirectory(_ path: String) throws(SystemFailure) -> [String] {
     guard let directory = opendir(path) else {
         if errno == ENOENT { return [] }
@@ -55,7 +55,7 @@ public func filesOfDirectory(_ path: String) throws(SystemFailure) -> [String] {
     return names.sorted()
 }
 
-/// Removes a directory with all that is in it. Links are removed, and what they name is not.
+/// Removes a directory with its contents. Links are removed, but not the files that they point to.
 public func removeDirectory(_ path: String) throws(SystemFailure) {
     for name in try filesOfDirectory(path) {
         var status = stat()

@@ -1,8 +1,8 @@
-// Whether a file is still the one that was read.
+// Detects whether a file has changed since it was read.
 
 import Glibc
 
-/// What changes when a file is written, or another one is put in its place (also behind a symbolic link, as Kubernetes does).
+/// Attributes that change when a file is written or replaced (also behind a symbolic link, as Kubernetes does).
 ///
 /// Two writes of the same length within one tick of the file system's clock (some milliseconds) look alike.
 public struct FileStamp: Sendable, Equatable {
@@ -12,7 +12,7 @@ public struct FileStamp: Sendable, Equatable {
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// nil: there is no such file, or it may not be looked at.
+    /// nil: the file does not exist, or this user may not look it up.
     public init?(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

@@ -7,7 +7,7 @@ public enum FileFault: Error, Equatable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
     case notAFile(path: String)
     case tooLarge(path: String, limitBytes: Int)
-    /// Somebody else may decide what it says.
+    /// Another user could change the contents.
     case notOwn(path: String, reason: String)
 
     public var description: String {
@@ -20,24 +20,24 @@ public enum FileFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Reads a whole file. A FIFO, a device or a directory is refused rather than waited for.
+/// Reads a whole file. A FIFO, a device or a directory is refused, because reading it might block.
 public func readFile(_ path: String, limitBytes: Int = 1 << 20) throws(FileFault) -> [UInt8] {
     try readFile(path, limitBytes: limitBytes, isOwn: false)
 }
 
-/// The same for a file that decides what this process does: nobody but its user and root may be able to change it. Whoever can
-/// leave a file where a program is started would otherwise start programs of his own as somebody else.
+/// The same for a file that decides what this process does: only its user and root may be able to change it. Otherwise
+/// anyone who can place a file where a program is started could make another user's process run a program.
 public func readOwnFile(_ path: String, limitBytes: Int = 1 << 20) throws(FileFault) -> [UInt8] {
     try readFile(path, limitBytes: limitBytes, isOwn: true)
 }
 
-/// Whether users may read the file who are neither its owner nor of its group.
+/// Whether users other than the owner and the group may read the file.
 public func isReadableByAll(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
 }
 
-/// Whether somebody else than root and the user of this process can change the file; nil: nobody can, or there is no such file.
+/// Why a user other than root and this process's user can change the file; nil: none can, or the file does not exist.
 public func whyOthersCanChange(_ path: String) -> String? {
     var status = stat()
     return stat(path, &status) == 0 ? foreignness(of: status, path) : nil
@@ -57,27 +57,27 @@ private func readFile(_ path: String, limitBytes: Int, isOwn: Bool) throws(FileF
     return try read(descriptor, path, limitBytes)
 }
 
-/// Why somebody else can change the file; nil: nobody can.
+/// Why another user can change the file; nil: none can.
 private func foreignness(of status: stat, _ path: String) -> String? {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
         return
-            "it belongs to user \(status.st_uid), and must belong to the user who runs this (\(geteuid())) or to root"
+            "it belongs to user \(status.st_uid), but must belong to the user who runs this (\(geteuid())) or to root"
     }
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
-        return "others than its owner can write it: chmod go-w \(path)"
+        return "users other than its owner can write it: chmod go-w \(path)"
     }
     return nil
 }
 
-/// Reads what comes on standard input, whatever it is, to its end.
+/// Reads standard input, whatever it is, to its end.
 public func readStandardInput(limitBytes: Int) throws(FileFault) -> [UInt8] {
     try read(STDIN_FILENO, "standard input", limitBytes)
 }
 
 private func read(_ descriptor: Int32, _ path: String, _ limitBytes: Int) throws(FileFault) -> [UInt8] {
-    // One byte beyond the limit is asked for: the file may have grown since its size was read (or be one of /proc).
+    // One byte more than the limit is requested: the file may have grown since its size was read (or be one of /proc).
     let most = limitBytes + 1
-    // Grows as it is filled: limits are far above what most files have.
+    // Grows as it is filled: the limits are far larger than most files.
     var bytes = [UInt8](repeating: 0, count: min(most, 64 * 1024))
     var filled = 0
     while filled < most {

@@ -1,11 +1,11 @@
-// How much a file system still takes.
+// The free space of a file system.
 
 import Glibc
 
-/// What is left for a user without special rights, where `path` lies.
+/// The space left for a user without special rights on the file system of `path`.
 public struct FreeRoom: Sendable, Equatable {
     public var bytes: Int
-    /// Files and directories that can still be made; nil: the file system does not count them.
+    /// Number of files and directories that can still be created; nil: the file system does not count them.
     public var files: Int?
 
     public init(bytes: Int, files: Int? = nil) {
@@ -16,7 +16,7 @@ public struct FreeRoom: Sendable, Equatable {
     public static func at(_ path: String) throws(SystemFailure) -> FreeRoom {
         var status = statvfs()
         while statvfs(path, &status) != 0 {
-            guard errno == EINTR else { throw .last("look for room at \(path)") }
+            guard errno == EINTR else { throw .last("read the free space at \(path)") }
         }
         let bytes = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return FreeRoom(

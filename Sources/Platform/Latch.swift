@@ -1,16 +1,16 @@
-// Waiting for something on a thread of one's own.
+// A latch for threads.
 
-/// A door that opens once and stays open. Threads wait in front of it with a deadline.
+/// A latch that opens once and stays open. Threads wait for it with a deadline.
 public final class Latch: @unchecked Sendable {
     private let monitor = Monitor()
-    // Unchecked: used under the lock of `monitor` only.
+    // Unchecked: used only under the lock of `monitor`.
     private var opened = false
 
     public init() {}
 
     public var isOpen: Bool { monitor.withLock { opened } }
 
-    /// Lets everybody through, now and later. A second call changes nothing.
+    /// Wakes all waiting threads; later waits return at once. A second call has no effect.
     public func open() {
         monitor.withLock {
             opened = true

@@ -1,19 +1,19 @@
-// Files and texts of any length, a line at a time.
+// Reads files and texts of any length line by line.
 
 internal import CPlatform
 internal import Glibc
 
-/// Reads lines without their ends. Memory grows with the longest line, not with the file.
+/// Reads lines without their line ends. Memory grows with the longest line, not with the file.
 public struct LineReader: ~Copyable {
     public enum Line: Sendable, Equatable {
         case bytes([UInt8])
-        /// Beyond the limit; what it says is passed over.
+        /// The line is longer than the limit; its contents are skipped.
         case tooLong
     }
 
     private static let pieceBytes = 64 * 1024
 
-    /// nil: all there is stands in the buffer.
+    /// nil: the buffer holds all of the text.
     private let descriptor: Int32?
     private let path: String
     private let limitLineBytes: Int
@@ -23,7 +23,7 @@ public struct LineReader: ~Copyable {
     private var isAtEnd: Bool
     private var passedBytes = 0
 
-    /// A FIFO, a device or a directory is refused rather than waited for.
+    /// A FIFO, a device or a directory is refused, because reading it might block.
     public init(path: String, limitLineBytes: Int) throws(FileFault) {
         let descriptor = perennial_open_for_reading(path)
         guard descriptor >= 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
@@ -53,10 +53,10 @@ public struct LineReader: ~Copyable {
         if let descriptor { close(descriptor) }
     }
 
-    /// How much of all has been read, 0 to 1.
+    /// The share of the bytes that has been read, 0 to 1.
     public var share: Double { totalBytes == 0 ? 1 : min(1, Double(passedBytes) / Double(totalBytes)) }
 
-    /// nil at the end. A line end at the end of all begins no further line.
+    /// nil at the end. A line end at the very end begins no further line.
     public mutating func next() throws(FileFault) -> Line? {
         var searched = place
         var isTooLong = false

@@ -1,17 +1,17 @@
-// Who has locked a file.
+// Finds the process that has locked a file.
 
 import Glibc
 
 public var ownProcessID: Int { Int(getpid()) }
 
-/// The process with a POSIX lock on the whole of a file or a part of it, as the system's list of locks says; nil: none, or one
+/// The process with a POSIX lock on any part of the file, according to the system's list of locks; nil: none, or one
 /// that this process cannot see, as in another container.
 ///
-/// The file itself is not opened to ask: to close it again would let go a lock that this process has.
+/// The file itself is not opened for this: closing it would release a lock that this process holds.
 public func processLocking(_ path: String) -> Int? {
     var status = stat()
     guard stat(path, &status) == 0, let list = try? readFile("/proc/locks", limitBytes: 16 << 20) else { return nil }
-    // As the macros of the C library take it apart, which Swift cannot call.
+    // Decoded as by the macros of the C library, which Swift cannot call.
     let device = UInt64(status.st_dev)
     let major = (device >> 8) & 0xfff | (device >> 32) & ~0xfff
     let minor = device & 0xff | (device >> 12) & ~0xff

@@ -1,12 +1,12 @@
-// From many threads to a few.
+// A queue from many threads to a few.
 
-/// A bounded queue in front of threads that wait for work.
+/// A bounded queue for threads that wait for work.
 ///
-/// Posting takes a lock for a few nanoseconds, and wakes a reader only when one sleeps.
+/// Posting takes a lock for a few nanoseconds, and wakes a reader only if one sleeps.
 public final class Mailbox<Element: Sendable>: @unchecked Sendable {
     private let monitor = Monitor()
     private let capacity: Int
-    // Unchecked: used under the lock of `monitor` only.
+    // Unchecked: used only under the lock of `monitor`.
     private var usual = Line<Element>()
     private var urgent = Line<Element>()
     private var sleepers = 0
@@ -16,9 +16,9 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
         self.capacity = capacity
     }
 
-    /// false: it is full or closed, and `element` was not taken. Never blocks for long.
-    /// - Parameter isUrgent: it is taken before all that are not, and has room of its own, as much again: a crowd of others
-    ///   cannot keep it out.
+    /// false: the mailbox is full or closed, and `element` was not added. Never blocks for long.
+    /// - Parameter isUrgent: the element is taken before all elements that are not urgent, and has separate room of the
+    ///   same size, so that many others cannot keep it out.
     public func post(_ element: Element, isUrgent: Bool = false) -> Bool {
         monitor.withLock {
             guard (isUrgent ? urgent.count : usual.count) < capacity, !isClosed else { return false }
@@ -32,7 +32,7 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Nothing can be posted any more. What was posted before can still be taken.
+    /// Nothing can be posted any more. Earlier elements can still be taken.
     public func close() {
         monitor.withLock {
             isClosed = true
@@ -40,8 +40,8 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Everything that was posted, in order, the urgent first; waits at most `duration` for the first. May return early with
-    /// nothing.
+    /// All posted elements in order, urgent ones first; waits at most `duration` for the first. May return early
+    /// without elements.
     public func take(waiting duration: Duration) -> [Element] {
         monitor.withLock {
             waitForOne(duration)
@@ -49,7 +49,7 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// The oldest of the urgent, or of all; waits at most `duration` for one. May return early with nothing.
+    /// The oldest urgent element, or the oldest of all; waits at most `duration` for one. May return early with nil.
     public func takeOne(waiting duration: Duration) -> Element? {
         monitor.withLock {
             waitForOne(duration)
@@ -68,7 +68,7 @@ public final class Mailbox<Element: Sendable>: @unchecked Sendable {
 /// First in, first out.
 private struct Line<Element> {
     private var elements: [Element?] = []
-    /// Where the oldest stands: what is before it has been taken.
+    /// Index of the oldest element: those before it have been taken.
     private var first = 0
 
     var count: Int { elements.count - first }
@@ -88,7 +88,7 @@ private struct Line<Element> {
         defer {
             elements[first] = nil
             first += 1
-            // Seldom enough to cost nothing.
+            // Rare enough to cost nothing.
             if first == elements.count || first > 1024 {
                 elements.removeFirst(first)
                 first = 0

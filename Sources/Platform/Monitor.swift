@@ -1,12 +1,12 @@
-// What threads wait for each other with.
+// A lock with which threads wait for each other.
 
 import Glibc
 
-/// A lock, and a place to wait for what it guards. Measures time on the clock that nobody sets back.
+/// A lock, and a condition to wait for under it. It uses a clock that is never set back.
 ///
-/// For threads that may block; a task would hold a thread of the shared pool while it waits.
+/// For threads that may block; a task would occupy a thread of the shared pool while it waits.
 public final class Monitor: @unchecked Sendable {
-    // Unchecked: the pointers never change, and what they point to is made for many threads.
+    // Unchecked: the pointers never change, and the objects behind them are safe for many threads.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
@@ -36,13 +36,14 @@ public final class Monitor: @unchecked Sendable {
         return try body()
     }
 
-    /// Only under the lock, which is open meanwhile. Returns at a call, at `deadline`, and sometimes for no reason.
+    /// Only under the lock, which is released meanwhile. Returns after a wake-up call, at `deadline`, and sometimes
+    /// without a reason.
     public func wait(until deadline: Deadline) {
         let left = deadline.remaining
         guard left > .zero else { return }
         var end = timespec()
         clock_gettime(CLOCK_MONOTONIC, &end)
-        // An hour at most, so that the sum below cannot overflow.
+        // At most an hour, so that the sum below cannot overflow.
         let nanoseconds = min(left, .seconds(3600)).wholeNanoseconds + Int64(end.tv_nsec)
         end.tv_sec += Int(nanoseconds / 1_000_000_000)
         end.tv_nsec = Int(nanoseconds % 1_000_000_000)

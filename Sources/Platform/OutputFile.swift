@@ -9,15 +9,16 @@ public struct OutputFault: Error, Equatable, CustomStringConvertible {
     public var description: String { "cannot write \(path): \(reason)" }
 }
 
-/// A file that is written from its beginning; what it held before is gone. One thread.
+/// A file that is written from its beginning; its previous contents are deleted. For use by one thread.
 ///
-/// Lines are gathered and handed over by `flush`, or when there are many: a system call for each costs more than the line.
+/// Lines are collected and written by `flush`, or when there are many: a system call for each would cost more than the
+/// line.
 public final class OutputFile {
     private let path: String
     private let descriptor: Int32
     private var buffer: [UInt8] = []
 
-    /// What one write of a pipe or file takes well.
+    /// A good size of one write to a pipe or file.
     private static let bufferBytes = 64 << 10
 
     public init(path: String) throws(OutputFault) {
@@ -28,14 +29,14 @@ public final class OutputFile {
 
     deinit { close(descriptor) }
 
-    /// `line` is without its end.
+    /// `line` has no line end.
     public func append(line: [UInt8]) throws(OutputFault) {
         buffer += line
         buffer.append(UInt8(ascii: "\n"))
         if buffer.count >= Self.bufferBytes { try flush() }
     }
 
-    /// Call before the end: what is not handed over then is lost.
+    /// Call this before the end: lines that are not written then are lost.
     public func flush() throws(OutputFault) {
         defer { buffer.removeAll(keepingCapacity: true) }
         if let failure = writeAll(buffer, to: descriptor) { throw OutputFault(path: path, reason: failure.reason) }
@@ -48,7 +49,7 @@ public final class OutputFile {
         try file.flush()
     }
 
-    /// The same, put into its place when it is whole: who waits for the file may read it at once.
+    /// The same, but moved to its path when it is complete: a process that waits for the file may read it at once.
     public static func replace(_ path: String, with bytes: [UInt8]) throws(OutputFault) {
         let part = path + ".part"
         try write(bytes, to: part)
@@ -56,7 +57,7 @@ public final class OutputFile {
     }
 }
 
-/// Makes a directory, unless it is there. Its parent has to be.
+/// Creates a directory, unless it exists. Its parent must exist.
 public func makeDirectory(_ path: String) throws(OutputFault) {
     var status = stat()
     if mkdir(path, 0o755) == 0 || (errno == EEXIST && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {

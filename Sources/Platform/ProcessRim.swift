@@ -1,9 +1,9 @@
-// What a process has from its parent: environment, streams, signals.
+// The environment, streams and signals of the process.
 
 internal import CPlatform
 import Glibc
 
-/// The environment as pairs, in the order the process was given them.
+/// The environment as pairs, in the order in which the process got it.
 public func environmentVariables() -> [(name: String, value: String)] {
     (0..<perennial_environment_count()).compactMap { index in
         let entry = String(cString: perennial_environment_entry(index))
@@ -12,11 +12,12 @@ public func environmentVariables() -> [(name: String, value: String)] {
     }
 }
 
-/// Writes every byte, whatever the size of the pipe. nil: all are written, or nobody reads any more, which is the reader's
-/// own will; else why the rest is lost.
+/// Writes every byte, whatever the size of the pipe. nil: all bytes are written, or nothing reads them any more, which
+/// is the reader's decision; otherwise why the rest is lost.
 ///
-/// A descriptor that does not block (whoever shares a terminal or pipe may have made it so, for all) is waited for. After
-/// `stallLimit` without room for a byte its reader is taken for dead: a logger must not hold up its process for ever.
+/// If the descriptor does not block (another process that shares the terminal or pipe may have set that for all), this
+/// waits for it. After `stallLimit` without progress the reader counts as dead: a logger must not block its process
+/// forever.
 @discardableResult
 public func writeAll(
     _ bytes: [UInt8], to descriptor: Int32, stallLimit: Duration = .seconds(10)
@@ -33,7 +34,7 @@ public func writeAll(
                 }
             } else if errno != EINTR {
                 let failure = SystemFailure.last("write")
-                // A terminal that was closed answers with what a broken disk answers with.
+                // A closed terminal returns the same error as a broken disk.
                 let isReadersWill = failure.code == EPIPE || failure.code == EIO && isAbandoned(descriptor)
                 return isReadersWill ? nil : failure
             }
@@ -42,7 +43,7 @@ public func writeAll(
     }
 }
 
-/// false: the deadline passed first. Of an error on the descriptor the next `write` tells.
+/// false: the deadline passed first. An error of the descriptor shows at the next `write`.
 private func waitForRoom(in descriptor: Int32, until deadline: Deadline) -> Bool {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     while true {
@@ -52,17 +53,17 @@ private func waitForRoom(in descriptor: Int32, until deadline: Deadline) -> Bool
     }
 }
 
-/// Whether nobody will ever read what is written there: a pipe without a reader, or a terminal that was closed.
+/// Whether nothing will ever read what is written there: a pipe without a reader, or a closed terminal.
 public func isAbandoned(_ descriptor: Int32) -> Bool {
     var asked = pollfd(fd: descriptor, events: 0, revents: 0)
     return poll(&asked, 1, 0) == 1 && asked.revents & Int16(POLLERR | POLLHUP) != 0
 }
 
-/// Data goes to standard output. Returns why it is lost, as `writeAll` does.
+/// Writes data to standard output. Returns why it is lost, as `writeAll` does.
 @discardableResult
 public func printData(_ text: String) -> SystemFailure? { writeAll(Array((text + "\n").utf8), to: 1) }
 
-/// Words for people go to standard error.
+/// Writes messages for people to standard error.
 public func printMessage(_ text: String) { writeAll(Array((text + "\n").utf8), to: 2) }
 
 public enum Signal: Int32, Sendable {
@@ -72,19 +73,20 @@ public enum Signal: Int32, Sendable {
 }
 
 public enum Signals {
-    /// Holds back SIGINT, SIGTERM and SIGHUP for `wait`, and ignores SIGPIPE. Call first thing in `main`, before any thread
+    /// Blocks SIGINT, SIGTERM and SIGHUP for `wait`, and ignores SIGPIPE. Call this first in `main`, before any thread
     /// or library call: threads inherit the mask.
     public static func holdBack() {
         perennial_line_buffer_standard_streams()
         perennial_hold_back_signals()
     }
 
-    /// Whether the parent wants this process to outlive its terminal, as `nohup` does. `wait` returns the signal all the same.
+    /// Whether the parent started this process to outlive its terminal, as `nohup` does. `wait` returns the signal
+    /// anyway.
     public static var hangUpIsIgnored: Bool { perennial_hang_up_is_ignored() }
 
     /// For programs without anything to drain: the first SIGINT or SIGTERM ends the process at once with this code.
     ///
-    /// Takes the place of `wait`, which then nobody may call.
+    /// Replaces `wait`, which must then not be called.
     public static func endProcessAtFirst(with code: ExitCode, saying words: String) {
         WorkerThread.start("signals") {
             while wait(for: .seconds(3600)) == nil {}
@@ -93,13 +95,14 @@ public enum Signals {
         }
     }
 
-    /// Waits for a signal that `holdBack` keeps. nil when none came in time. One thread of the process calls this.
+    /// Waits for a signal that `holdBack` blocks. nil if none came in time. Only one thread of the process may call
+    /// this.
     public static func wait(for duration: Duration) -> Signal? {
         Signal(rawValue: perennial_wait_for_signal(Int64(duration.timeoutMilliseconds)))
     }
 }
 
-/// For a process that holds keys: what it writes is its user's alone.
+/// For a process that holds keys: only its user can read the files that it writes.
 public func keepFilesToOneself() { umask(0o077) }
 
 /// For a process that holds keys: a crash writes none of its memory to a disk.

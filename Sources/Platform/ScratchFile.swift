@@ -1,10 +1,10 @@
-// Room on disk for one process, which the system takes back whatever becomes of the process.
+// Disk space for one process, which the system frees however the process ends.
 
 import Glibc
 
-/// A file without a name: it is gone when it is closed, also after a kill. One thread.
+/// A file without a name: the system deletes it when it is closed, also after a kill. For use by one thread.
 public final class ScratchFile {
-    /// A system call for each entry costs more than the entry.
+    /// A system call for each entry would cost more than the entry.
     private static let bufferBytes = 64 << 10
 
     private let directory: String
@@ -12,12 +12,12 @@ public final class ScratchFile {
     private var buffer: [UInt8] = []
     private var written: Int64 = 0
 
-    /// - Parameter directory: on the file system that has the room.
+    /// - Parameter directory: on the file system with the space.
     public init(in directory: String) throws(SystemFailure) {
         self.directory = directory
         var template = Array("\(directory)/perennial-XXXXXX".utf8CString)
         descriptor = mkostemp(&template, O_CLOEXEC)
-        guard descriptor >= 0 else { throw .last("make a file in \(directory)") }
+        guard descriptor >= 0 else { throw .last("create a file in \(directory)") }
         guard unlink(template) == 0 else {
             let failure = SystemFailure.last("remove a file in \(directory)")
             close(descriptor)
@@ -27,7 +27,7 @@ public final class ScratchFile {
 
     deinit { close(descriptor) }
 
-    /// Of all that was appended.
+    /// Bytes appended so far.
     public var count: Int64 { written + Int64(buffer.count) }
 
     public func append(_ bytes: [UInt8]) throws(SystemFailure) {
@@ -35,7 +35,7 @@ public final class ScratchFile {
         if buffer.count >= Self.bufferBytes { try flush() }
     }
 
-    /// What was appended before can be read after it.
+    /// After this, everything appended can be read.
     public func flush() throws(SystemFailure) {
         defer { buffer.removeAll(keepingCapacity: true) }
         if let failure = writeAll(buffer, to: descriptor) {
@@ -44,7 +44,7 @@ public final class ScratchFile {
         written += Int64(buffer.count)
     }
 
-    /// Fills the buffer from this place on; what is beyond the end leaves it shorter.
+    /// Fills the buffer from this offset on; at the end of the file the result is shorter.
     public func read(at place: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SystemFailure) -> Int {
         var filled = 0
         while filled < buffer.count {
@@ -60,7 +60,7 @@ public final class ScratchFile {
         return filled
     }
 
-    /// Gives the room back.
+    /// Frees the space.
     public func empty() throws(SystemFailure) {
         buffer.removeAll(keepingCapacity: true)
         guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else {

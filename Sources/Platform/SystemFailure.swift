@@ -1,4 +1,4 @@
-// One error type for what the operating system refuses.
+// One error type for failures of the operating system.
 
 import Glibc
 
@@ -11,12 +11,12 @@ public struct SystemFailure: Error, Equatable, CustomStringConvertible {
         self.code = code
     }
 
-    /// What the last system call of this thread said.
+    /// The error of this thread's last system call.
     public static func last(_ operation: String) -> SystemFailure {
         SystemFailure(operation: operation, code: errno)
     }
 
-    /// The system's own words, such as "No such file or directory".
+    /// The system's own message, such as "No such file or directory".
     public var reason: String { String(cString: strerror(code)) }
     public var description: String { "\(operation): \(reason)" }
 }

@@ -1,8 +1,8 @@
-// Time for the rim of the program. Domain and engine logic are told the time; they do not ask.
+// Time for the outer layers of the program. Domain and engine code gets the time as an argument, and reads no clock.
 
 import Glibc
 
-/// A moment by which something has to be over; measured on a clock that never jumps.
+/// A time by which something must be finished, on a clock that never jumps.
 public struct Deadline: Sendable {
     private let end: ContinuousClock.Instant
 
@@ -25,7 +25,7 @@ extension Duration {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
 
-    /// For C time-outs: at least 1 for what is not over yet (0 would mean "do not wait"), never beyond Int32.
+    /// For C time-outs: at least 1 before the deadline (0 would mean "do not wait"), and never more than Int32 allows.
     public var timeoutMilliseconds: Int32 {
         self <= .zero ? 0 : Int32(clamping: Swift.max(1, wholeMilliseconds))
     }
@@ -44,8 +44,8 @@ public enum WallClock {
     }
 }
 
-/// Time since the machine was started. It goes on while the machine sleeps and while this process is stopped, and nobody sets it:
-/// what others measure about this process, such as how long it was silent, is measured by it.
+/// Time since the machine was started. This clock also runs while the machine sleeps and while this process is stopped,
+/// and it is never set. Use it for durations that others measure about this process, such as its silence.
 public enum BootClock {
     public static func now() -> Duration {
         var now = timespec()
@@ -54,7 +54,7 @@ public enum BootClock {
     }
 }
 
-/// Sleeps on the calling thread. For control loops with threads of their own; never on a pool thread.
+/// Sleeps on the calling thread. For control loops with their own threads; never on a pool thread.
 public func pause(for duration: Duration) {
     let milliseconds = duration.wholeMilliseconds
     var wanted = timespec(tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)

@@ -4,7 +4,7 @@ internal import CPlatform
 import Glibc
 import Synchronization
 
-/// Runs blocking work on a named thread of its own, so that no pool thread ever waits inside a C call.
+/// Runs blocking work on its own named thread, so that no pool thread ever waits inside a C call.
 public final class WorkerThread: Sendable {
     private struct Ending {
         var result: Result<Void, any Error>?
@@ -20,7 +20,7 @@ public final class WorkerThread: Sendable {
         self.body = body
     }
 
-    /// Starts at once. `name` is what `top -H` shows (15 bytes). The stack is 1 MiB: deep recursion is refused elsewhere.
+    /// Starts at once. `top -H` shows `name` (15 bytes). The stack is 1 MiB: deep recursion is refused elsewhere.
     @discardableResult
     public static func start(_ name: String, _ body: @escaping @Sendable () throws -> Void) -> WorkerThread {
         let worker = WorkerThread(name, body)
@@ -42,7 +42,8 @@ public final class WorkerThread: Sendable {
 
     fileprivate func run() {
         perennial_name_thread(name)
-        // Where `CrashNotes` are installed. Without it the thread works as well; only an overflow of its stack leaves no note.
+        // Works if `CrashNotes` are installed. Without this the thread works too, but an overflow of its stack leaves
+        // no note.
         perennial_crash_arm_thread()
         finish(Result { try body() })
     }
@@ -61,7 +62,7 @@ public final class WorkerThread: Sendable {
     /// nil while it runs. Does not block.
     public var result: Result<Void, any Error>? { ending.withLock { $0.result } }
 
-    /// Waits for the end of the work and throws what it threw.
+    /// Waits for the end of the work and rethrows its error.
     public func join() async throws {
         try await withCheckedThrowingContinuation { (waiter: CheckedContinuation<Void, any Error>) in
             let result = ending.withLock { ending in

@@ -5,16 +5,16 @@ internal import Contract
 internal import Crypto
 internal import JSON
 
-/// How a verified notification came to us.
+/// How we received a verified notification.
 public enum NotificationSource: String, Sendable { case push, history, api, device }
 
 public enum NotificationRecord {
     static let version = RecordType.notification.version
-    /// Of all but Apple's parts, with names of apps as they usually are.
+    /// Approximate bytes of everything except Apple's parts, with app names of usual length.
     private static let envelopeBytes = 640
 
-    /// One JSON object. What Apple signed is carried as the bytes that were signed, not read and written again: nothing that
-    /// Apple adds is lost, no number changes its form.
+    /// One JSON object. It contains the bytes that Apple signed, without parsing and rewriting them: nothing that Apple
+    /// adds is lost, and no number changes its form.
     public static func value(_ notification: VerifiedNotification, receivedDate: Int64, source: NotificationSource)
         -> [UInt8]
     {

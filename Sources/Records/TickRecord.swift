@@ -1,4 +1,4 @@
-// The record that tells a partition the time.
+// The record that moves a partition's clock.
 
 internal import Contract
 internal import JSON

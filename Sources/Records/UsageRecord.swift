@@ -1,42 +1,42 @@
-// Records of `usage`: what an app's own backend says of a purchase.
+// Records of `usage`: what an app's own backend reports about a purchase.
 
 public import Contract
 public import JSON
 
 public struct UsageRecord: Sendable {
     public let originalTransactionId: String
-    /// Whose topic it belongs to; nil: whoever writes it decides.
+    /// The environment of its topic; nil: the writer decides.
     public let environment: Environment?
-    /// JSON as it came, members that are not known here included.
+    /// The JSON as received, including unknown members.
     public let value: [UInt8]
-    /// Names of members that are not known here, in their order. One letter wrong in `consented`, and no refund is ever
+    /// Names of unknown members, in their order. If one letter of `consented` is wrong, no refund request is ever
     /// answered.
     public let ignored: [String]
 
-    /// Why one is refused: a reason for `POST /usage`, naming the member and never its value.
+    /// Why a record is refused: a reason for `POST /usage`, which names the member and never its value.
     public struct Fault: Error, Equatable {
         public let reason: String
     }
 
-    /// Apple's have some sixteen digits. A key is kept for as long as its topic.
+    /// Apple's ids have about sixteen digits. A key is stored for as long as its topic.
     private static let limitIdentifierBytes = 64
 
-    /// In thousandths of a percent, as Apple takes it.
+    /// In thousandths of a percent, as Apple expects it.
     private static let percentages: ClosedRange<Int64> = 0...100_000
 
-    /// The words that Apple's Send Consumption Information takes; another one would be found out only when a refund is to be
-    /// answered, too late to mend it.
+    /// The words that Apple's Send Consumption Information accepts. Another word would be noticed only when a refund
+    /// request is to be answered, too late to correct it.
     static let deliveryStatuses = [
         "DELIVERED", "UNDELIVERED_QUALITY_ISSUE", "UNDELIVERED_WRONG_ITEM", "UNDELIVERED_SERVER_OUTAGE",
         "UNDELIVERED_OTHER",
     ]
     static let refundPreferences = ["DECLINE", "GRANT_FULL", "GRANT_PRORATED"]
 
-    /// Apple's numbers for where content was used, and for the state of an account: 0 is "not said".
+    /// Apple's numbers for where content was used, and for the state of an account; 0 means "not declared".
     private static let platforms: ClosedRange<Int64> = 0...2
     private static let userStatuses: ClosedRange<Int64> = 0...4
 
-    /// `v` and `originalTransactionId` must be there; null is as good as absent for each other member.
+    /// `v` and `originalTransactionId` are required; for each other member null is the same as absent.
     public init(_ json: JSONValue) throws(Fault) {
         guard let object = json.object else { throw Fault(reason: "must be an object, not \(json.kindInWords)") }
         let version = RecordType.usage.version
@@ -67,7 +67,7 @@ public struct UsageRecord: Sendable {
         case percentage
         case number(ClosedRange<Int64>)
 
-        /// The rest of a sentence; nil when the value is right.
+        /// The end of a sentence; nil if the value is right.
         func problem(_ value: JSONValue) -> String? {
             switch self {
             case .identifier:
@@ -88,7 +88,7 @@ public struct UsageRecord: Sendable {
         }
     }
 
-    /// By bytes: == would also take other spellings that Unicode calls equal.
+    /// By bytes: == would also accept other spellings that Unicode treats as equal.
     private static func isKnown(_ name: String) -> Bool {
         (["v", "originalTransactionId"] + kinds.map(\.name)).contains { $0.utf8.elementsEqual(name.utf8) }
     }

@@ -40,8 +40,7 @@ enum ChangelogTail {
             if deadline.hasPassed {
                 throw LogFault(
                     .retrySameCall, .timedOut,
-                    "reading \(partition) did not finish "
-                        + "before the deadline")
+                    "reading \(partition) did not finish before the deadline")
             }
             try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
             for index in 0..<batch.count where batch[index].offset < end.value {
@@ -52,8 +51,7 @@ enum ChangelogTail {
         guard let note = Note(decoding: last) else {
             throw LogFault(
                 .stop, .other,
-                "\(partition) was written by a build that this build cannot read; use the "
-                    + "later build")
+                "\(partition) was written by a build that this build cannot read; use the later build")
         }
         return note
     }

@@ -134,8 +134,7 @@ public struct GapAcceptance {
         else {
             throw LogFault(
                 .stop, .misuse,
-                "the worker's position in \(gap.input) has changed since it was checked: "
-                    + "run the command again")
+                "the worker's position in \(gap.input) has changed since it was checked: run the command again")
         }
         if let committed, committed != gap.position {
             throw LogFault(

@@ -194,8 +194,7 @@ final class PartitionTask {
             meaning = .strange(
                 ProcessFailure(
                     "type",
-                    "the value of the header `type` does not belong "
-                        + "to this topic"))
+                    "the value of the header `type` does not belong to this topic"))
         case .known where !isPoison(record, input):
             do throws(ProcessFailure) {
                 let identity = try processor.identity(ofRow: record)

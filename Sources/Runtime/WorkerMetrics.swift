@@ -107,8 +107,7 @@ public final class WorkerMetrics: Sendable {
     private func letters(_ reason: String, isTable: Bool) -> Counter {
         metrics.counter(
             "perennial_dead_letters_total",
-            help: "Records that could not be processed and were written to the dead "
-                + "letters.",
+            help: "Records that could not be processed and were written to the dead letters.",
             labels: ["worker": worker, "code": reason, "input": isTable ? "table" : "events"])
     }
 

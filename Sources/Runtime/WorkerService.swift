@@ -149,8 +149,7 @@ public final class WorkerService: ServicePart {
         health.condition("\(name)-life", .liveness) { Self.silence(pulses, elapsed(), Self.deathLimit) }
         metrics.gauge(
             "perennial_watchdog_age_seconds",
-            help: "Seconds since the last sign of life of the thread that has been "
-                + "silent for longest.",
+            help: "Seconds since the last sign of life of the thread that has been silent for longest.",
             labels: ["worker": name]
         ) {
             pulses.reduce(.zero) { max($0, $1.age(at: elapsed())) }.fractionalSeconds

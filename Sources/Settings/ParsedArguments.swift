@@ -1,11 +1,11 @@
-// What stands after the command: its own options, settings as flags, operands.
+// Parses the arguments of a command: its own options, settings as flags, operands.
 
 import Platform
 
-/// An option that belongs to one command and is no setting.
+/// An option that belongs to one command and is not a setting.
 public struct CommandOption: Sendable {
     public let name: String
-    /// How help calls the value; nil: the option takes none.
+    /// The name of the value in help; nil: the option has no value.
     public let valueName: String?
     public let effect: String
 
@@ -22,20 +22,20 @@ struct GivenValue: Sendable {
     let origin: SettingOrigin
 
     static let filePrefix = "file:"
-    /// The value itself is in the file that the text names.
+    /// The text names a file that contains the value.
     var namesFile: Bool { text.hasPrefix(Self.filePrefix) }
 }
 
 public struct ParsedArguments: Sendable {
     public private(set) var operands: [String] = []
-    /// The text of each option given; empty for one without a value.
+    /// The text of each given option; empty for one without a value.
     public private(set) var options: [String: String] = [:]
     public private(set) var faults: [SettingFault] = []
     private(set) var settings: [GivenValue] = []
-    /// Flags that are no options and came without a value. Those that no setting has are better told to be unknown.
+    /// Flags that are not options and have no value. If no setting has the name, "unknown" is the better message.
     private(set) var withoutValue: [String] = []
 
-    /// For a command without settings: there every other flag is a mistake.
+    /// For a command without settings: every other flag is a mistake.
     public func unknownOptions(known: [CommandOption]) -> [SettingFault] {
         (settings.map(\.key) + withoutValue).map { key in
             let nearest = nearestName(to: key, among: known.map(\.name)).map { "; the nearest is --\($0)" } ?? ""
@@ -45,7 +45,7 @@ public struct ParsedArguments: Sendable {
 
     public func has(_ option: String) -> Bool { options[option] != nil }
 
-    /// Every `--name` that is no option is taken for a setting; whether there is such a setting, the resolver says.
+    /// Treats every `--name` that is not an option as a setting; the resolver checks whether that setting exists.
     public init(_ arguments: [String], options known: [CommandOption]) {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
@@ -58,7 +58,7 @@ public struct ParsedArguments: Sendable {
             } else if argument == "-h", known.contains(where: { $0.name == "help" }) {
                 options["help"] = ""
             } else if argument.hasPrefix("-"), argument != "-" {
-                faults.append(SettingFault("\(quoted(argument)) is no option; options begin with two dashes"))
+                faults.append(SettingFault("\(quoted(argument)) is not an option; options begin with two dashes"))
             } else {
                 operands.append(argument)
             }
@@ -89,12 +89,12 @@ public struct ParsedArguments: Sendable {
         }
     }
 
-    /// nil: none follows.
+    /// nil: no value follows.
     private func nextValue(rest: inout ArraySlice<String>) -> String? {
         guard let next = rest.first, !next.hasPrefix("--") else { return nil }
         rest.removeFirst()
         guard next == "=" else { return next }
-        // The value follows as a word of its own; taken for an operand it would be repeated in a message.
+        // The value follows as a separate word; as an operand it would be repeated in a message.
         _ = rest.popFirst()
         return nil
     }

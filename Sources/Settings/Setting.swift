@@ -1,11 +1,12 @@
-// One setting: its name, what it may be, and what it does. Help, checks and typed access all come from here.
+// One setting: its name, its values, and its effect. Help, checks and typed access all use this.
 
 import Platform
 
-/// Why a text is no value of a setting, as the rest of the sentence "… must be …". Never repeats the text: it may be secret.
+/// Why a text is not a value of a setting, as the end of the sentence "… must be …". Never repeats the text: it may be
+/// secret.
 public struct SettingProblem: Error, Equatable {
     public let words: String
-    /// For texts that are secret in part.
+    /// For texts that are partly secret.
     public let hidesValue: Bool
 
     public init(_ words: String, hidesValue: Bool = false) {
@@ -14,11 +15,11 @@ public struct SettingProblem: Error, Equatable {
     }
 }
 
-/// What values a setting takes, and how a text becomes one.
+/// The values that a setting accepts, and how a text becomes one.
 public struct SettingKind<Value: Sendable>: Sendable {
     /// For tables: "whole number from 1 to 10".
     public let values: String
-    /// The value is a path as it stands. Read by `file:`, the content of a file would be taken for the name of another.
+    /// The value itself is a path. With `file:` the contents of a file would be used as the name of another file.
     public let isPath: Bool
     public let parse: @Sendable (String) throws(SettingProblem) -> Value
 
@@ -36,8 +37,8 @@ public struct Setting<Value: Sendable>: Sendable {
     public let definition: SettingDefinition
     public let kind: SettingKind<Value>
 
-    /// `readBy` names the commands that look at the value; a value of any other command is checked, but its `file:` stays
-    /// closed: a secret is often mounted only where it is needed.
+    /// `readBy` lists the commands that read the value. For other commands a value is checked, but a file given by
+    /// `file:` is not opened: a secret is often mounted only where it is needed.
     public init(
         _ key: String, default defaultText: String? = nil, note: String? = nil, _ kind: SettingKind<Value>,
         secret: Bool = false, readBy readers: [String], effect: String
@@ -54,17 +55,19 @@ public struct Setting<Value: Sendable>: Sendable {
                     return error
                 }
             })
-        // A default that its own check refuses would surface only where nobody sets the key.
-        precondition(defaultText.map { definition.problem($0) == nil } ?? true, "the default of \(key) is no value")
+        // A default that fails its own check would otherwise be noticed only where the key is not set.
+        precondition(
+            defaultText.map { definition.problem($0) == nil } ?? true,
+            "the default of \(key) is not a valid value")
     }
 }
 
-/// A setting without its type, as tables and the resolver see it.
+/// A setting without its type, for tables and the resolver.
 public struct SettingDefinition: Sendable {
     public let key: String
-    /// nil: not set unless somebody sets it.
+    /// nil: the setting has no default.
     public let defaultText: String?
-    /// What the default depends on, where it does: "60000 in sandbox".
+    /// The condition under which the default differs, if there is one: "60000 in sandbox".
     public let defaultNote: String?
     public let values: String
     public let effect: String
@@ -73,7 +76,7 @@ public struct SettingDefinition: Sendable {
     public let readers: [String]
     let problem: @Sendable (String) -> SettingProblem?
 
-    /// An empty text says "none" where there is no default to fall back to: so a variable can take back what a file sets.
+    /// For a setting without a default an empty text means "not set": so a variable can cancel a value of the file.
     func meansNone(_ text: String) -> Bool { text.isEmpty && defaultText == nil }
 }
 
@@ -100,20 +103,20 @@ extension SettingKind where Value == Bool {
 }
 
 extension SettingKind where Value == String {
-    /// A name of a file. Whether it can be read is found out by who reads it.
+    /// A name of a file. The reader of the file finds out whether it can be read.
     public static var path: SettingKind {
         SettingKind("path", isPath: true) { text throws(SettingProblem) in
-            // A file's content instead of its path, perhaps a private key, which no message may repeat.
+            // It is the content of a file instead of its path, perhaps a private key, which no message may repeat.
             guard !text.utf8.contains(where: { $0 < 0x20 }) else {
                 throw SettingProblem(
-                    "a path on one line, not what the file holds", hidesValue: true)
+                    "a path on one line, not the contents of the file", hidesValue: true)
             }
             guard !text.isEmpty else { throw SettingProblem("the path of a file or directory") }
             return text
         }
     }
 
-    /// A path, or what the file holds.
+    /// A path, or the contents of the file.
     public static var pathOrText: SettingKind {
         SettingKind("path") { text throws(SettingProblem) in
             guard !text.isEmpty else { throw SettingProblem("a path, or by file: the text") }
@@ -134,7 +137,7 @@ extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawVal
 }
 
 extension SettingKind {
-    /// Several values, separated by commas; blanks around them do not count.
+    /// Several values, separated by commas; blanks around them are ignored.
     public static func list<Element>(of element: SettingKind<Element>) -> SettingKind where Value == [Element] {
         SettingKind("\(element.values), several separated by commas", isPath: element.isPath) {
             text throws(SettingProblem) in

@@ -1,4 +1,4 @@
-// Where a value was given, and what is wrong with it.
+// Where a value was set, and what is wrong with it.
 
 public enum SettingOrigin: Sendable, Equatable, CustomStringConvertible {
     case builtIn
@@ -16,7 +16,7 @@ public enum SettingOrigin: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// One line that says what to do. Values of secrets are never part of it.
+/// One line that says what to do. It never contains values of secrets.
 public struct SettingFault: Error, Sendable, Equatable, CustomStringConvertible {
     public let place: String?
     public let words: String
@@ -31,15 +31,15 @@ public struct SettingFault: Error, Sendable, Equatable, CustomStringConvertible 
     public var description: String { visible((place.map { "\($0): " } ?? "") + words) }
 }
 
-/// Fits a message of one line whatever the user wrote: control characters are shown as escapes, the end is cut off.
+/// Makes a text fit into a message of one line: control characters become escapes, the end is cut off.
 public func quoted(_ text: String) -> String {
-    // Longer than any sensible value that is not secret; the place says where to look up the rest.
+    // Longer than any usual value that is not secret; the place says where to find the rest.
     let shown = 80
     return "\"" + visible(String(text.unicodeScalars.prefix(shown)))
         + (text.unicodeScalars.count > shown ? "…" : "") + "\""
 }
 
-/// Control and formatting characters as escapes: a path or a value may not start a new line of a log, or hide one.
+/// Control and formatting characters as escapes: a path or a value must not start a new line of a log, or hide one.
 private func visible(_ text: String) -> String {
     text.unicodeScalars.map { scalar in
         switch scalar.properties.generalCategory {

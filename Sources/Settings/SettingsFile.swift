@@ -1,7 +1,7 @@
-// The settings file: lines of `key = value`, comment lines that begin with `#`.
+// The settings file: lines of `key = value`, and comment lines that begin with `#`.
 //
-// A value is what stands after the first `=`, without blanks around it: it may hold `=` and `#`. CRLF and a byte order mark
-// are taken for what editors do.
+// A value is the text after the first `=`, without blanks around it: it may contain `=` and `#`. CRLF and a byte order
+// mark are accepted, because editors write them.
 
 import Glibc
 import Platform
@@ -15,11 +15,11 @@ struct SettingsFileLine: Equatable {
 struct SettingsFile {
     /// All settings with a comment each are 10 KB.
     static let limitBytes = 1 << 20
-    /// Longer than the longest list of servers; a certificate belongs in a file of its own (`file:`).
+    /// Longer than the longest list of servers; a certificate belongs in a separate file (`file:`).
     static let limitLineBytes = 8192
 
-    /// Every setting, and every property of librdkafka for each kind of client, are below a thousand. Each further line
-    /// of some other file would be compared with all names, and told.
+    /// All settings, and all properties of librdkafka for each kind of client, are fewer than a thousand. Without a
+    /// limit, each line of some other file would be compared with all names, and reported.
     static let limitEntries = 2000
 
     private(set) var lines: [SettingsFileLine] = []
@@ -42,16 +42,16 @@ struct SettingsFile {
             var status = stat()
             guard lstat(path, &status) == 0 else {
                 return errno == ENOENT
-                    ? "name a settings file that is there with --\(SettingsSchema.fileFlag)"
-                    : "see to the way to it, or \(another)"
+                    ? "name an existing settings file with --\(SettingsSchema.fileFlag)"
+                    : "check its directories, or \(another)"
             }
             if status.st_mode & S_IFMT == S_IFLNK, access(path, F_OK) != 0 {
-                return "it is a link to a file that is not there: mend or remove it"
+                return "it is a link to a file that does not exist: fix or remove the link"
             }
             return "give this user the right to read it, or \(another)"
         case .notAFile: return another
         case .notOwn: return nil
-        case .tooLarge: return "is this a settings file? Else \(another)"
+        case .tooLarge: return "is this a settings file? If not, \(another)"
         }
     }
 
@@ -83,7 +83,7 @@ struct SettingsFile {
         }
     }
 
-    /// nil for blanks, comments and what is refused. Messages do not repeat the line: it may hold a secret.
+    /// nil for blank lines, comments and refused lines. Messages do not repeat the line: it may contain a secret.
     private mutating func parseLine(_ raw: ArraySlice<UInt8>, number: Int) -> SettingsFileLine? {
         guard raw.count <= Self.limitLineBytes else {
             refuse(
@@ -93,7 +93,7 @@ struct SettingsFile {
             return nil
         }
         guard !raw.contains(0) else {
-            refuse(number, "the line holds a NUL byte; is this a text file?")
+            refuse(number, "the line contains a NUL byte; is this a text file?")
             return nil
         }
         guard let text = String(validating: raw, as: UTF8.self) else {
@@ -119,13 +119,13 @@ struct SettingsFile {
     }
 }
 
-/// A key as it may be repeated in a message.
+/// A key in the form in which a message may show it.
 func shownKey(_ key: String, value: String) -> String {
-    looksLikeKey(key, value: value) ? key : "the key (not shown: no setting is written like it)"
+    looksLikeKey(key, value: value) ? key : "the key (not shown, because it does not look like a setting)"
 }
 
-/// Written like a key or like a variable. What is not may be the last line of a pasted private key; so may letters and
-/// digits with nothing behind them but the signs that fill up such a line.
+/// Whether the text looks like a key or a variable. Other text may be the last line of a pasted private key; so may
+/// letters and digits followed only by the padding of such a line.
 func looksLikeKey(_ key: String, value: String) -> Bool {
     let isKey = key.utf8.allSatisfy(isKeyByte)
     let isVariable = key.lowercased().utf8.allSatisfy(isKeyByte) && !["", "="].contains(value)

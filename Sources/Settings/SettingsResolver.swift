@@ -1,16 +1,17 @@
-// Flag, then variable, then file, then default: which value counts, and what is wrong with those given.
+// Decides which value of a setting applies (flag, then variable, then file, then default), and reports what is wrong
+// with the values.
 
 import Glibc
 import Platform
 
-/// Every setting after precedence. Values that were refused have their default here; `faults` says so.
+/// Every setting after precedence. A refused value is replaced by the default; `faults` reports it.
 public struct ResolvedSettings: Sendable {
     public private(set) var faults: [SettingFault] = []
-    /// The settings file, and those that values were read from by `file:`.
+    /// The settings file, and the files of values given by `file:`.
     public private(set) var files: [String] = []
-    /// What works, and lets other users of this machine read a secret.
+    /// Things that work, but let other users of this machine read a secret.
     public private(set) var warnings: [String] = []
-    /// Lower precedence first: a library that takes the last of two spellings of one property then takes the right one.
+    /// Lower precedence first: if a library uses the last of two spellings of one property, it uses the right one.
     public private(set) var passThrough: [PassThroughEntry] = []
 
     private struct Value {
@@ -19,16 +20,16 @@ public struct ResolvedSettings: Sendable {
         let wasReadFromFile: Bool
     }
 
-    /// What a `file:` may hold: certificates of a whole trust store.
+    /// Limit for a file given by `file:`: it may contain the certificates of a whole trust store.
     static let limitValueFileBytes = 1 << 20
 
     private let schema: SettingsSchema
     private var values: [String: Value] = [:]
     private var refusedKeys: Set<String> = []
-    /// Of a settings file that nobody has named.
+    /// Path of the default settings file, if it was found.
     private var foundFile: String?
 
-    /// `command` names who asks; nil opens the files of every value.
+    /// `command` is the command that reads the settings; nil opens the files of every value.
     public init(
         _ schema: SettingsSchema, arguments: ParsedArguments, options: [CommandOption] = [],
         environment: [(name: String, value: String)], command: String?
@@ -43,8 +44,8 @@ public struct ResolvedSettings: Sendable {
         let known = options.map(\.name) + [SettingsSchema.fileFlag]
         let given = ofFile + variables + flags
         for (index, value) in given.enumerated() {
-            // Only the value that counts is checked and its file opened: a flag is also the way around a wrong line.
-            // What no setting is called is wrong in every place.
+            // Only the value that applies is checked and its file opened: a flag can also override a wrong line. An
+            // unknown name is reported in every place.
             let isOverridden = given[(index + 1)...].contains { $0.key == value.key }
             if isOverridden && isKnown(value.key) { continue }
             take(value, otherFlags: known, command: command)
@@ -63,7 +64,8 @@ public struct ResolvedSettings: Sendable {
     /// nil: not set and without a default.
     public subscript<Value>(_ setting: Setting<Value>) -> Value? {
         guard let text = values[setting.definition.key]?.text ?? setting.definition.defaultText else { return nil }
-        // Texts in `values` have passed this very function, and defaults were tried when the setting was defined.
+        // The texts in `values` have passed this function before, and defaults were checked when the setting was
+        // defined.
         return try? setting.kind.parse(text)
     }
 
@@ -73,12 +75,13 @@ public struct ResolvedSettings: Sendable {
         return value
     }
 
-    /// Somebody set it, be it to a value that was refused: then it is wrong, and not missing as well.
+    /// The setting is set, even if its value was refused: then it is wrong, and not reported as missing too.
     public func isGiven(_ key: String) -> Bool { values[key] != nil || refusedKeys.contains(key) }
 
     public func origin(of key: String) -> SettingOrigin { values[key]?.origin ?? .builtIn }
 
-    /// Every setting and property as people may see it: secrets, and what was read by `file:`, as "(not shown)".
+    /// Every setting and property in a form that people may see: secrets, and values given by `file:`, as "(not
+    /// shown)".
     public var rows: [(key: String, value: String, origin: SettingOrigin)] {
         let hidden = "(not shown)"
         let settings = schema.definitions.map { definition in
@@ -98,7 +101,7 @@ public struct ResolvedSettings: Sendable {
 
     // MARK: The three sources
 
-    /// Sorted by name: the order of an environment means nothing, and messages come out alike everywhere.
+    /// Sorted by name: the order of an environment has no meaning, and messages should be the same everywhere.
     private mutating func variables(in environment: [(name: String, value: String)]) -> [GivenValue] {
         var given: [GivenValue] = []
         for (name, value) in environment.sorted(by: { $0.name < $1.name }) {
@@ -117,7 +120,7 @@ public struct ResolvedSettings: Sendable {
     }
 
     private mutating func valuesOfFile(named path: String?) -> [GivenValue] {
-        // A link that leads nowhere was meant to be read: only where there is not even a link, there is no file.
+        // A broken link was meant to be read: only if there is not even a link, there is no file.
         var status = stat()
         let hasDefault = lstat(schema.defaultFile, &status) == 0
         if path == nil, hasDefault { foundFile = schema.defaultFile }
@@ -161,25 +164,25 @@ public struct ResolvedSettings: Sendable {
         }
     }
 
-    /// Of the value of a secret that counts.
+    /// Warns about the applied value of a secret.
     private mutating func warn(of given: GivenValue) {
         if given.namesFile {
             let path = String(given.text.dropFirst(GivenValue.filePrefix.count))
             if let words = Self.opennessWords(given.key, path) { warnings.append(words) }
         } else if case .flag = given.origin, access(given.text, F_OK) != 0 {
             warnings.append(
-                "\(given.key) was given as a flag: every user of this machine can read it in the list of processes. Write it "
-                    + "into a file and give file:PATH")
+                "\(given.key) is set by a flag: every user of this machine can read it in the list of processes. Write "
+                    + "it to a file and set file:PATH")
         }
     }
 
-    /// Why a secret in a file is none; nil: it is one, as far as can be seen.
+    /// Why a secret in a file is readable by others; nil: as far as can be seen, it is not.
     public static func opennessWords(_ key: String, _ path: String) -> String? {
         guard isReadableByAll(path) else { return nil }
         return "\(key): every user of this machine can read \(path): chmod o-r \(path)"
     }
 
-    /// What other formats of settings take, and this one does not.
+    /// Hints about syntax that other formats of settings accept, but not this one.
     private func fileHabit(_ given: GivenValue) -> String {
         guard case .file = given.origin else { return "" }
         var words = ""
@@ -199,14 +202,14 @@ public struct ResolvedSettings: Sendable {
             return faults.append(
                 SettingFault(
                     given.origin,
-                    "\(shownKey(given.key, value: given.text)) names no property; write it like \(example)"))
+                    "\(shownKey(given.key, value: given.text)) is not a property; write it like \(example)"))
         }
         if schema.family.runningCode.contains(name), case .file(let file, _) = given.origin, file == foundFile {
             return faults.append(
                 SettingFault(
                     given.origin,
-                    "\(given.key) makes this program run or load something: it counts only in a file that was named with "
-                        + "--\(SettingsSchema.fileFlag), or as a flag or variable"))
+                    "\(given.key) makes this program run or load something: it is accepted only in a file that is "
+                        + "named with --\(SettingsSchema.fileFlag), or as a flag or variable"))
         }
         guard let value = resolved(given) else { return }
         let entry = PassThroughEntry(
@@ -219,7 +222,7 @@ public struct ResolvedSettings: Sendable {
         guard case .flag = given.origin else {
             guard looksLikeKey(given.key, value: given.text) else {
                 return SettingFault(
-                    given.origin, "no setting is written like the key of this line (not shown); \(listed)")
+                    given.origin, "the key of this line (not shown) does not look like a setting; \(listed)")
             }
             let nearest = schema.nearestKey(to: given.key).map { "the nearest is \($0)" }
             return SettingFault(given.origin, "no setting is called \(given.key); \(nearest ?? listed)")
@@ -230,10 +233,10 @@ public struct ResolvedSettings: Sendable {
 
     private var listed: String { "\(schema.help) lists them" }
 
-    /// The text itself, or the content of the file it names. nil when it was refused.
+    /// The text itself, or the contents of the file that it names. nil if it was refused.
     private mutating func resolved(_ given: GivenValue) -> String? {
         guard given.namesFile else {
-            // Bytes that are not UTF-8 arrive as U+FFFD; a NUL cannot arrive.
+            // Bytes that are not UTF-8 arrive as U+FFFD; a NUL cannot occur.
             guard !given.text.unicodeScalars.contains("\u{fffd}") else {
                 faults.append(
                     SettingFault(given.origin, "\(shownKey(given.key, value: given.text)): the value is not UTF-8"))
@@ -257,9 +260,9 @@ public struct ResolvedSettings: Sendable {
             bytes.removeLast()
             if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         }
-        guard !bytes.isEmpty else { throw SettingFault("\(path) is empty; write the value into it") }
+        guard !bytes.isEmpty else { throw SettingFault("\(path) is empty; write the value to it") }
         guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
-            throw SettingFault("\(path) is no text in UTF-8")
+            throw SettingFault("\(path) is not text in UTF-8")
         }
         return text
     }

@@ -1,15 +1,16 @@
-// All settings of a program, and the names they go by outside.
+// All settings of a program, and their names outside of it.
 
 import Platform
 
-/// Properties that are handed to a library as they are: `kafka.linger.ms`, or to one kind of its clients:
+/// Properties that are passed unchanged to a library: `kafka.linger.ms`, or to one kind of its clients:
 /// `kafka.producer.linger.ms`.
 public struct PassThroughFamily: Sendable {
     public let name: String
     public let scopes: [String]
-    /// Properties that most users set: a key that lacks the family's name is led to them.
+    /// Properties that most users set: if a key lacks the family's name, the message suggests it.
     public let examples: [String]
-    /// Properties that start a program or load a library. A file that merely lies where a program is started does not set them.
+    /// Properties that start a program or load a library. The default settings file, which may just lie in the working
+    /// directory, cannot set them.
     public let runningCode: Set<String>
 
     public init(name: String, scopes: [String], examples: [String], runningCode: Set<String> = []) {
@@ -25,7 +26,7 @@ public struct SettingsSchema: Sendable {
     public let family: PassThroughFamily
     /// `EXAMPLE_` makes `topic.prefix` the variable `EXAMPLE_TOPIC_PREFIX`.
     public let variablePrefix: String
-    /// Read when no other is named and it is there.
+    /// Read if it exists and no other file is named.
     public let defaultFile: String
     /// The command that lists the settings.
     public let help: String
@@ -42,7 +43,7 @@ public struct SettingsSchema: Sendable {
         precondition(Set(definitions.map(\.key)).count == definitions.count, "a key is defined twice")
     }
 
-    /// Names the settings file.
+    /// The flag that names the settings file.
     public static let fileFlag = "config"
     public var fileVariable: String { variablePrefix + "CONFIG" }
 
@@ -52,16 +53,16 @@ public struct SettingsSchema: Sendable {
 
     func definition(_ key: String) -> SettingDefinition? { definitions.first { $0.key == key } }
 
-    /// Every key worth naming to somebody who missed one.
+    /// All keys that a message may suggest.
     var keys: [String] { definitions.map(\.key) + family.examples.map { "\(family.name).\($0)" } }
 
-    /// The nearest key to one that no setting has. Pasted from the environment, or without the family's name, it may still
-    /// be the very name of a setting.
+    /// The known key that is most similar to an unknown one. An unknown key may come from the environment or lack the
+    /// family's name, and otherwise be the exact name of a setting.
     func nearestKey(to key: String, or others: [String] = []) -> String? {
         let dotted = String(key.lowercased().map { $0 == "_" ? "." : $0 })
         let prefix = variable(for: "").lowercased().map { $0 == "_" ? "." : String($0) }.joined()
         let plain = dotted.hasPrefix(prefix) ? String(dotted.dropFirst(prefix.count)) : dotted
-        // Which properties there are, only the library knows; none has a name near this long.
+        // Only the library knows its properties; none has a name near this length.
         let isProperty =
             plain.hasPrefix(family.name + ".") && (family.name.utf8.count + 2...100).contains(plain.utf8.count)
         if isProperty { return plain }
@@ -77,9 +78,10 @@ public struct SettingsSchema: Sendable {
         return name.dropFirst(variablePrefix.count).lowercased().map { $0 == "_" ? "." : String($0) }.joined()
     }
 
-    /// Kubernetes tells every pod of each service in its namespace by variables. Of a service called as this program, or
-    /// called after it (`example-ingest`), they begin like settings: `EXAMPLE_SERVICE_HOST`, `EXAMPLE_SERVICE_PORT_HTTPS`,
-    /// `EXAMPLE_PORT=tcp://10.0.0.1:8443`, `EXAMPLE_INGEST_PORT_8443_TCP_ADDR`. They are not settings.
+    /// Kubernetes sets variables in every pod for each service in its namespace. For a service with the name of this
+    /// program, or a name that begins with it (`example-ingest`), they look like settings: `EXAMPLE_SERVICE_HOST`,
+    /// `EXAMPLE_SERVICE_PORT_HTTPS`, `EXAMPLE_PORT=tcp://10.0.0.1:8443`, `EXAMPLE_INGEST_PORT_8443_TCP_ADDR`. They are
+    /// not settings.
     func isServiceVariable(_ name: String, value: String) -> Bool {
         var words = name.split(separator: "_", omittingEmptySubsequences: false)
         let transports = ["TCP", "UDP", "SCTP"]
@@ -94,7 +96,7 @@ public struct SettingsSchema: Sendable {
     }
 }
 
-/// A property of the family, given by somebody.
+/// A property of the family that was set.
 public struct PassThroughEntry: Sendable, Equatable {
     /// nil: for every kind of client.
     public let scope: String?
@@ -111,11 +113,11 @@ public struct PassThroughEntry: Sendable, Equatable {
         self.wasReadFromFile = wasReadFromFile
     }
 
-    /// What a library will take as a password is not known here, so the guess is generous.
+    /// It is unknown which properties a library treats as passwords, so the guess is generous.
     public var isSecret: Bool { wasReadFromFile || nameSoundsSecret(name) }
 }
 
-/// For properties without a definition. Hiding a harmless value costs nothing; showing a key costs the key.
+/// For properties without a definition. Hiding a harmless value costs nothing; showing a key reveals it.
 func nameSoundsSecret(_ name: String) -> Bool {
     let name = name.lowercased()
     return ["password", "secret", "token", "jaas", ".pem", "credential", "passphrase", "oauthbearer.config"]

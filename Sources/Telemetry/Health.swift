@@ -1,18 +1,18 @@
-// Whether this process lives and may be sent work, and if not, why.
+// Whether this process is alive and ready, and if not, why.
 
 import Synchronization
 
-/// The named conditions of a process. A condition is failing until somebody says that it holds.
+/// The named conditions of a process. A condition fails until it is set to hold.
 public final class Health: Sendable {
     public enum Scope: Sendable {
-        /// Failing means that only a restart helps. Nothing outside the process belongs here: a broker that is away is no
-        /// reason to restart every worker.
+        /// Failing means that only a restart helps. Nothing outside the process belongs here: if a broker is down,
+        /// restarting every worker does not help.
         case liveness
-        /// Failing means: send nothing here now.
+        /// Failing means: send no requests here now.
         case readiness
     }
 
-    /// One named condition; set from any thread.
+    /// One named condition. Any thread may set it.
     public final class Condition: Sendable {
         public let name: String
         let scope: Scope
@@ -27,7 +27,7 @@ public final class Health: Sendable {
         }
 
         public func pass() { failure.withLock { $0 = nil } }
-        /// `reason` is read by operators: "no broker answers".
+        /// Operators read `reason`, such as "no broker answers".
         public func fail(_ reason: String) { failure.withLock { $0 = reason } }
         var reason: String? { check?() ?? failure.withLock { $0 } }
     }
@@ -38,7 +38,7 @@ public final class Health: Sendable {
         public var description: String { "\(condition): \(reason)" }
     }
 
-    /// What does not hold, in the order in which the conditions were named. Empty: all is well.
+    /// The failing conditions, in the order in which they were added. Empty: all conditions hold.
     public struct Report: Sendable, Equatable {
         public let reasons: [Reason]
         public var isHealthy: Bool { reasons.isEmpty }
@@ -63,14 +63,14 @@ public final class Health: Sendable {
 
     public init() {}
 
-    /// Names a condition that somebody sets. It fails until then, with `reason`.
+    /// Adds a condition that is set by a caller. It fails until then, with `reason`.
     public func condition(_ name: String, _ scope: Scope = .readiness, failing reason: String = "starting") -> Condition
     {
         add(Condition(name: name, scope: scope, failure: reason, check: nil))
     }
 
-    /// Names a condition that is asked each time, on the thread that asks; nil means that it holds. For watchdogs, whose
-    /// news is that nobody says anything.
+    /// Adds a condition that is checked at each report, on the reporting thread; nil means that it holds. For
+    /// watchdogs, which must notice that something reports nothing.
     @discardableResult
     public func condition(
         _ name: String, _ scope: Scope = .readiness, check: @escaping @Sendable () -> String?
@@ -79,11 +79,11 @@ public final class Health: Sendable {
     }
 
     public var liveness: Report { report { $0.scope == .liveness } }
-    /// What does not live is not ready either.
+    /// A process that is not alive is not ready either.
     public var readiness: Report { report { _ in true } }
 
     private func report(_ belongs: (Condition) -> Bool) -> Report {
-        // The checks run outside the lock: they are foreign code and may take locks of their own.
+        // The checks run outside the lock: they are other modules' code and may take locks of their own.
         let asked = conditions.withLock { $0 }.filter(belongs)
         return Report(reasons: asked.compactMap { one in one.reason.map { Reason(condition: one.name, reason: $0) } })
     }
@@ -91,7 +91,8 @@ public final class Health: Sendable {
     private func add(_ condition: Condition) -> Condition {
         conditions.withLock { conditions in
             precondition(
-                !conditions.contains { $0.name == condition.name }, "a second health condition named \(condition.name)")
+                !conditions.contains { $0.name == condition.name },
+                "there already is a health condition named \(condition.name)")
             conditions.append(condition)
         }
         return condition

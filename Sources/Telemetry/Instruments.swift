@@ -1,8 +1,8 @@
-// What the hot path adds to. Every operation is lock-free and may be called from any thread.
+// Metrics that the hot path updates. Every operation is lock-free and may be called from any thread.
 
 import Synchronization
 
-/// A number that only grows. One atomic addition a call.
+/// A number that only grows. One atomic addition per call.
 public final class Counter: Sendable {
     private let total = Atomic<UInt64>(0)
 
@@ -23,9 +23,9 @@ public final class Gauge: Sendable {
     public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 }
 
-/// Counts observations by size. One atomic addition and one exchange a call.
+/// Counts observations by size. One atomic addition and one exchange per call.
 public final class Histogram: Sendable {
-    /// Seconds from a millisecond to half a minute: what a commit, a request or a call to Apple may take.
+    /// Seconds from a millisecond to half a minute: the time of a commit, a request or a call to Apple.
     public static let latencySeconds: [Double] = [
         0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
     ]
@@ -40,12 +40,12 @@ public final class Histogram: Sendable {
 
     init(bounds: [Double]) {
         precondition(!bounds.isEmpty && bounds.allSatisfy(\.isFinite), "a histogram needs finite bounds")
-        precondition(zip(bounds, bounds.dropFirst()).allSatisfy { $0 < $1 }, "bounds of a histogram rise")
+        precondition(zip(bounds, bounds.dropFirst()).allSatisfy { $0 < $1 }, "the bounds of a histogram must rise")
         self.bounds = bounds
         buckets = (0...bounds.count).map { _ in Bucket() }
     }
 
-    /// A bucket holds what is at most its bound. NaN belongs nowhere and would spoil the sum for ever: it is left out.
+    /// A bucket counts values up to its bound. NaN fits no bucket and would spoil the sum forever, so it is ignored.
     public func observe(_ value: Double) {
         guard !value.isNaN else { return }
         let index = bounds.firstIndex { value <= $0 } ?? bounds.count
@@ -64,7 +64,8 @@ public final class Histogram: Sendable {
 }
 
 extension Atomic where Value == UInt64 {
-    /// Adds to a Double kept by its bit pattern: the processor has no atomic addition of floating point numbers.
+    /// Adds to a Double that is stored by its bit pattern: the processor has no atomic addition of floating-point
+    /// numbers.
     fileprivate func addDouble(_ amount: Double) {
         var seen = load(ordering: .relaxed)
         while true {

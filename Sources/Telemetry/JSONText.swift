@@ -1,8 +1,8 @@
-// The little JSON that telemetry writes. It never reads any.
+// The JSON that telemetry writes. It never reads JSON.
 
 enum JSONText {
     /// Appends `text` in quotes and escaped. Stops before the line grows beyond `limitBytes` and marks the cut with an
-    /// ellipsis; true when it had to. The closing quote and the mark may go beyond the limit by `markBytes`.
+    /// ellipsis; true if the text was cut. The closing quote and the mark may exceed the limit by `markBytes`.
     @discardableResult
     static func append(_ text: String, to line: inout [UInt8], limitBytes: Int = .max) -> Bool {
         line.append(UInt8(ascii: "\""))
@@ -13,7 +13,7 @@ enum JSONText {
     /// The same without the quotes.
     static func appendEscaped(_ text: String, to line: inout [UInt8], limitBytes: Int) -> Bool {
         for scalar in text.unicodeScalars {
-            // Six bytes is the longest thing one scalar becomes.
+            // One scalar becomes six bytes at most.
             guard line.count + 6 <= limitBytes else {
                 line.append(contentsOf: "…".utf8)
                 return true
@@ -33,8 +33,8 @@ enum JSONText {
         case "\n": line.append(contentsOf: "\\n".utf8)
         case "\r": line.append(contentsOf: "\\r".utf8)
         case "\t": line.append(contentsOf: "\\t".utf8)
-        // Beyond what JSON asks for: DEL and the C1 controls steer terminals, and the two separators of Unicode end a
-        // line for some readers of JSON lines.
+        // More than JSON requires: DEL and the C1 controls affect terminals, and some readers of JSON lines treat the
+        // two separators of Unicode as line ends.
         case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
             let digits = String(scalar.value, radix: 16)
             line.append(contentsOf: "\\u".utf8)

@@ -1,10 +1,10 @@
-// How a log line looks.
+// The format of log lines.
 
 enum LogLine {
-    /// What may follow the last field: mark and quote of a cut string, the note about the cut, the end.
+    /// What may follow the last field: mark and quote of a cut string, the member that says so, the end.
     private static let tailBytes = JSONText.markBytes + #","cut":true}"#.utf8.count + 1
     private static let bodyLimitBytes = Logger.maxLineBytes - tailBytes
-    /// A message may take this much; the rest is kept for the fields, which say where and whose.
+    /// The limit of a message; the rest is reserved for the fields, which say where and what.
     private static let messageLimitBytes = bodyLimitBytes / 2
     private static let reserved: Set<String> = ["time", "level", "message", "cut"]
 
@@ -15,7 +15,7 @@ enum LogLine {
         var cut = JSONText.append(message, to: &line, limitBytes: messageLimitBytes)
         for (name, value) in fields {
             var member: [UInt8] = [UInt8(ascii: ",")]
-            // A second member of the same name would be read by one tool and dropped by another.
+            // Of two members with the same name one tool would read one, and another tool the other.
             JSONText.append(reserved.contains(name) ? name + "_" : name, to: &member)
             member.append(UInt8(ascii: ":"))
             guard fits(member, value, after: line) else {
@@ -51,13 +51,13 @@ enum LogLine {
         return line
     }
 
-    /// Numbers are never cut, and of a string at least a few characters must have room.
+    /// A number is never cut, and at least a few characters of a string must fit.
     private static func fits(_ member: [UInt8], _ value: LogValue, after line: [UInt8]) -> Bool {
         let smallestValueBytes = 32
         return line.count + member.count + smallestValueBytes <= bodyLimitBytes
     }
 
-    /// True when the value was cut.
+    /// True if the value was cut.
     private static func append(_ value: LogValue, to line: inout [UInt8], quoted: Bool) -> Bool {
         switch value {
         case .string(let text):
@@ -65,7 +65,7 @@ enum LogLine {
                 ? JSONText.append(text, to: &line, limitBytes: bodyLimitBytes)
                 : JSONText.appendEscaped(text, to: &line, limitBytes: bodyLimitBytes)
         case .integer(let number): line.append(contentsOf: String(number).utf8)
-        // JSON has no infinities and no NaN.
+        // JSON has neither infinities nor NaN.
         case .double(let number): line.append(contentsOf: (number.isFinite ? "\(number)" : "\"\(number)\"").utf8)
         case .bool(let flag): line.append(contentsOf: (flag ? "true" : "false").utf8)
         }

@@ -1,4 +1,4 @@
-// Log lines: one object a line for machines, or a readable line for people.
+// Log lines: one object per line for machines, or a readable line for people.
 
 public import Platform
 import Synchronization
@@ -51,12 +51,12 @@ public enum LogFormat: String, Sendable, CaseIterable {
     case json, text
 }
 
-/// Writes log lines, each with one call of the sink. Any thread may call it; lines do not mix.
+/// Writes log lines, each with one call of the sink. Any thread may call it; lines are never mixed.
 ///
-/// Blocks while the reader of the descriptor does not read.
+/// Blocks while nothing reads the descriptor.
 public final class Logger: Sendable {
-    /// Bytes of a line, its end included. A pipe hands on up to 4,096 bytes (PIPE_BUF) in one piece, so lines of several
-    /// processes that share one cannot tear each other apart.
+    /// Bytes of a line, including its end. A pipe passes up to 4,096 bytes (PIPE_BUF) in one piece, so lines of several
+    /// processes that share a pipe stay whole.
     public static let maxLineBytes = 4096
 
     public let level: LogLevel
@@ -64,12 +64,12 @@ public final class Logger: Sendable {
     private let now: @Sendable () -> Int64
     private let sink: Mutex<@Sendable ([UInt8]) -> Void>
 
-    /// Lines go to standard error unless told otherwise: standard output is for data.
+    /// Lines go to standard error by default: standard output is for data.
     public convenience init(level: LogLevel = .info, format: LogFormat = .json, descriptor: Int32 = 2) {
         self.init(level: level, format: format) { writeAll($0, to: descriptor) }
     }
 
-    /// `now` is in milliseconds since 1970. `sink` is given whole lines, one at a time.
+    /// `now` is in milliseconds since 1970. `sink` gets whole lines, one at a time.
     public init(
         level: LogLevel = .info, format: LogFormat = .json,
         now: @escaping @Sendable () -> Int64 = WallClock.milliseconds,

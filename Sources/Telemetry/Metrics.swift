@@ -1,11 +1,11 @@
-// The registry of metrics and the text that Prometheus reads (format 0.0.4).
+// The registry of metrics and their text for Prometheus (format 0.0.4).
 
 import Synchronization
 
-/// Metrics of a process: made once at start, added to for ever, rendered when somebody asks.
+/// Metrics of a process: created once at start, updated all the time, rendered on request.
 ///
-/// Asking twice for the same name and labels gives the same object. A name or label that Prometheus would refuse, or one
-/// name with two types, is a mistake in the program and traps.
+/// The same name and labels give the same object again. A name or label that Prometheus would refuse, or one name with
+/// two types, is a bug in the program and traps.
 public final class Metrics: Sendable {
     private enum Sample {
         case counter(Counter)
@@ -36,12 +36,12 @@ public final class Metrics: Sendable {
     private let families = Mutex<[String: Family]>([:])
     private let common: [(key: String, value: String)]
 
-    /// - Parameter common: labels that every series has which does not have them itself.
+    /// - Parameter common: labels that every series gets unless it has them itself.
     public init(common: KeyValuePairs<String, String> = [:]) {
         self.common = common.map { ($0.key, $0.value) }
     }
 
-    /// `name` ends in `_total`. Label values come from closed sets: each pair of values is a time series for ever.
+    /// `name` ends in `_total`. Label values must be from closed sets: each pair of values is a time series forever.
     public func counter(
         _ name: String, help: String, labels: KeyValuePairs<String, String> = [:]
     ) -> Counter {
@@ -53,11 +53,14 @@ public final class Metrics: Sendable {
 
     public func gauge(_ name: String, help: String, labels: KeyValuePairs<String, String> = [:]) -> Gauge {
         let sample = register(name, help, labels, type: "gauge") { .gauge(Gauge()) }
-        guard case .gauge(let gauge) = sample else { preconditionFailure("\(name) reads itself; it cannot be set") }
+        guard case .gauge(let gauge) = sample else {
+            preconditionFailure(
+                "\(name) is read by a closure and cannot be set")
+        }
         return gauge
     }
 
-    /// A gauge that is read on the thread that renders; `read` is short and does not block.
+    /// A gauge that is read on the thread that renders; `read` must be short and must not block.
     public func gauge(
         _ name: String, help: String, labels: KeyValuePairs<String, String> = [:],
         read: @escaping @Sendable () -> Double
@@ -65,7 +68,7 @@ public final class Metrics: Sendable {
         add(name, help, labels, type: "gauge", read)
     }
 
-    /// A counter that somebody else keeps; the same of it. It never falls.
+    /// A counter whose value `read` returns, with the same rules. It must never fall.
     public func counter(
         _ name: String, help: String, labels: KeyValuePairs<String, String> = [:],
         read: @escaping @Sendable () -> Double
@@ -82,20 +85,20 @@ public final class Metrics: Sendable {
             isNew = true
             return .reading(type: type, read)
         }
-        precondition(isNew, "\(name) exists; who would be asked?")
+        precondition(isNew, "\(name) already exists with another source")
     }
 
-    /// `bounds` are the upper ends of the buckets, rising; the bucket without an end is added.
+    /// `bounds` are the upper bounds of the buckets, rising; the bucket without a bound is added.
     public func histogram(
         _ name: String, help: String, bounds: [Double], labels: KeyValuePairs<String, String> = [:]
     ) -> Histogram {
         let sample = register(name, help, labels, type: "histogram") { .histogram(Histogram(bounds: bounds)) }
         guard case .histogram(let histogram) = sample else { preconditionFailure("\(name) is not a histogram") }
-        precondition(histogram.bounds == bounds, "\(name) exists with other bounds")
+        precondition(histogram.bounds == bounds, "\(name) already exists with other bounds")
         return histogram
     }
 
-    /// The version of the program as a label of a constant 1, the custom of Prometheus.
+    /// The version of the program as a label of a constant 1, as is usual for Prometheus.
     public func buildInfo(version: String) {
         gauge("perennial_build_info", help: "Constant 1; the version is in the label.", labels: ["version": version])
             .set(1)
@@ -115,7 +118,7 @@ public final class Metrics: Sendable {
             precondition(family.type == type, "\(name) is a \(family.type), not a \(type)")
             precondition(
                 family.labelNames == labelNames, "\(name) has the labels \(family.labelNames), not \(labelNames)")
-            precondition(family.help == help, "\(name) exists with another help text")
+            precondition(family.help == help, "\(name) already exists with another help text")
             let sample = family.series[rendered] ?? make()
             family.series[rendered] = sample
             families[name] = family
@@ -123,7 +126,7 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// The exposition: families by name, series by label text, so that two readings differ only in values.
+    /// The exposition: families by name, series by label text, so that two expositions differ only in values.
     public func exposition() -> [UInt8] {
         let copy = families.withLock { $0 }
         var text = ""
@@ -151,7 +154,7 @@ public final class Metrics: Sendable {
             text += "\(name)_bucket{\(before)le=\"\(render(bound))\"} \(total)\n"
         }
         text += "\(name)_sum\(braces(labels)) \(render(reading.sum))\n"
-        // The sum of the buckets rather than a counter of its own: the two could differ while somebody adds.
+        // The sum of the buckets, not a separate counter: the two could differ during an update.
         text += "\(name)_count\(braces(labels)) \(total)\n"
         return text
     }
@@ -160,10 +163,10 @@ public final class Metrics: Sendable {
 private func braces(_ labels: String) -> String { labels.isEmpty ? "" : "{\(labels)}" }
 
 private func checkMetricName(_ name: String) {
-    // Those of the process are called so everywhere.
+    // Process metrics have the same names everywhere.
     precondition(
         name.hasPrefix("perennial_") || name.hasPrefix("process_"),
-        "the name of a metric begins with perennial_: \(name)")
+        "the name of a metric must begin with perennial_: \(name)")
     precondition(isIdentifier(name), "not a name of a metric: \(name)")
     for ending in ["_bucket", "_sum", "_count"] {
         precondition(!name.hasSuffix(ending), "\(ending) belongs to histograms: \(name)")
@@ -179,7 +182,7 @@ private func renderLabels(_ labels: [(key: String, value: String)], of metric: S
     }.joined(separator: ",")
 }
 
-/// `[a-zA-Z_][a-zA-Z0-9_]*`; the colon is left to recording rules.
+/// `[a-zA-Z_][a-zA-Z0-9_]*`; the colon is reserved for recording rules.
 private func isIdentifier(_ text: String) -> Bool {
     guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
     return text.utf8.allSatisfy { byte in
@@ -195,7 +198,7 @@ private func isIdentifier(_ text: String) -> Bool {
 private func escapeLabelValue(_ text: String) -> String { escape(text, quotes: true) }
 private func escapeHelp(_ text: String) -> String { escape(text, quotes: false) }
 
-/// Over scalars, not characters: Swift sees CR LF as one character, and the line feed in it would end the sample.
+/// By scalars, not characters: Swift treats CR LF as one character, and its line feed would end the sample.
 private func escape(_ text: String, quotes: Bool) -> String {
     var escaped = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
@@ -212,7 +215,7 @@ private func escape(_ text: String, quotes: Bool) -> String {
 private func render(_ value: Double) -> String {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
-    // 1 instead of 1.0, as Prometheus itself writes bounds; beyond 2^53 a Double has no odd numbers to show.
+    // 1 instead of 1.0, as Prometheus writes bounds; beyond 2^53 a Double cannot represent odd numbers.
     if value == value.rounded(), value.magnitude < 9e15 { return String(Int64(value)) }
     return "\(value)"
 }

@@ -1,26 +1,28 @@
-// What the system knows of this process, under the names that it has everywhere.
+// Metrics of this process from the system, under their usual names.
 
 import Glibc
 import Platform
 
 extension Metrics {
-    /// Read from /proc whenever somebody asks. What cannot be read is `NaN`.
+    /// Read from /proc at each request. A value that cannot be read is `NaN`.
     public func processInfo() {
-        counter("process_cpu_seconds_total", help: "Processor time used, of the user and of the system.") {
+        counter("process_cpu_seconds_total", help: "User and system processor time used, in seconds.") {
             ProcessStatus.read()?.cpuSeconds ?? .nan
         }
-        gauge("process_resident_memory_bytes", help: "Resident memory.") {
+        gauge("process_resident_memory_bytes", help: "Resident memory in bytes.") {
             ProcessStatus.read()?.residentBytes ?? .nan
         }
-        gauge("process_virtual_memory_bytes", help: "Virtual memory.") { ProcessStatus.read()?.virtualBytes ?? .nan }
-        gauge("process_threads", help: "Threads of the system.") { ProcessStatus.read()?.threads ?? .nan }
+        gauge("process_virtual_memory_bytes", help: "Virtual memory in bytes.") {
+            ProcessStatus.read()?.virtualBytes ?? .nan
+        }
+        gauge("process_threads", help: "Threads of the process.") { ProcessStatus.read()?.threads ?? .nan }
         gauge("process_open_fds", help: "Open file descriptors.") { ProcessStatus.openDescriptors ?? .nan }
-        gauge("process_max_fds", help: "How many file descriptors may be open.") {
+        gauge("process_max_fds", help: "Maximum number of open file descriptors.") {
             var limit = rlimit()
             return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Double(limit.rlim_cur) : .nan
         }
         let start = ProcessStatus.read()?.startSeconds ?? .nan
-        gauge("process_start_time_seconds", help: "When the process has started, in seconds since 1970.") { start }
+        gauge("process_start_time_seconds", help: "Start time of the process, in seconds since 1970.") { start }
     }
 }
 
@@ -44,9 +46,9 @@ struct ProcessStatus: Equatable {
             ticksPerSecond: Double(sysconf(Int32(_SC_CLK_TCK))), pageBytes: Double(sysconf(Int32(_SC_PAGESIZE))))
     }
 
-    /// nil: the texts are none of these files.
+    /// nil: the texts are not these files.
     init?(stat: String, system: String, ticksPerSecond: Double, pageBytes: Double) {
-        // The name of the program, which may have blanks and brackets in it, ends at the last bracket.
+        // The program's name may contain blanks and brackets, so it ends at the last bracket.
         guard let end = stat.lastIndex(of: ")"),
             let boot = system.split(separator: "\n").first(where: { $0.hasPrefix("btime ") })?.dropFirst(6),
             let bootSeconds = Double(boot)
@@ -69,7 +71,7 @@ struct ProcessStatus: Equatable {
         defer { closedir(folder) }
         var count = 0
         while readdir(folder) != nil { count += 1 }
-        // The two that every folder has, and the one that was opened to look.
+        // The two entries that every directory has, and the descriptor that reads the directory.
         return Double(count - 3)
     }
 }

@@ -1,10 +1,10 @@
-// Time as log lines and answers show it.
+// The format of times in log lines and answers.
 
 import Glibc
 
 /// RFC 3339 in UTC with milliseconds: `2026-03-01T09:30:00.125Z`.
 public func rfc3339(milliseconds: Int64) -> String {
-    // Rounded down, so that moments before 1970 keep a positive part of a second.
+    // Rounded down, so that times before 1970 keep a positive part of a second.
     let (seconds, rest) = floorDivision(milliseconds, by: 1000)
     var time = time_t(seconds)
     var parts = tm()

@@ -44,7 +44,7 @@ import Testing
         let file = open(path, O_RDWR | O_CREAT, 0o600)
         defer { close(file) }
         try #require(flock(file, LOCK_EX) == 0)
-        #expect(fault()?.description == "\(path) is locked by another process: one process at a time works here")
+        #expect(fault()?.description == "\(path) is locked by another process: only one process may work here")
     }
 
     @Test func `has the number of its last holder alone`() throws {

@@ -119,7 +119,7 @@ private func run(
             "perennial version: \"foo\" is one argument too many; usage: perennial version [--option value]..."
         ),
         (["topics", "plan", "extra"], "perennial topics: \"extra\" is one argument too many; "),
-        (["topics", "plan", "-topic.prefix", "a"], "perennial topics: \"-topic.prefix\" is no option; "),
+        (["topics", "plan", "-topic.prefix", "a"], "perennial topics: \"-topic.prefix\" is not an option; "),
         (["version", "--format", "xml"], "perennial version: --format must be text or json, not \"xml\""),
     ])
     func `names what is wrong, and only that`(_ arguments: [String], _ words: String) {

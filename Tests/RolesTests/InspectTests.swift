@@ -383,7 +383,8 @@ import WorkerTestKit
         #expect(counted.code == .wrongUsage)
         #expect(
             counted.messages.first?.hasSuffix(
-                "Set it back if it was changed, or set topic.prefix to the prefix of topics with 12 partitions") == true)
+                "Set it back if it was changed, or set topic.prefix to the prefix of topics with 12 partitions")
+                == true)
         let missing = try desk.inspect(["subscription", Story.id], without: .notifications)
         #expect(missing.code == .wrongUsage)
         #expect(missing.messages.first?.contains("does not exist: check topic.prefix") == true)

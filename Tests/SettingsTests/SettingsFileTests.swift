@@ -26,7 +26,7 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         ("a = 1\nb", "x.conf:2: the line has no \"=\"; write key = value, or # before a comment"),
         ("= 1", "x.conf:1: there is no key before \"=\""),
         ("a = 1\n# c\na = 2", "x.conf:3: a is already set in line 1; keep one of the two"),
-        ("a = \u{0}", "x.conf:1: the line holds a NUL byte; is this a text file?"),
+        ("a = \u{0}", "x.conf:1: the line contains a NUL byte; is this a text file?"),
     ])
     func `says in which line it is wrong`(_ text: String, _ message: String) {
         #expect(file(text).faults.map(\.description) == [message])
@@ -62,9 +62,9 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         try Data(count: SettingsFile.limitBytes + 1).write(to: URL(fileURLWithPath: folder + "/large"))
         for (path, words) in [
             (folder, "it is not a regular file; name another file with --config"),
-            (folder + "/large", "is larger than 1048576 bytes; is this a settings file? Else name another file"),
-            (folder + "/link", "No such file or directory; it is a link to a file that is not there"),
-            (folder + "/none", "No such file or directory; name a settings file that is there with --config"),
+            (folder + "/large", "is larger than 1048576 bytes; is this a settings file? If not, name another file"),
+            (folder + "/link", "No such file or directory; it is a link to a file that does not exist"),
+            (folder + "/none", "No such file or directory; name an existing settings file with --config"),
         ] {
             let told = SettingsFile(path: path).faults.map(\.description)
             #expect(told.count == 1)
@@ -84,7 +84,7 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
             #expect(file.lines.isEmpty)
             #expect(
                 file.faults.map(\.description) == [
-                    "\(path) is not read: others than its owner can write it: chmod go-w \(path)"
+                    "\(path) is not read: users other than its owner can write it: chmod go-w \(path)"
                 ])
         }
         // Only root can give a file away, and root is who must not take it.
@@ -93,7 +93,7 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
         chown(path, 12_345, 0)
         #expect(
             SettingsFile(path: path).faults.map(\.description) == [
-                "\(path) is not read: it belongs to user 12345, and must belong to the user who runs this (0) or to root"
+                "\(path) is not read: it belongs to user 12345, but must belong to the user who runs this (0) or to root"
             ])
     }
 

@@ -120,19 +120,19 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         ("--listen.port=+5", "flag --listen.port: listen.port: \"+5\" must be a whole number from 1 to 65535"),
         ("--paths=file:a", "flag --paths: paths: the value is a path itself; write it without \"file:\""),
         ("--help=x", "--help takes no value"),
-        ("-x", "\"-x\" is no option; options begin with two dashes"),
+        ("-x", "\"-x\" is not an option; options begin with two dashes"),
         ("--name", "--name needs a value: write --name=VALUE, without blanks around \"=\""),
         ("--config", "--config needs a value: write --config=VALUE, without blanks around \"=\""),
         ("--format", "--format needs a value: write --format=VALUE, without blanks around \"=\""),
         ("--nam", "no setting or option is called \"--nam\"; the nearest is --name"),
         (
             "--config=a\nb",
-            "cannot read a\\u{a}b: No such file or directory; name a settings file that is there with --config"
+            "cannot read a\\u{a}b: No such file or directory; name an existing settings file with --config"
         ),
-        ("--kafka.=x", "flag --kafka.: kafka. names no property; write it like kafka.bootstrap.servers"),
+        ("--kafka.=x", "flag --kafka.: kafka. is not a property; write it like kafka.bootstrap.servers"),
         (
             "--kafka.consumer=x",
-            "flag --kafka.consumer: kafka.consumer names no property; write it like kafka.bootstrap.servers"
+            "flag --kafka.consumer: kafka.consumer is not a property; write it like kafka.bootstrap.servers"
         ),
     ])
     func `is told in one line that says what to do`(_ argument: String, _ message: String) throws {
@@ -159,7 +159,10 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         ),
         ("Colour=red", "no setting is called Colour; the nearest is colour"),
         ("SOMETHING_ELSE=1", "no setting is called SOMETHING_ELSE; example settings lists them"),
-        ("Hunter2secret==", "no setting is written like the key of this line (not shown); example settings lists them"),
+        (
+            "Hunter2secret==",
+            "the key of this line (not shown) does not look like a setting; example settings lists them"
+        ),
         (
             "listen.port = 12 # twelve",
             "must be a whole number from 1 to 65535; \"#\" begins a comment only at the start of a line"
@@ -286,7 +289,7 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         #expect(found.passThrough.map(\.name) == ["other"])
         #expect(
             found.faults.map(\.description) == [
-                "\(path):2: kafka.consumer.run.cmd makes this program run or load something: it counts only in a file that was "
+                "\(path):2: kafka.consumer.run.cmd makes this program run or load something: it is accepted only in a file that is "
                     + "named with --config, or as a flag or variable"
             ])
         for arguments in [["--config", path], ["--kafka.consumer.run.cmd=x"]] {
@@ -298,7 +301,7 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
 
 @Suite struct `A secret` {
     @Test func `that other users can read is told`() throws {
-        #expect(try resolve(["--pin=1234"]).warnings.first?.hasPrefix("pin was given as a flag: every user") == true)
+        #expect(try resolve(["--pin=1234"]).warnings.first?.hasPrefix("pin is set by a flag: every user") == true)
         #expect(
             try resolve(["--pin=1", "--kafka.sasl.password=a"]).warnings.first?.hasPrefix(
                 "kafka.sasl.password was given")

@@ -222,7 +222,8 @@ import Testing
         ] {
             #expect(found?.cause == .system, "\(String(describing: found))")
             #expect(
-                found?.words.contains("There is a file where a directory is needed") == true, "\(String(describing: found))")
+                found?.words.contains("There is a file where a directory is needed") == true,
+                "\(String(describing: found))")
         }
     }
 

@@ -127,8 +127,7 @@ public struct Promotion {
             guard other != next else { continue }
             let words = other.map { "\($0)" } ?? "nowhere"
             reasons.append(
-                "partition \(number): the live worker is at \(next) of \(topic), but the replay is at "
-                    + "\(words)")
+                "partition \(number): the live worker is at \(next) of \(topic), but the replay is at \(words)")
         }
         if live.emitted > 0 {
             reasons.append(
