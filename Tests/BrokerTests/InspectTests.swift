@@ -97,7 +97,7 @@ extension RealBroker {
             let (start, end) = (now - 86_400_000, now + 29 * 86_400_000)
             let none = try await inspect(["subscription", Self.id])
             #expect(none.code == 1)
-            #expect(none.standardError.contains("there is no subscription \(Self.id): looked into partition"))
+            #expect(none.standardError.contains("there is no subscription \(Self.id): searched partition"))
             try await writeTicks(before: start)
             try await publish(from: start, to: end)
             let early = try await json(["subscription", Self.id])

@@ -39,7 +39,7 @@ import WorkerTestKit
         try buy("4", token: InspectDesk.token + "0")
         try desk.work()
         #expect(ids(try report()) == ["1", "2"])
-        // A later word gives it to somebody else.
+        // A later notification binds it to another account.
         try buy("2", token: other, on: "2026-11-02")
         try desk.work()
         #expect(ids(try report()) == ["1"])
@@ -52,7 +52,7 @@ import WorkerTestKit
         #expect(answer.code == .no)
         #expect(
             answer.messages == [
-                "perennial inspect: the account \(nobody) owns nothing: looked into partition "
+                "perennial inspect: the account \(nobody) owns nothing: searched partition "
                     + "\(InspectDesk.partition(of: nobody)) of appstore.production.accounts. If it is of sandbox: "
                     + "--environment sandbox"
             ])
@@ -75,8 +75,8 @@ import WorkerTestKit
         #expect(answer.code == .wrongUsage)
         #expect(answer.lines.isEmpty)
         let words = try #require(answer.messages.first)
-        #expect(words.contains("what the account was at 2026-11-07 23:59:59 is not known"))
-        #expect(words.contains("that of 2 is of 2026-11-08 00:00"))
+        #expect(words.contains("the state of the account at 2026-11-07 23:59:59 is not known"))
+        #expect(words.contains("the record of 2 is from 2026-11-08 00:00"))
         #expect(words.contains("perennial inspect subscription 2 --at"))
         #expect(try desk.inspect(["account", InspectDesk.token, "--at", "2026-11-08T00:00:01Z"]).code == .done)
     }

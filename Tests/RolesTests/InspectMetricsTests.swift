@@ -21,7 +21,7 @@ import Zone
         return answer.lines.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    /// The last word of the line that begins so.
+    /// The last word of the line that begins like this.
     private func shown(_ answer: InspectDesk.Answer, _ title: String) throws -> String? {
         let lines = answer.lines.split(separator: "\n").filter { $0.split(separator: " ").first == title[...] }
         return lines.last?.split(separator: " ").last.map(String.init)
@@ -38,7 +38,7 @@ import Zone
         for line in lines { #expect(line.count <= 80 && !line.hasSuffix(" "), "\(line)") }
     }
 
-    /// Somebody copies from there.
+    /// Readers copy numbers from there.
     @Test func `are in the how-to as they are shown`() throws {
         let page = try String(
             contentsOf: URL(fileURLWithPath: #filePath)
@@ -47,7 +47,7 @@ import Zone
         let shown = try card("metrics").split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let start = try #require(page.range(of: "```\n\(shown[0])\n")?.lowerBound)
         let block = page[start...].dropFirst(4).prefix { $0 != "`" }.split(separator: "\n").map(String.init)
-        // Parts of it: what is left out is one line of dots.
+        // Parts of the output: one line of dots stands for what is left out.
         var rest = shown[...]
         for line in block where line != "..." {
             let place = try #require(rest.firstIndex(of: line), "\(line)")
@@ -94,12 +94,12 @@ import Zone
         #expect(!over.contains { $0.contains("retryOpen: ") })
     }
 
-    /// Those who were won meanwhile weigh in them.
+    /// Subscriptions that were won meanwhile count in them.
     @Test func `say of more than a month that rates are of all of it`() throws {
         func says(_ from: String, _ to: String) throws -> Bool {
             let lines = try lines(["--from", from, "--to", to])
             for line in lines { #expect(line.count <= 80 && !line.hasSuffix(" "), "\(line)") }
-            return lines.contains { $0.hasPrefix("rates    are of all ") }
+            return lines.contains { $0.hasPrefix("rates    are for all ") }
         }
         #expect(try !says("2026-10-01", "2026-11-01"))
         #expect(try says("2026-10-01", "2026-11-02"))
@@ -175,9 +175,9 @@ import Zone
         #expect(answer.code == .done)
         #expect(
             answer.messages == [
-                "perennial inspect: 1 records of \(desk.topic) cannot be read by this version and are left out"
+                "perennial inspect: this version cannot read 1 records of \(desk.topic); they are left out"
             ])
-        // What the cell said before goes with it.
+        // The earlier value of the cell is gone, too.
         #expect(try shown(answer, "mrrNew") == "519.48")
     }
 
@@ -189,24 +189,24 @@ import Zone
         let rows = try lines(past + ["--format", "csv"]).filter { !$0.isEmpty }.dropFirst()
         #expect(rows.count == 4)
         #expect(rows.allSatisfy { $0.split(separator: ",").dropFirst(3).allSatisfy { $0 == "0" } }, "\(rows)")
-        // Somebody came and went; after that it is another nothing.
+        // A subscription began and lapsed; the zeros after that have another cause.
         try desk.cell("2020-02-05", "'started':1,'charged':1,'activeDelta':1")
         try desk.cell("2020-02-06", "'lapsedVoluntary':1,'activeDelta':-1")
         let march = try lines(["--from", "2020-03-01", "--to", "2020-03-03"])
-        #expect(march.contains("nothing was counted in these days, and nobody was there"))
+        #expect(march.contains("nothing was counted in these days, and there were no customers"))
     }
 
     @Test func `warn when the last of a partition's cells were counted by other days`() throws {
         let utc = CellRules(.utc)
         func messages() throws -> [String] { try desk.inspect(MetricsDesk.month) { $0.cellRules = utc }.messages }
-        // Cells without the header say nothing.
+        // Cells without the header do not count.
         #expect(try messages() == [])
         desk.rules = "0123456789abcdef"
         try desk.cell("2026-11-28", "'started':3", partition: 1)
         #expect(try messages() == ["perennial inspect: \(utc.warning)"])
         #expect(utc.warning.contains("churn.zone=UTC here: set churn.zone to the value that perennial churn uses"))
         #expect(try desk.inspect(MetricsDesk.month).messages == [])
-        // The worker has other data by now, as this host has.
+        // By now the worker has other data, the same as this host.
         desk.rules = utc.header
         try desk.cell("2026-11-28", "'started':4", partition: 1)
         #expect(try messages() == [])
@@ -218,7 +218,7 @@ import Zone
             let answer = try empty.inspect(MetricsDesk.month + ["--format", format])
             #expect(answer.code == .no)
             #expect(
-                answer.messages.first?.contains("is nothing in \(desk.topic) yet: perennial churn writes it") == true)
+                answer.messages.first?.contains("\(desk.topic) is empty; perennial churn writes it") == true)
             #expect(answer.lines.isEmpty == (format == "table"))
         }
         let missing = try empty.inspect(MetricsDesk.month) { $0.partitionCounts = [:] }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roles
 
-/// Two months of a subscription; what is known of its renewal was told in the second.
+/// Two months of a subscription. Its renewal info came in the second.
 @Suite struct `A past instant of a subscription` {
     private let first = bought("1", "2026-09-10T09:30", to: "2026-10-10T09:30")
     private let second = bought("2", "2026-10-10T09:30:05", to: "2026-11-10T09:30")
@@ -26,7 +26,7 @@ import Testing
         return answer.lines
     }
 
-    /// Where it is broken does not matter.
+    /// Where lines are wrapped does not matter.
     private func oneLine(_ card: String) -> String {
         card.split(whereSeparator: { $0 == " " || $0 == "\n" }).joined(separator: " ")
     }
@@ -40,8 +40,8 @@ import Testing
         let desk = try desk(second, info)
         let paid = try card(desk, at: "2026-09-20")
         let why =
-            "why paid until 2026-10-10 09:30, and renewed after that. Told by SUBSCRIBED INITIAL_BUY of 2026-09-10 09:30, "
-            + "then by DID_RENEW of 2026-10-10 09:30:05 next"
+            "why paid until 2026-10-10 09:30, and renewed after that. Source: SUBSCRIBED INITIAL_BUY of 2026-09-10 09:30, "
+            + "then DID_RENEW of 2026-10-10 09:30:05 next"
         #expect(oneLine(paid).contains(why), "\(paid)")
         #expect(!paid.contains("\nrenews") && !paid.contains("\npending"), "\(paid)")
         let between = try card(desk, at: "2026-10-10T09:30:01Z")
@@ -56,11 +56,11 @@ import Testing
             Array(lines[next...].prefix(3)) == [
                 "next          2026-10-10 09:30  EXPIRED (voluntary), may not use it",
                 "              2026-10-10 09:30:05  ACTIVE, may use it, with the next purchase",
-                "              2026-11-10 09:30  if nothing more is told: EXPIRED (voluntary),",
+                "              2026-11-10 09:30  if nothing else arrives: EXPIRED (voluntary),",
             ])
         #expect(
             oneLine(lines.joined(separator: "\n")).contains(
-                "as of 2026-09-20 00:00, as asked: told with all that is known now, also of what followed state"))
+                "as of 2026-09-20 00:00, as asked, with all that is known now, also later notifications state"))
     }
 
     @Test func `is not said to be past when the clock has not come so far`() throws {
@@ -99,7 +99,7 @@ import Testing
         try desk.wait(until: "2026-10-22")
         let card = oneLine(try card(desk, at: "2026-10-15"))
         #expect(
-            card.contains("grants grace meanwhile. Told by DID_FAIL_TO_RENEW GRACE_PERIOD of 2026-10-10 09:31 next"))
+            card.contains("grants grace meanwhile. Source: DID_FAIL_TO_RENEW GRACE_PERIOD of 2026-10-10 09:31 next"))
         #expect(card.contains("renews yes, once it can be billed"))
     }
 }

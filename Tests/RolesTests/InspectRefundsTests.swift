@@ -85,7 +85,7 @@ import WorkerTestKit
 
     @Test(
         arguments: [
-            (["1 2"], "no blanks"), ([""], "ID is empty"),
+            (["1 2"], "no spaces"), ([""], "ID is empty"),
             (["1", "--at", "2h"], "--at does not belong to refunds"), (["--format", "csv"], "text or json"),
             (["--from", "noon"], "--from takes 2026-11-20"),
         ])

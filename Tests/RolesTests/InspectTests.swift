@@ -22,10 +22,10 @@ import WorkerTestKit
         (["inspect", "subscription", ""], "ID is empty; name an original transaction id"),
         (["inspect", "account", ""], "TOKEN is empty; name an appAccountToken"),
         (["inspect", "subscription", long], "ID has 129 bytes"), (["inspect", "account", long], "TOKEN has 129 bytes"),
-        (["inspect", "subscription", "20 00"], "no blanks"), (["inspect", "subscription", "2\u{1b}[2J"], "no blanks"),
-        (["inspect", "subscription", "2é"], "no blanks"),
-        (["inspect", "account", "a|b"], "\"a|b\" is no appAccountToken: that is a UUID, like 7e5d0c1a-"),
-        (["inspect", "account", "7e5d0c1a-0001-4000-8000-00000000000g"], "is no appAccountToken"),
+        (["inspect", "subscription", "20 00"], "no spaces"), (["inspect", "subscription", "2\u{1b}[2J"], "no spaces"),
+        (["inspect", "subscription", "2é"], "no spaces"),
+        (["inspect", "account", "a|b"], "\"a|b\" is not an appAccountToken: that is a UUID, like 7e5d0c1a-"),
+        (["inspect", "account", "7e5d0c1a-0001-4000-8000-00000000000g"], "is not an appAccountToken"),
         (["inspect", "account", "2000000000000001"], "Then: perennial inspect subscription 2000000000000001"),
         (
             ["inspect", "subscription", "1", "--content", "2026-01-01", "2026-02-01"],
@@ -33,9 +33,9 @@ import WorkerTestKit
         ),
         (
             ["inspect", "subscription", "1", "--content", "1771000000000"],
-            "2h or 7d (ago), not \"1771000000000\"; milliseconds are for the api"
+            "2h or 7d (ago), not \"1771000000000\"; only the api takes milliseconds"
         ),
-        (["inspect", "subscription", "1", "--content", "2026-01-01, 2026-02-01"], "write dates without blanks"),
+        (["inspect", "subscription", "1", "--content", "2026-01-01, 2026-02-01"], "write the dates without spaces"),
         (["inspect", "subscription", "1", "--format", "xml"], "--format must be text or json, not \"xml\""),
         (["inspect", "subscription", "1", "--at", "noon"], "--at takes 2026-11-20"),
         (["inspect", "subscription", "1", "--content", "2026-01-01,,2026-02-01"], "--content takes 2026-11-20"),
@@ -49,15 +49,15 @@ import WorkerTestKit
         (["inspect", "metrics", "--format", "text"] + days, "must be table, json or csv, not \"text\""),
         (
             ["inspect", "metrics", "--from", "1d", "--to", "2026-02-01"],
-            "--from takes a day, as 2026-11-01, not \"1d\""
+            "--from takes a day, such as 2026-11-01, not \"1d\""
         ),
         (["inspect", "metrics", "--from", "2026-01-01", "--to", "2026-13-01"], "--to takes a day"),
         (["inspect", "metrics", "--from", "2026-01-01", "--to", "2026-01-01"], "--to must be after --from"),
-        (["inspect", "metrics", "--from", "2006-01-01", "--to", "2026-01-01"], "3660 days at most"),
+        (["inspect", "metrics", "--from", "2006-01-01", "--to", "2026-01-01"], "at most 3660 days"),
         (["inspect", "metrics", "--by", "product,country"] + days, "currency, separated by commas, not \"country\""),
         (["inspect", "metrics", "--by", "product", "plan"] + days, "is one argument too many"),
         (["inspect", "metrics", "--chart", "revenu"] + days, "not \"revenu\"; the nearest is revenue"),
-        (["inspect", "metrics", "--chart", "mrr", "--format", "csv"] + days, "leave --format csv away"),
+        (["inspect", "metrics", "--chart", "mrr", "--format", "csv"] + days, "remove --format csv"),
         (["inspect", "metrics"] + days, "kafka.bootstrap.servers is not set"),
         (["inspect", "subscription", "1"], "kafka.bootstrap.servers is not set"),
     ])
@@ -101,7 +101,7 @@ import WorkerTestKit
         return try JSONValue.read(Array(answer.lines.utf8))
     }
 
-    /// As one line: where it is broken does not matter.
+    /// On one line, because it does not matter where lines are wrapped.
     private func card(_ answer: InspectDesk.Answer) -> String {
         answer.lines.split(whereSeparator: { $0 == " " || $0 == "\n" }).joined(separator: " ")
     }
@@ -115,7 +115,7 @@ import WorkerTestKit
         #expect(answer.lines.isEmpty)
         #expect(
             answer.messages == [
-                "perennial inspect: there is no subscription 2000000000000099: looked into partition "
+                "perennial inspect: there is no subscription 2000000000000099: searched partition "
                     + "\(InspectDesk.partition(of: "2000000000000099")) of appstore.production.notifications and "
                     + "appstore.production.entitlements. If it is of sandbox: --environment sandbox"
             ])
@@ -153,7 +153,7 @@ import WorkerTestKit
         #expect(published(try report()) == "absent")
         #expect(
             card(try desk.inspect(["subscription", Story.id])).contains(
-                "NOTHING in entitlements: the worker has not come so far"))
+                "NOTHING in entitlements: the worker is behind, or is not running"))
     }
 
     @Test func `needs no topic of answers`() throws {
@@ -178,7 +178,7 @@ import WorkerTestKit
         #expect(published(report) == "behind")
         #expect(report["published"]?["notificationsBehind"]?.integer == 0)
         #expect(card(try desk.inspect(["subscription", Story.id])).contains("a change that was due since"))
-        // A value that a timer made, before another notification came.
+        // A value that a timer wrote, before another notification came.
         try desk.work()
         try desk.tell(
             Story.id,
@@ -259,7 +259,7 @@ import WorkerTestKit
         let bought = told("SUBSCRIBED", on: start, bought("9", start, to: end)).value
         let time = at("2026-10-12")
         try desk.put(neighbour, bought, at: time, partition: partition)
-        // A key that begins alike, another type, a later schema, no JSON, nothing.
+        // A key with the same beginning, another type, a later schema, no JSON, nothing.
         try desk.put(Story.id + "0", bought, at: time, partition: partition)
         try desk.put(Story.id, bought, at: time, partition: partition, type: "rumour", schema: "rumour/1")
         try desk.put(Story.id, bought, at: time, partition: partition, schema: "notification/2")
@@ -267,7 +267,7 @@ import WorkerTestKit
         try desk.simulation.feed(
             partition: partition, key: Array(Story.id.utf8), value: nil,
             headers: [RecordHeader("type", "notification")], timestamp: time)
-        // Of a subscription, and about nothing.
+        // One of a subscription, and one about nothing.
         try desk.put(Story.id, "[]", at: time, partition: partition)
         let report = try report()
         #expect(report["purchases"]?.array?.count == 1)
@@ -288,15 +288,15 @@ import WorkerTestKit
         #expect(lines.contains { $0.contains("+ less than a column of either") })
     }
 
-    /// The log is kept for ever, and ticks fill it: years of them are no reason to wait.
+    /// The log is kept for ever and fills with ticks: inspect must not have to read years of them.
     @Test func `is read from when it was bought, and not from the beginning of the log`() throws {
         let id = "2000000000000079"
         let first = ("originalPurchaseDate", "\(at("2025-03-01"))")
-        // Told of no purchase, and told by whoever comes to it.
+        // The record belongs to no purchase, and every reader that reaches it reports it.
         func putNonsense(on day: String) throws {
             try desk.put(id, "{}", at: at(day), partition: InspectDesk.partition(of: id))
         }
-        // Before the first purchase, so it is not come to.
+        // It is older than the first purchase, so it is not reached.
         try putNonsense(on: "2025-01-01")
         try desk.tell(
             id, told("SUBSCRIBED", on: "2025-03-01", bought("1", "2025-03-01", to: "2025-04-01").with(first)),
@@ -309,7 +309,7 @@ import WorkerTestKit
         try desk.work()
         let json = try JSONValue.read(Array(try desk.inspect(["subscription", id, "--format", "json"]).lines.utf8))
         #expect(json["entitlement"]?["runs"]?.array?.first?["start"]?.integer == at("2026-11-01"))
-        // Also what came before the first period that counts.
+        // Includes what came before the first period that counts.
         #expect(json["notifications"]?.array?.count == 4, "\(json)")
     }
 
@@ -340,7 +340,7 @@ import WorkerTestKit
         try desk.work()
         let answer = try desk.inspect(["subscription", id])
         #expect(answer.code == .done)
-        #expect(answer.lines.contains("UNKNOWN: its notifications tell of no purchase"))
+        #expect(answer.lines.contains("UNKNOWN: its notifications contain no purchase"))
         #expect(answer.lines.contains("CONSUMPTION_REQUEST"))
         #expect(answer.lines.contains("nothing in entitlements, as it should be"))
         let json = try JSONValue.read(Array(try desk.inspect(["subscription", id, "--format", "json"]).lines.utf8))
@@ -370,7 +370,7 @@ import WorkerTestKit
     @Test func `tells that the clock of the partition stands`() throws {
         try desk.work()
         let late = try desk.inspect(["subscription", Story.id], now: "2026-10-12T09:30")
-        #expect(card(late).contains("that is 47 h ago: does a clock run?"))
+        #expect(card(late).contains("that is 47 h ago: is a clock running?"))
     }
 
     @Test func `tells that apps is not set`() throws {

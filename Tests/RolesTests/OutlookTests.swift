@@ -17,13 +17,13 @@ import Testing
             ),
             (
                 "2026-10-20", renewal(1, at: "2026-11-10T09:30").with(("expirationIntent", "4")),
-                "and Apple has told that it ends then.", "no: Apple has told that it ends"
+                "and Apple has announced that it ends then.", "no: Apple has announced that it ends"
             ),
             (
                 "2026-10-20", renewal(1, at: "2026-11-10T09:30").with(("isInBillingRetryPeriod", "true")),
                 "attempts to bill the renewal fail.", "yes, once it can be billed"
             ),
-            ("2026-11-20", renewal(1, at: "2026-11-10T09:30"), "no word of a renewal has come.", nil),
+            ("2026-11-20", renewal(1, at: "2026-11-10T09:30"), "no news of a renewal has arrived.", nil),
             (
                 "2026-11-20", renewal(1, at: "2026-11-10T09:30").with(("expirationIntent", "3")),
                 "did not agree to the higher price.", nil
@@ -37,7 +37,7 @@ import Testing
             Story.id,
             told("PRICE_CHANGE", on: "2026-10-11", bought("1", "2026-10-10T09:30", to: "2026-11-10T09:30"), info))
         let answer = try desk.inspect(["subscription", Story.id, "--at", time])
-        // As one line: where it is broken does not matter.
+        // On one line, because it does not matter where lines are wrapped.
         let words = answer.lines.split(whereSeparator: { $0 == " " || $0 == "\n" }).joined(separator: " ")
         #expect(words.contains(why), "\(answer.lines)")
         let line = answer.lines.split(separator: "\n").first { $0.hasPrefix("renews") }

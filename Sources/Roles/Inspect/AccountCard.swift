@@ -69,18 +69,18 @@ extension AccountReport {
     private static func words(_ renewal: AccountSubscription.Renewal) -> String? {
         switch renewal {
         case .none: nil
-        case .failing: "its payment fails, and Apple goes on trying"
+        case .failing: "its payment fails, and Apple keeps trying"
         case .renews: "renews"
         case .needsConsent: "renews only if the customer agrees to the higher price"
-        case .committed: "is billed until its commitment ends; no other one follows"
+        case .committed: "is billed until its commitment ends; no commitment follows"
         case .off: "renewal is turned off"
-        case .unknown: "nothing is known of its renewal"
+        case .unknown: "nothing is known about its renewal"
         }
     }
 
     private static func words(_ kind: Account.Advice.Kind) -> String {
         switch kind {
-        case .fixPayment: "mend the payment method"
+        case .fixPayment: "update the payment method"
         case .consentToPrice: "agree to the new price, or it ends"
         case .renew: "turn renewal on again, before it ends"
         case .resubscribe: "subscribe again"

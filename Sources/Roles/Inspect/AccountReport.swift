@@ -1,4 +1,4 @@
-// What one account owns, over all apps.
+// What one account owns, in all apps.
 
 import Contract
 import Entitlements
@@ -7,12 +7,12 @@ import Log
 import Platform
 
 struct AccountReport: Sendable {
-    /// One record of `accounts`, as it is there.
+    /// One record of `accounts`, unchanged.
     struct Binding: Sendable {
         let originalTransactionId: [UInt8]
         let offset: Int64
         let bytes: [UInt8]
-        /// nil when this version cannot read it.
+        /// nil: this version cannot read it.
         let subscription: AccountSubscription?
     }
 
@@ -20,20 +20,20 @@ struct AccountReport: Sendable {
     let environment: Contract.Environment
     let topic: String
     let partition: Int32
-    /// Behind the last record that was read.
+    /// The offset after the last record that was read.
     let position: Int64
-    /// The greatest timestamp in the partition; nil when it is empty.
+    /// The greatest timestamp in the partition; nil: the partition is empty.
     let clock: Int64?
     let instant: Int64
     let isAsked: Bool
-    /// By original transaction id.
+    /// Sorted by original transaction id.
     let bindings: [Binding]
 
     var subscriptions: [AccountSubscription] { bindings.compactMap(\.subscription) }
     var account: Account { Account(subscriptions, at: instant) }
 }
 
-/// Takes every record of a partition of `accounts`, keeps the last ones of one account. One thread.
+/// Takes every record of a partition of `accounts`, and keeps the last records of one account. One thread.
 final class BindingFold {
     private let beginning: [UInt8]
     private var document = JSONDocument()
@@ -79,7 +79,7 @@ extension InspectRun {
         let bindings = fold.bindings
         guard !bindings.isEmpty else {
             output.message(
-                "perennial inspect: the account \(token) owns nothing: looked into partition \(partition) of \(topic). "
+                "perennial inspect: the account \(token) owns nothing: searched partition \(partition) of \(topic). "
                     + otherEnvironment)
             return .no
         }
@@ -95,7 +95,7 @@ extension InspectRun {
         return .done
     }
 
-    /// The topic keeps only the last record of each subscription, which knows nothing of what was so before.
+    /// The topic keeps only the last record of each subscription, which does not contain earlier states.
     private func check(_ bindings: [AccountReport.Binding], tellOf instant: Int64) throws(ToolFault) {
         let latest = bindings.compactMap { binding in
             binding.subscription.flatMap { found in found.asOf.map { (id: "\(found.originalTransactionId)", asOf: $0) }
@@ -105,8 +105,8 @@ extension InspectRun {
         let id = shownText(latest.id)
         throw ToolFault(
             .wrongUsage,
-            "what the account was at \(shownTime(instant)) is not known: the topic keeps only the last record of each "
-                + "subscription, and that of \(id) is of \(shownTime(latest.asOf)). Ask for a later time, or for one "
-                + "subscription: perennial inspect subscription \(id) --at")
+            "the state of the account at \(shownTime(instant)) is not known: the topic keeps only the last record of each "
+                + "subscription, and the record of \(id) is from \(shownTime(latest.asOf)). Ask for a later time, or for "
+                + "one subscription: perennial inspect subscription \(id) --at")
     }
 }

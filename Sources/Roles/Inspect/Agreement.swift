@@ -1,4 +1,4 @@
-// Whether what is published is what the notifications say.
+// Whether the published value agrees with the notifications.
 
 import Contract
 import Entitlements
@@ -6,20 +6,20 @@ import JSON
 import Log
 import Notices
 
-/// The last record of `entitlements` of one key.
+/// The last record of one key in `entitlements`.
 struct PublishedValue: Sendable, Equatable {
     let offset: Int64
     let bytes: [UInt8]
     let json: JSONValue
-    /// Hash of the settings it was made with.
+    /// Hash of the settings that it was made with.
     let rules: String?
 
     var sequence: Int64? { json["sequence"]?.integer }
     var asOf: Int64? { json["asOf"]?.integer }
-    /// When the first period began that it knows.
+    /// The start of the first period that it contains.
     var firstPeriod: Int64? { json["runs"]?.array?.first?["start"]?.integer }
 
-    /// nil for a tombstone, and for what is no JSON.
+    /// nil: a tombstone, or not JSON.
     init?(_ record: borrowing RecordView) {
         guard let bytes = record.copyOfValue() else { return nil }
         do throws(JSONFault) { json = try JSONValue.read(bytes) } catch { return nil }
@@ -37,27 +37,27 @@ struct PublishedValue: Sendable, Equatable {
 
 enum Agreement: Sendable, Equatable {
     case same
-    /// There is no value, and there should be one.
+    /// There is no value, but there should be one.
     case absent
-    /// The value was right when it was written: so many notifications ago, or before a change that was due.
+    /// The value was right when it was written, but newer notifications exist, or a change has become due since.
     case behind(notifications: Int)
-    /// It was made with other settings; names of members that differ.
+    /// The value was made with other settings; the names of members that differ.
     case otherRules([String])
     case different([String])
     /// Nothing was published, and nothing should be.
     case nothing
-    /// There is a value, and no notification that it could rest on.
+    /// There is a value, but no notification that could have caused it.
     case unfounded
 
-    /// What tells of the way to a value, and differs between two that say the same.
+    /// Members that depend on how a value was reached; they may differ between equal values.
     private static let way: Set = ["sequence", "asOf", "cause"]
 
-    /// Names of members that are not alike, in the order of the first.
+    /// Names of members that differ, in the order of the first value.
     static func differences(_ left: JSONValue, _ right: JSONValue) -> [String] {
         let names = [left, right].flatMap { ($0.object?.members ?? []).map(\.name) }
         var seen: Set<String> = []
         return names.filter { name in
-            // A member that is left out is null.
+            // A missing member equals null.
             seen.insert(name).inserted && !way.contains(name) && (left[name] ?? .null) != (right[name] ?? .null)
         }
     }
@@ -71,7 +71,7 @@ enum Agreement: Sendable, Equatable {
                 originalTransactionId: Text(id), environment: environment, entitlement: entitlement, sequence: 0,
                 asOf: 0,
                 cause: nil)
-            // Bytes that this program has written just now.
+            // This program has just written these bytes.
             return (try? JSONValue.read(record.value)) ?? .null
         }
         guard let clock = fold.clock, let timeline = Timeline(fold.facts(), rules) else {
@@ -101,10 +101,10 @@ enum Agreement: Sendable, Equatable {
 }
 
 extension PublishedValue {
-    /// Whether the worker had dealt with it when it wrote the value.
+    /// Whether the worker had processed the notification when it wrote the value.
     func restsOn(_ told: ToldNotification) -> Bool {
         if let offset = json["cause"]?["offset"]?.integer { return told.offset <= offset }
-        // A timer fires before the record that moves the clock to its time.
+        // A timer fires before the record that advances the clock to its time.
         return asOf.map { told.clock < $0 } ?? false
     }
 }

@@ -1,4 +1,4 @@
-// Lines of a card: a label, and text that fits into the columns of a terminal.
+// Lines of a card: a label, and text that fits the width of a terminal.
 
 struct CardLines {
     static let width = 80
@@ -8,13 +8,13 @@ struct CardLines {
 
     mutating func blank() { lines.append("") }
 
-    /// A line as it is, behind the column of labels.
+    /// Adds a line without wrapping, after the column of labels.
     mutating func line(_ text: String, label: String = "") {
         let line = padded(label, to: Self.labelWidth) + text
         lines.append(String(line.reversed().drop { $0 == " " }.reversed()))
     }
 
-    /// - Parameter hanging: how far lines that follow are moved in.
+    /// - Parameter hanging: the indent of further lines.
     mutating func text(_ label: String, _ text: String, hanging: Int = 0) {
         var label = label
         for line in Self.wrapped(text, width: Self.width - Self.labelWidth, hanging: hanging) {
@@ -23,7 +23,7 @@ struct CardLines {
         }
     }
 
-    /// Broken between words; a word that is longer than a line is broken, too.
+    /// Breaks lines between words. A word that is longer than a line is broken, too.
     static func wrapped(_ text: String, width: Int, hanging: Int = 0) -> [String] {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
             .flatMap { pieces(of: $0, length: width - hanging) }

@@ -1,24 +1,24 @@
-// Which published items a subscription opens, and by what.
+// Which published items a subscription opens, and why.
 
 import Entitlements
 
 struct ContentAnswer: Sendable, Equatable {
     enum Cause: String, Sendable, Equatable {
         case publishedInRun = "published_in_run"
-        /// The newest one there was when the run began.
+        /// The newest item when the run began.
         case newestAtStart = "newest_at_start"
     }
 
     let published: Int64
     let isAccessible: Bool
-    /// The run that now is in gives it too: what counts where only current subscribers see anything.
+    /// The current run gives it too, which matters if only current subscribers have access.
     let isInCurrentRun: Bool
-    /// By which it is accessible.
+    /// The run that gives access.
     let run: Run?
     let cause: Cause?
 
-    /// In the order given.
-    /// - Parameter answer: of that instant.
+    /// In the order of `published`.
+    /// - Parameter answer: the answer for that instant.
     static func answers(_ published: [Int64], _ answer: Entitlement, at now: Int64) -> [ContentAnswer] {
         let lasting = answer.runs.lasting(at: now, hasAccess: answer.access)
         let open = Set(lasting.accessible(published, at: now))
@@ -35,7 +35,7 @@ struct ContentAnswer: Sendable, Equatable {
             }
             return ContentAnswer(
                 published: item, isAccessible: true, isInCurrentRun: current.contains(item),
-                // With the end that it has, not the one that access has lent it.
+                // The run with its own end, not with the end that includes leeway.
                 run: (around ?? unlocking).map { answer.runs[$0] },
                 cause: around == nil ? .newestAtStart : .publishedInRun)
         }

@@ -1,4 +1,4 @@
-// `perennial inspect`: one subscription or account, refund requests, or what is counted of all, from the topics.
+// `perennial inspect`: shows one subscription or account, refund requests, or churn metrics, from the topics.
 
 import Churn
 import Configuration

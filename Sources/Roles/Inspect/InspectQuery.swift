@@ -1,4 +1,4 @@
-// What is to be inspected.
+// What to inspect.
 
 import Contract
 import Platform
@@ -6,9 +6,9 @@ import Settings
 
 struct InspectQuery: Sendable, Equatable {
     enum Subject: Sendable, Equatable {
-        /// By its original transaction id, or what else is a key of `notifications`.
+        /// By its original transaction id, or another key of `notifications`.
         case subscription(id: String)
-        /// In lower case, as it is kept.
+        /// In lower case, like the keys.
         case account(token: String)
         case metrics(MetricsQuery)
         case refunds(RefundsQuery)
@@ -21,7 +21,7 @@ struct InspectQuery: Sendable, Equatable {
     let subject: Subject
     /// nil: now.
     let instant: Int64?
-    /// Dates of publication to be judged.
+    /// Publication dates of the items to check.
     let published: [Int64]
     let isJSON: Bool
     let showsAll: Bool
@@ -71,16 +71,16 @@ struct InspectQuery: Sendable, Equatable {
             throw ToolFault(.wrongUsage, "--content takes up to \(Self.limitDates) dates, not \(dates.count)")
         }
         if !dates.isEmpty, case .account = subject {
-            throw ToolFault(.wrongUsage, "--content belongs to subscription: an account has no dates of its own")
+            throw ToolFault(.wrongUsage, "--content belongs to subscription: an account has no runs of its own")
         }
         published = dates
     }
 
     private static func unknown(_ kind: String) -> ToolFault {
-        ToolFault(.wrongUsage, "subscription, account, refunds or metrics, not \(quoted(kind))")
+        ToolFault(.wrongUsage, "name subscription, account, refunds or metrics, not \(quoted(kind))")
     }
 
-    /// What one subscription or account takes.
+    /// Checks the arguments for one subscription or account.
     private static func check(_ kind: String, _ invocation: Invocation) throws(ToolFault) {
         guard ["subscription", "account"].contains(kind) else { throw unknown(kind) }
         guard invocation.operands.count > 1 else {
@@ -100,13 +100,13 @@ struct InspectQuery: Sendable, Equatable {
         guard !name.isEmpty else { throw ToolFault(.wrongUsage, "\(word) is empty; name \(kind)") }
         guard name.utf8.count <= limitNameBytes else {
             throw ToolFault(
-                .wrongUsage, "\(word) has \(name.utf8.count) bytes; \(kind) has \(limitNameBytes) at most")
+                .wrongUsage, "\(word) has \(name.utf8.count) bytes; \(kind) has at most \(limitNameBytes)")
         }
-        // A key may be any bytes, but one that nobody can see is a slip of the hand.
+        // A key may be any bytes, but invisible characters are a typing error.
         guard name.unicodeScalars.allSatisfy({ $0.isASCII && $0.value > 0x20 && $0.value < 0x7f }) else {
             throw ToolFault(
                 .wrongUsage,
-                "\(quoted(printable(name))) is not \(kind): those have letters, digits and dashes, no blanks")
+                "\(quoted(printable(name))) is not \(kind): it has only letters, digits and dashes, no spaces")
         }
         return name
     }
@@ -114,8 +114,8 @@ struct InspectQuery: Sendable, Equatable {
     private static func time(_ text: String, of option: String, now: Int64) throws(ToolFault) -> Int64 {
         guard let time = pointInTime(text, now: now) else {
             var words = "--\(option) takes 2026-11-20, 2026-11-20T10:00:00Z (UTC), 2h or 7d (ago), not \(quoted(text))"
-            if !text.isEmpty, isNumber(text) { words += "; milliseconds are for the api" }
-            if text.contains(" ") { words += "; write dates without blanks" }
+            if !text.isEmpty, isNumber(text) { words += "; only the api takes milliseconds" }
+            if text.contains(" ") { words += "; write the dates without spaces" }
             throw ToolFault(.wrongUsage, words)
         }
         return time
@@ -125,7 +125,7 @@ struct InspectQuery: Sendable, Equatable {
         let hint =
             isNumber(text) ? ". Is it an original transaction id? Then: perennial inspect subscription \(text)" : ""
         return
-            "\(quoted(text)) is no appAccountToken: that is a UUID, like 7e5d0c1a-0001-4000-8000-000000000001\(hint)"
+            "\(quoted(text)) is not an appAccountToken: that is a UUID, like 7e5d0c1a-0001-4000-8000-000000000001\(hint)"
     }
 
     private static func isNumber(_ text: String) -> Bool { text.utf8.allSatisfy { (0x30...0x39).contains($0) } }

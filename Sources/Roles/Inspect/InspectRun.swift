@@ -1,4 +1,4 @@
-// One call of `inspect`, over any log.
+// One call of `inspect`, on any log.
 
 import Churn
 import Contract
@@ -11,19 +11,19 @@ import ReadAPI
 struct InspectRun {
     let query: InspectQuery
     let names: Names
-    /// As the settings have it.
+    /// The setting `partitions`.
     let partitions: Int32
     let rules: EntitlementRules
     let log: any RecordLog
     let output: Output
-    /// This host's clock.
+    /// The clock of this host.
     let now: Int64
-    /// Of the topics that there are.
+    /// The partition counts of the existing topics.
     var partitionCounts: [String: Int32] = [:]
     var hasApps = true
-    /// Of cells.
+    /// The day of a time, for cells.
     var dayOf: @Sendable (Int64) -> CivilDay = { dayInUTC($0) }
-    /// Of this host's `churn.zone`; nil: those of the cells are not looked at.
+    /// The rules of this host's `churn.zone`; nil: the rules of the cells are not checked.
     var cellRules: CellRules?
 
     func run() throws(ToolFault) -> ExitCode {
@@ -42,7 +42,7 @@ struct InspectRun {
         let (notifications, entitlements) = (names.topic(.notifications), names.topic(.entitlements))
         let partition = Partitioner.partition(of: key, count: partitions)
         try check(notifications)
-        // Before the first worker ran there may be notifications, and no topic of answers.
+        // There may be notifications before the first worker runs, without a topic of entitlements.
         let hasEntitlements = partitionCounts[entitlements] != nil
         if hasEntitlements { try check(entitlements) }
         let reader = try open(hasEntitlements ? [notifications, entitlements] : [notifications])
@@ -56,7 +56,7 @@ struct InspectRun {
                 if let found = record.key, equal(found, key) { published = PublishedValue(record) }
             }
         }
-        // Afterwards: all that the value rests on is there by now.
+        // Read after the value, so that all notifications of the value are read.
         let told = PartitionScan(reader: reader, partition: TopicPartition(notifications, partition))
         let (fold, position) = try whatWasTold(of: key, published, told, &progress)
         progress.end()
@@ -64,7 +64,7 @@ struct InspectRun {
         guard fold.count > 0 || fold.unreadable > 0 || published != nil else {
             let topics = hasEntitlements ? "\(notifications) and \(entitlements)" : notifications
             output.message(
-                "perennial inspect: there is no subscription \(id): looked into partition \(partition) of \(topics). "
+                "perennial inspect: there is no subscription \(id): searched partition \(partition) of \(topics). "
                     + otherEnvironment)
             if let token = AppAccountToken.canonical(key) {
                 output.message(
@@ -74,7 +74,7 @@ struct InspectRun {
         }
         if !hasApps {
             output.message(
-                "perennial inspect: apps is not set: what products are for, and how long passes last, is not known")
+                "perennial inspect: apps is not set: entitlements and periods of non-renewing products are not known")
         }
         let report = SubscriptionReport(
             id: id, topic: notifications, partition: partition, position: position.value, fold: fold,
@@ -87,10 +87,10 @@ struct InspectRun {
         return .done
     }
 
-    /// All notifications of the key, without the years of others and of ticks that lie before them.
+    /// Reads all notifications of the key, but not the years of other records before them.
     ///
-    /// Nothing of a subscription came before it was bought for the first time. When that was its transactions say; where to begin
-    /// to look for one, the first period of the published value.
+    /// No notification of a subscription arrives before its first purchase. Its transactions contain the date of that purchase. The
+    /// first period of the published value says where to look for one of these transactions.
     private func whatWasTold(
         of key: [UInt8], _ published: PublishedValue?, _ scan: PartitionScan, _ progress: inout ProgressBar
     ) throws(ToolFault) -> (SubscriptionFold, NextOffset) {
@@ -108,12 +108,12 @@ struct InspectRun {
         }
     }
 
-    /// Of Apple's clock and those of the hosts that take notifications; more than any of them is wrong.
+    /// The greatest difference between Apple's clock and the clocks of the ingest hosts; more than any real one.
     private static let clockDifference: Int64 = 86_400_000
 
     private static func before(_ date: Int64) -> Int64 { date > clockDifference ? date - clockDifference : 0 }
 
-    /// What the worker has told of it, for programs; nil where there is no such topic.
+    /// The events of the worker about this key, for programs; nil: there is no such topic.
     private func history(of key: [UInt8], _ partition: Int32) throws(ToolFault) -> [HistoryEntry]? {
         let topic = names.topic(.entitlementEvents)
         guard query.isJSON, partitionCounts[topic] != nil else { return nil }
@@ -136,19 +136,19 @@ struct InspectRun {
     // MARK: Topics
 
     func open(_ topics: [String]) throws(ToolFault) -> any LogReader {
-        // A name that access lists can give: it is neither joined nor committed to, but the library looks its coordinator up.
+        // A name that access lists can grant: it is neither joined nor committed to, but librdkafka looks up its coordinator.
         var options = ReaderOptions(
             name: "perennial-inspect", group: "\(names.prefix).\(names.environment.rawValue).inspect", topics: topics)
         options.readsAhead = true
         do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
     }
 
-    /// Keys would be in other places.
+    /// With another number of partitions, keys would be in other partitions.
     func check(_ topic: String) throws(ToolFault) {
         guard let count = partitionCounts[topic] else {
             throw ToolFault(
                 .wrongUsage,
-                "the topic \(topic) is not there: check topic.prefix, and whether perennial topics apply was run")
+                "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
         }
         guard count == partitions else {
             throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
@@ -157,6 +157,6 @@ struct InspectRun {
 
     var otherEnvironment: String {
         let other: Contract.Environment = names.environment == .production ? .sandbox : .production
-        return "If it is of \(other.rawValue): --environment \(other.rawValue)"
+        return "If it belongs to \(other.rawValue), add --environment \(other.rawValue)"
     }
 }

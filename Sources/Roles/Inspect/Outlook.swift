@@ -1,21 +1,21 @@
-// What is to be expected of the next payment, in plain words.
+// What to expect of the next payment, in plain words.
 
 import Entitlements
 
 enum Outlook: Equatable {
-    /// Nothing is to be expected of it, or another purchase has come already.
+    /// No payment is expected, or another purchase has already followed.
     case over
     case renews
-    /// Its date has passed, and no word of it has come.
+    /// Its date has passed, and no notification about it has arrived.
     case overdue
     /// It ends unless the customer agrees to a higher price.
     case needsConsent
     case failing
-    /// The customer has turned renewal off; of a commitment, the next payment.
+    /// The customer has turned renewal off; for a commitment, the next payment.
     case off
-    /// The last period of a commitment that no other one follows.
+    /// The last period of a commitment that is not followed by another one.
     case lastPeriod
-    /// Renewal is on, and Apple has told of the end.
+    /// Renewal is on, but Apple has announced the end.
     case ends
     case unknown
 
@@ -24,7 +24,7 @@ enum Outlook: Equatable {
         switch basis.rule {
         case .taken, .upgraded, .refunded, .owned, .passRuns, .passOver: self = .over
         case .failsEarly, .grace, .retry: self = answer.successor == nil ? .failing : .over
-        // Of what is over Apple's last word tells only that the customer meant it so.
+        // For an ended subscription, the last renewal info says only that the customer turned renewal off.
         case .retryOver, .ended: self = entitlement.autoRenew == false && answer.successor == nil ? .off : .over
         case .paid, .renewalExpected:
             if answer.successor != nil {
@@ -45,19 +45,19 @@ enum Outlook: Equatable {
         }
     }
 
-    /// Behind `paid until ...,`.
+    /// The text after `paid until ...,`.
     var inWords: String {
         switch self {
         case .renews, .overdue: "and renews then"
         case .needsConsent: "and ends then, unless the customer agrees to the higher price"
         case .off: "and renewal is turned off"
-        case .lastPeriod: "the last period of its commitment, and no other one follows"
-        case .ends: "and Apple has told that it ends then"
-        case .over, .failing, .unknown: "and nothing is known of its renewal"
+        case .lastPeriod: "the last period of its commitment, and none follows"
+        case .ends: "and Apple has announced that it ends then"
+        case .over, .failing, .unknown: "and nothing is known about its renewal"
         }
     }
 
-    /// As a line of its own; nil when there is nothing to say.
+    /// As a separate line; nil: there is nothing to say.
     func lineInWords(_ entitlement: Entitlement, _ currency: String?) -> String? {
         let price = entitlement.renewalPrice.map { " for \(shownMoney($0, currency))" } ?? ""
         let date = entitlement.renewsAt.map(shownTime)
@@ -69,8 +69,8 @@ enum Outlook: Equatable {
             return "only if the customer agrees to the higher price\(date.map { ": \($0)" } ?? "")\(price)"
         case .failing: return "yes, once it can be billed\(price)"
         case .off: return "no: renewal is turned off"
-        case .lastPeriod: return "no: it is the last period of its commitment, and no other one follows"
-        case .ends: return "no: Apple has told that it ends"
+        case .lastPeriod: return "no: it is the last period of its commitment, and none follows"
+        case .ends: return "no: Apple has announced that it ends"
         }
     }
 }

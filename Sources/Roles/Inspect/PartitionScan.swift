@@ -1,4 +1,4 @@
-// Reads one partition of a log, from one end to the other.
+// Reads one partition of a log from a start to an end.
 
 import Log
 import Platform
@@ -8,18 +8,18 @@ struct PartitionScan {
     let reader: any LogReader
     let partition: TopicPartition
 
-    /// Nothing comes although there is something: the brokers are in trouble.
+    /// If no record arrives for this long although there are some, the brokers are in trouble.
     private static let silenceLimit: Duration = .seconds(30)
     private static let answerLimit: Duration = .seconds(10)
     private static let recordsPerPoll = 1000
     private static let pollWait: Duration = .milliseconds(20)
 
-    /// Reads up to the end that there is now, or that there was when it was asked for.
+    /// Reads to the current end, or to an end that was read before.
     ///
     /// - Parameters:
-    ///   - start: nil is the first record there is.
-    ///   - known: an end that was there; nil is the one that there is now.
-    ///   - progress: the fraction that has been passed, 0 to 1.
+    ///   - start: nil: the first existing record.
+    ///   - known: an end that was read before; nil: the current end.
+    ///   - progress: called with the fraction that was read, 0 to 1.
     /// - Returns: that end.
     @discardableResult
     func run(
@@ -35,8 +35,8 @@ struct PartitionScan {
         while position < end {
             do throws(LogFault) {
                 try reader.poll(into: batch, limit: Self.recordsPerPoll, wait: Self.pollWait)
-                // A broker's thread of librdkafka 2.0.2 may begin with a partition only after a second, or when it has something
-                // else to do: a question.
+                // The broker thread of librdkafka 2.0.2 may start to fetch a partition only after a second, or when it gets
+                // another request. This query is such a request.
                 if batch.count == 0 {
                     _ = try reader.ends(.committed, of: [partition], by: Deadline(after: Self.answerLimit))
                 }
@@ -47,7 +47,7 @@ struct PartitionScan {
             }
             for index in 0..<batch.count where batch[index].offset < end.value { try body(batch[index]) }
             batch.removeAll()
-            // The end may be no record but the marker of a transaction.
+            // The last offset may be the marker of a transaction instead of a record.
             let next = reader.position(of: partition) ?? position
             if next > position {
                 position = next
@@ -56,13 +56,13 @@ struct PartitionScan {
             } else if patience.hasPassed {
                 throw ToolFault(
                     .gaveUp,
-                    "nothing of \(partition) came for \(Self.silenceLimit.wholeMilliseconds / 1000) s: run it again")
+                    "no record of \(partition) came for \(Self.silenceLimit.wholeMilliseconds / 1000) s: run it again")
             }
         }
         return end
     }
 
-    /// A question waits until what the broker holds back for the partition before has come: who knows both asks none.
+    /// A query waits for a pending fetch of the partition before. So none is sent if both ends are known.
     private func bounds(_ start: NextOffset?, _ end: NextOffset?) throws(ToolFault) -> (
         first: NextOffset, end: NextOffset
     ) {
@@ -71,7 +71,7 @@ struct PartitionScan {
         return (max(start ?? beginning, beginning), end ?? last)
     }
 
-    /// Of the first record with a timestamp at or after this; the end when there is none.
+    /// The offset of the first record with a timestamp at or after this; the end if there is none.
     func start(at timestamp: Int64) throws(ToolFault) -> NextOffset? {
         try persisting { () throws(LogFault) in
             try reader.offsets(at: timestamp, in: [partition], by: Deadline(after: Self.answerLimit))[partition]
@@ -84,13 +84,13 @@ struct PartitionScan {
             let beginning = try reader.beginnings(of: [partition], by: deadline)[partition]
             let end = try reader.ends(.committed, of: [partition], by: deadline)[partition]
             guard let beginning, let end else {
-                throw LogFault(.stop, .unknownTopic, "\(partition) has no beginning and no end")
+                throw LogFault(.stop, .unknownTopic, "Kafka gave no beginning and no end of \(partition)")
             }
             return (beginning, end)
         }
     }
 
-    /// Asks again what wants to be asked again: while leaders change, brokers refuse for a moment.
+    /// Retries retriable errors: while leaders change, brokers refuse requests for a moment.
     private func persisting<Answer>(_ body: () throws(LogFault) -> Answer) throws(ToolFault) -> Answer {
         let patience = Deadline(after: Self.answerLimit)
         while true {
@@ -105,12 +105,12 @@ struct PartitionScan {
 
     private func fault(_ fault: LogFault) -> ToolFault {
         fault.cause == .positionGone
-            ? ToolFault(.gaveUp, "records of \(partition) were deleted while they were read: run it again")
+            ? ToolFault(.gaveUp, "records of \(partition) were deleted while they were read: run the command again")
             : ToolFault(.gaveUp, "\(partition): \(fault.words)")
     }
 }
 
-/// Whether bytes that are lent are these.
+/// Whether both contain the same bytes.
 func equal(_ left: Span<UInt8>, _ right: [UInt8]) -> Bool {
     left.count == right.count && begins(left, with: right)
 }

@@ -13,7 +13,7 @@ struct RefundCard {
 
     var lines: [String] { card.lines }
 
-    /// - Parameter now: this host's clock.
+    /// - Parameter now: the clock of this host.
     init(_ story: RefundStory, _ environment: Contract.Environment, now: Int64, topic: String) {
         self.story = story
         self.now = now
@@ -35,19 +35,19 @@ struct RefundCard {
     private mutating func addRequest() {
         let reason = story.requestReason.map { shownText("\($0)") } ?? "without a reason"
         card.text("asked", "\(shownTime(story.requestedAt)), \(reason)")
-        card.text("", "to be answered until \(shownTime(story.deadline))")
+        card.text("", "answer due by \(shownTime(story.deadline))")
         let subscription = shownText("\(story.originalTransactionId)")
         if let transaction = story.transactionId.map({ shownText("\($0)") }) {
             card.text(
                 "purchase", transaction == subscription ? transaction : "\(transaction) of \(subscription)", hanging: 4)
         } else {
-            card.text("purchase", "none: the request came without a transaction (subscription \(subscription))")
+            card.text("purchase", "none: the request has no transaction (subscription \(subscription))")
         }
         guard let facts else { return }
         let product = [facts.text("productId"), facts.text("bundleId")].compactMap { $0 }.joined(separator: " of ")
         card.text("", [product, facts.text("productType") ?? ""].filter { !$0.isEmpty }.joined(separator: ", "))
         if let date = facts.number("purchaseDate") { card.text("", "bought \(shownTime(date))") }
-        card.text("at stake", facts.money ?? "the transaction tells no price")
+        card.text("at stake", facts.money ?? "the transaction has no price")
     }
 
     // MARK: Where it stands
@@ -62,39 +62,41 @@ struct RefundCard {
         let deadline = shownTime(story.deadline)
         switch story.standing {
         case .waiting:
-            return isOpen ? "nothing is decided yet; usage may still come" : "nothing was decided: does the worker run?"
+            return isOpen
+                ? "nothing is decided yet; usage may still arrive" : "nothing was decided: is the worker running?"
         case .decided:
-            return isOpen ? "the answer is about to be sent" : "not sent by \(deadline): does the worker run?"
+            return isOpen ? "the answer is about to be sent" : "not sent by \(deadline): is the worker running?"
         case .retrying:
-            return isOpen ? "Apple has not taken the answer yet" : "Apple had not taken the answer by \(deadline)"
+            return isOpen
+                ? "Apple has not accepted the answer yet" : "Apple had not accepted the answer by \(deadline)"
         case .withheld: return withholdingInWords
         case .sent:
             let at = story.ending.map { shownTime($0.at) } ?? ""
-            return "Apple took the answer \(at), \(shownLength(max(0, story.margin ?? 0))) before the deadline"
-        case .failed: return "Apple refuses the answer for good\(maybeSent)"
+            return "Apple accepted the answer \(at), \(shownLength(max(0, story.margin ?? 0))) before the deadline"
+        case .failed: return "Apple refused the answer permanently\(maybeSent)"
         case .expired:
             return story.decision == nil
-                ? "it came too late to be answered" : "the answer did not reach Apple before the deadline"
+                ? "it arrived too late to be answered" : "the answer did not reach Apple before the deadline"
         }
     }
 
     private var maybeSent: String {
         story.ending?.detail == ConsumptionRecord.maybeSent
-            ? "; an attempt before had no answer and may have arrived" : ""
+            ? "; an earlier attempt had no answer and may have arrived" : ""
     }
 
     private var withholdingInWords: String {
         let detail = story.withholding.map { "\($0)" } ?? ""
         switch ConsumptionRecord.Withholding(rawValue: detail) {
         case .noTransaction?: return "the request has no transaction that can be answered"
-        case .foreignApp?: return "the app is not in the file apps of the worker"
-        case .familyShared?: return "the purchase is shared by the family: only the buyer's can be answered"
-        case .assigned?: return "the purchase was assigned by somebody else: only a buyer's own can be answered"
+        case .foreignApp?: return "the app is not in the worker's file apps"
+        case .familyShared?: return "the purchase is shared in a family: only the buyer's can be answered"
+        case .assigned?: return "the purchase was assigned by somebody else: only the buyer's can be answered"
         case .settled?: return "Apple had decided already"
         case .noConsent?:
             return isOpen
-                ? "the customer has not consented, or no longer; consent by \(shownTime(story.deadline)) would still do"
-                : "the customer did not consent, or not until the end"
+                ? "the customer has not consented, or has withdrawn consent; consent by \(shownTime(story.deadline)) still counts"
+                : "the customer did not consent, or withdrew consent"
         case .policy?: return "the policy says so"
         case nil: return shownText(detail)
         }
@@ -128,20 +130,20 @@ struct RefundCard {
         }
         let usage = facts["usage"]?.object?.members ?? []
         let consent = usage.first { $0.name == "consentedAt" }?.value.integer
-        if let consent { card.text("consent", "given \(shownTime(consent)), as known when it was decided") }
+        if let consent { card.text("consent", "given \(shownTime(consent)), as known at the decision") }
         let others = usage.filter { !$0.name.hasPrefix("consented") }
         card.text(
             "usage",
             others.isEmpty
-                ? "nothing but the consent" : others.map { "\($0.name)" }.joined(separator: ", ") + " told by the app")
+                ? "only the consent" : others.map { "\($0.name)" }.joined(separator: ", ") + " from the app")
     }
 
     private mutating func addAnswer() {
         if let policy = story.policy {
-            let rule = policy.rule.map { "\"\(shownText("\($0)"))\"" } ?? "none fits"
+            let rule = policy.rule.map { "\"\(shownText("\($0)"))\"" } ?? "none matches"
             card.text("rule", "\(rule), policy \(shownText("\(policy.version)"))", hanging: 4)
         } else if story.decision != nil {
-            card.text("rule", "there was no policy: facts, and the preference of usage")
+            card.text("rule", "there was no policy: the facts and the preference from usage")
         }
         if let body = story.decision?.body.flatMap({ RefundBodyShown($0) }) {
             card.blank()
@@ -151,7 +153,7 @@ struct RefundCard {
                 label = ""
             }
             if story.decision?.detail == ConsumptionRecord.noPercentage {
-                card.text("", "without GRANT_PRORATED: how much was used is not known")
+                card.text("", "without GRANT_PRORATED, because it is not known how much was used")
             }
         }
         guard let shadow = story.shadow else { return }
@@ -187,9 +189,9 @@ struct RefundCard {
         words += attempt.httpStatus.map { "\($0)" } ?? "no answer"
         if let code = attempt.errorCode { words += ", error \(code)" }
         switch attempt.kind {
-        case .sent: words += ", taken; \(shownLength(max(0, story.margin ?? 0))) to spare"
-        case .failed: words += ", refused for good"
-        default: words += attempt.retryAt.map { ", again \(shownTime($0))" } ?? ""
+        case .sent: words += ", accepted \(shownLength(max(0, story.margin ?? 0))) before the deadline"
+        case .failed: words += ", refused permanently"
+        default: words += attempt.retryAt.map { ", retry \(shownTime($0))" } ?? ""
         }
         return words
     }

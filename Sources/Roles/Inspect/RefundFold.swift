@@ -1,4 +1,4 @@
-// Takes the records of `consumption`, keeps the requests that are meant.
+// Takes the records of `consumption`, and keeps the selected requests.
 
 import Consumption
 import Notices
@@ -8,7 +8,7 @@ final class RefundFold {
     private let query: RefundsQuery
     private let id: [UInt8]?
     private var stories: [Text: RefundStory] = [:]
-    /// Requests up to this one were dropped: what is told of them later is not taken for news.
+    /// Requests up to this one were dropped; their later records are ignored.
     private var floor: (requestedAt: Int64, id: Text)?
 
     init(_ query: RefundsQuery) {
@@ -17,7 +17,7 @@ final class RefundFold {
     }
 
     var isEmpty: Bool { stories.isEmpty }
-    /// More were there than are kept.
+    /// There were more requests than are kept.
     var hasDropped: Bool { floor != nil }
 
     func add(_ record: ConsumptionRecord) {
@@ -37,7 +37,7 @@ final class RefundFold {
             || Self.folded(record.id.bytes) == id
     }
 
-    /// UUIDs are the same in capitals. Apple's other ids are digits.
+    /// In lower case, because UUIDs may be written in capitals. Apple's other ids are digits.
     private static func folded(_ bytes: [UInt8]) -> [UInt8] {
         bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 0x20 : $0 }
     }

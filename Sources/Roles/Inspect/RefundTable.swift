@@ -1,4 +1,4 @@
-// The newest refund requests, one a line.
+// The newest refund requests, one per line.
 
 import Consumption
 import Contract
@@ -8,7 +8,7 @@ import Notices
 struct RefundTable {
     private(set) var lines: [String] = []
 
-    /// Eighty columns with ids as Apple makes them.
+    /// Together 80 columns with ids of Apple's length.
     private static let widths = [16, 16, 23, 10]
 
     init(_ stories: [RefundStory], _ environment: Contract.Environment) {
@@ -40,7 +40,7 @@ extension RefundStory {
     }
 }
 
-/// Facts of a decision, as people are shown them.
+/// Facts of a decision, for people.
 struct RefundFactsShown {
     private let facts: JSONValue
 
@@ -56,7 +56,7 @@ struct RefundFactsShown {
     var money: String? { number("price").map { shownMoney($0, facts["currency"]?.string) } }
 }
 
-/// What was sent, as people are shown it.
+/// What was sent, for people.
 struct RefundBodyShown {
     let members: [(name: String, value: String)]
 
@@ -70,6 +70,6 @@ struct RefundBodyShown {
         }
     }
 
-    /// Of V1 the number of the word.
+    /// For V1 the number in place of the word.
     var preference: String? { members.first { $0.name == "refundPreference" }.map { shownText($0.value) } }
 }

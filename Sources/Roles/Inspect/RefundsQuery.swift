@@ -1,4 +1,4 @@
-// Which refund requests are to be shown.
+// Which refund requests to show.
 
 import Platform
 import Settings
@@ -6,11 +6,11 @@ import Settings
 struct RefundsQuery: Sendable, Equatable {
     static let options = ["from", "to"]
 
-    /// Without an ID: so many of the newest are shown.
+    /// Requests that are shown without an ID, the newest.
     static let limitListed = 50
-    /// With --all; they are kept in memory.
+    /// Requests that are shown with --all. They are kept in memory.
     static let limitAll = 10_000
-    /// Cards of one ID; with --all all that are kept.
+    /// Cards that are shown for one ID; --all shows all that are kept.
     static let limitCards = 8
 
     /// An originalTransactionId, a transactionId or a notificationUUID; nil: the newest of all.
@@ -35,6 +35,6 @@ struct RefundsQuery: Sendable, Equatable {
         }
     }
 
-    /// Of the requests that were found so many are kept, the newest.
+    /// The number of newest requests that are kept.
     var limitKept: Int { id == nil && !showsAll ? Self.limitListed : Self.limitAll }
 }

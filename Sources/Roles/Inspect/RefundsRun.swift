@@ -1,4 +1,4 @@
-// `inspect refunds`: what Apple asked, what was answered, and what came of it.
+// `inspect refunds`: Apple's requests, the answers, and the outcomes.
 
 import Consumption
 import Contract
@@ -18,13 +18,13 @@ extension InspectRun {
         try scan.run(
             order(of: query), since: query.period.from,
             progress: { part, place in progress.update(part) { "\(place)" } },
-            // All requests of one purchase are in one partition. Without an ID all partitions are looked at.
+            // All requests of one purchase are in one partition. Without an ID all partitions are read.
             isEnough: { query.id != nil && !fold.isEmpty }
         ) { record, _ in fold.add(record) }
         progress.end()
         if scan.unreadable > 0 {
             output.message(
-                "perennial inspect: \(scan.unreadable) records of \(topic) were written by another version, and are left out"
+                "perennial inspect: \(scan.unreadable) records of \(topic) were written by another version; they are left out"
             )
         }
         let found = fold.found
@@ -48,7 +48,7 @@ extension InspectRun {
         return .done
     }
 
-    /// Where an originalTransactionId would be goes first.
+    /// The partition of an originalTransactionId comes first.
     private func order(of query: RefundsQuery) -> [Int32] {
         let all = Array(0..<partitions)
         guard let id = query.id else { return all }
@@ -60,7 +60,7 @@ extension InspectRun {
         let topic = names.topic(.consumption)
         let period = query.period.words.isEmpty ? "" : " \(query.period.words)"
         guard let id = query.id else { return "\(topic) has no refund requests\(period)" }
-        return "there is no refund request\(period) of \(id): looked for a notificationUUID, a transactionId and an "
+        return "there is no refund request\(period) of \(id): searched for a notificationUUID, a transactionId and an "
             + "originalTransactionId in all partitions of \(topic)"
     }
 

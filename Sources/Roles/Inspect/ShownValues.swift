@@ -1,23 +1,23 @@
-// Times, lengths and money as people read them.
+// Times, lengths and money as text for people.
 
 import Telemetry
 
-/// `2026-11-30 10:00`, in UTC; with seconds where there are some.
+/// `2026-11-30 10:00`, in UTC; with seconds if they are not zero.
 func shownTime(_ milliseconds: Int64) -> String {
-    // Dates are what somebody signed. Those beyond four digits of the year are no dates that a person would know.
+    // Signed dates may have any value. Years with more than four digits are shown as numbers.
     guard (0..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds) ms" }
     let text = rfc3339(milliseconds: milliseconds)
     let isWholeMinute = milliseconds / 1000 % 60 == 0
     return "\(text.prefix(10)) \(text.dropFirst(11).prefix(isWholeMinute ? 5 : 8))"
 }
 
-/// `2026-11-30`, when it is the beginning of that day.
+/// `2026-11-30` if it is the beginning of a day.
 func shownDay(_ milliseconds: Int64) -> String {
     let time = shownTime(milliseconds)
     return milliseconds % 86_400_000 == 0 && time.hasSuffix(" 00:00") ? String(time.dropLast(6)) : time
 }
 
-/// In the greatest unit that fits: `30 days`, `5 h`.
+/// In the largest suitable unit: `30 days`, `5 h`.
 func shownLength(_ milliseconds: Int64) -> String {
     let seconds = milliseconds / 1000
     switch seconds {
@@ -29,13 +29,13 @@ func shownLength(_ milliseconds: Int64) -> String {
     }
 }
 
-/// Dates are what somebody signed: one at the end of time must not stop a card.
+/// Does not overflow: signed dates may have any value.
 func distance(from start: Int64, to end: Int64) -> Int64 {
     let (length, overflows) = end.subtractingReportingOverflow(start)
     return overflows ? .max : length
 }
 
-/// `9.99 USD`, of milliunits. Whole amounts have no fraction: not every currency has one.
+/// `9.99 USD` for milliunits. Whole amounts have no fraction, because not every currency has one.
 func shownMoney(_ milliunits: Int64, _ currency: String?) -> String {
     let (whole, rest) = milliunits.magnitude.quotientAndRemainder(dividingBy: 1000)
     var amount = (milliunits < 0 ? "-" : "") + "\(whole)"
@@ -46,7 +46,7 @@ func shownMoney(_ milliunits: Int64, _ currency: String?) -> String {
     return [amount, currency.map(shownText)].compactMap { $0 }.joined(separator: " ")
 }
 
-/// What others wrote: it moves no cursor, and no more of it than anybody reads.
+/// Foreign text without control characters, cut to a readable length.
 func shownText(_ text: String) -> String {
     let limit = 120
     let shown = printable(text)

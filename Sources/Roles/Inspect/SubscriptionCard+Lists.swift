@@ -1,4 +1,4 @@
-// What a card lists: the life of a subscription, what it opens, and what was told of it.
+// The lists of a card: purchases, content and notifications of a subscription.
 
 import Entitlements
 
@@ -34,9 +34,9 @@ extension SubscriptionReport {
         }
     }
 
-    private static func end(of purchase: Timeline.Purchase) -> String { purchase.end.map(shownTime) ?? "for good" }
+    private static func end(of purchase: Timeline.Purchase) -> String { purchase.end.map(shownTime) ?? "no end" }
 
-    /// When all that was had until then is over; nil when nothing was had, or something has no end: no lapse follows.
+    /// The end of all purchases so far; nil: there is no purchase, or one has no end, so no lapse follows.
     private static func latestEnd(_ purchases: some Sequence<Timeline.Purchase>, after latest: Int64? = nil) -> Int64? {
         var latest = latest
         for purchase in purchases where purchase.fate != .refunded {
@@ -71,9 +71,9 @@ extension SubscriptionReport {
         card.blank()
         let width = content.map { shownDay($0.published).count }.max() ?? 0
         for (index, item) in content.enumerated() {
-            var words = "no: published in no run, nor the newest when one began"
+            var words = "no: not published in a run, nor the newest when one began"
             if let run = item.run, let cause = item.cause {
-                let span = "\(shownDay(run.start)) - \(run.end.map(shownDay) ?? "for good")"
+                let span = "\(shownDay(run.start)) - \(run.end.map(shownDay) ?? "no end")"
                 words = item.isInCurrentRun ? "yes: " : "archive: "
                 words +=
                     cause == .publishedInRun ? "published in the run \(span)" : "the newest when the run \(span) began"
@@ -82,10 +82,10 @@ extension SubscriptionReport {
             card.text(index == 0 ? "content" : "", date + words, hanging: date.count)
         }
         if content.contains(where: { $0.isAccessible && !$0.isInCurrentRun }) {
-            card.text("", "(archive: yes, unless the product opens only what comes while one subscribes)")
+            card.text("", "(archive: yes, unless the product opens only items of the current run)")
         }
         if answer?.entitlement.runsTruncated ?? false {
-            card.text("", "older runs are forgotten: what they opened is not known")
+            card.text("", "older runs are not kept: it is not known what they opened")
         }
     }
 
@@ -106,6 +106,6 @@ extension SubscriptionReport {
                 hanging: width)
         }
         if told.isEmpty { card.line("none", label: "notifications") }
-        if unreadable > 0 { card.text("", "\(unreadable) more cannot be read by this version") }
+        if unreadable > 0 { card.text("", "this version cannot read \(unreadable) more") }
     }
 }

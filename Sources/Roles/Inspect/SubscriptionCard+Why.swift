@@ -1,4 +1,4 @@
-// Why a state is what it is, in plain words.
+// The reason for a state, in plain words.
 
 import Entitlements
 import Notices
@@ -13,22 +13,22 @@ extension SubscriptionReport {
         let isToCome = answer.hasNotBegun
         if !isToCome, let next = answer.successor { return why(basis, followedBy: next) }
         switch basis.rule {
-        // What was refunded or given away before it began never will begin.
+        // A purchase that was refunded or replaced before it began never begins.
         case .owned where isToCome, .passRuns where isToCome, .paid where isToCome, .failsEarly where isToCome:
-            return "it has not begun: it begins \(shownTime(purchase.start)), and is told as it will be then"
-        case .taken: return "it was shared by a family or given by an organisation, and taken back\(date(purchase))"
+            return "it has not begun: it begins \(shownTime(purchase.start)); the state is that of then"
+        case .taken: return "it was shared in a family or given by an organisation, and was withdrawn\(date(purchase))"
         case .upgraded:
             return
-                "the customer moved to another product\(date(purchase)), and what took its place is not in this subscription yet"
+                "the customer moved to another product\(date(purchase)), which is not in this subscription yet"
         case .refunded: return "Apple refunded the purchase\(date(purchase))"
-        case .owned: return "\(bought), for good"
+        case .owned: return "\(bought), without an end"
         case .passRuns: return "\(bought), and lasts until \(purchase.end.map(shownTime) ?? "ever")"
         case .passOver: return "\(bought), and lasted until \(purchase.end.map(shownTime) ?? "ever")"
         case .paid:
             return "\(purchase.isFreeTrial ? "free trial" : "paid") until \(expires), \(Outlook(answer).inWords)"
         case .renewalExpected:
             return
-                "the period ended \(expires) and should have renewed; the word of it may be late, so access lasts a little longer"
+                "the period ended \(expires) and should have renewed; Apple's notification may be late, so access lasts a little longer"
         case .failsEarly:
             return "paid until \(expires), but Apple's attempts to bill the renewal fail"
         case .grace:
@@ -43,7 +43,7 @@ extension SubscriptionReport {
         }
     }
 
-    /// Whether renewal was on is not said here: what is known of that is of the purchase that came last.
+    /// Does not say whether renewal was on, because that is known only for the last purchase.
     private func why(_ basis: Timeline.Basis, followedBy next: Timeline.Purchase) -> String {
         let purchase = basis.purchase
         let later = "the next purchase is of \(shownTime(next.start))"
@@ -61,7 +61,7 @@ extension SubscriptionReport {
         }
     }
 
-    /// Apple renews up to a day before a period ends, and the new one may begin some time after the old one's end.
+    /// Apple renews up to a day before a period ends, and the new period may begin some time after the end of the old one.
     private static let renewalTolerance: Int64 = 86_400_000
 
     private func date(_ purchase: Timeline.Purchase) -> String {
@@ -74,8 +74,8 @@ extension SubscriptionReport {
         case .billing: "the payment failed"
         case .price: "the customer did not agree to the higher price"
         case .unavailable: "the product was no longer for sale"
-        case .other: "Apple gives a reason that has no name here"
-        case .refund, .family, .unknown, nil: "no word of a renewal has come"
+        case .other: "Apple gave a reason that this version does not know"
+        case .refund, .family, .unknown, nil: "no news of a renewal has arrived"
         }
     }
 
@@ -87,10 +87,10 @@ extension SubscriptionReport {
         case .same: return "the same in entitlements (\(value))"
         case .nothing: return "nothing in entitlements, as it should be"
         case .unfounded:
-            return "a value in entitlements (\(value)) that no notification tells of: were notifications deleted?"
+            return "a value in entitlements (\(value)) without a notification: were notifications deleted?"
         case .absent:
             return
-                "NOTHING in entitlements: the worker has not come so far, or does not run; see perennial offsets show entitlements"
+                "NOTHING in entitlements: the worker is behind, or is not running; see perennial offsets show entitlements"
         case .behind(let count):
             let cause =
                 count == 0 ? "a change that was due since" : count == 1 ? "1 notification" : "\(count) notifications"
@@ -99,7 +99,7 @@ extension SubscriptionReport {
         case .otherRules(let names):
             return
                 "DIFFERENT in entitlements (\(value)): it was made with other settings (apps, entitlements.leeway.ms) than "
-                + "these; other are \(names.joined(separator: ", "))"
+                + "these; the differing members are \(names.joined(separator: ", "))"
         case .different(let names):
             return
                 "DIFFERENT in entitlements (\(value)): \(names.joined(separator: ", ")); was it made with other settings (apps, "

@@ -1,11 +1,11 @@
-// A subscription on a card, for people who have to answer its customer.
+// A subscription on a card, for support staff.
 
 import Contract
 import Entitlements
 import Notices
 
 extension SubscriptionReport {
-    /// As many as fit beside the rest on one screen.
+    /// As many as fit on one screen with the rest.
     static let shownPurchases = 8
     static let shownNotifications = 8
 
@@ -20,7 +20,7 @@ extension SubscriptionReport {
             addTimeline(answer, &card)
             addPurchases(answer, showsAll, &card)
         } else {
-            card.text("state", "UNKNOWN: its notifications tell of no purchase, so there is nothing to use")
+            card.text("state", "UNKNOWN: its notifications contain no purchase, so there is nothing to use")
         }
         addContent(&card)
         card.blank()
@@ -49,33 +49,33 @@ extension SubscriptionReport {
         if isPast {
             card.text(
                 "as of",
-                "\(shownTime(answer.instant)), as asked: told with all that is known now, also of what followed")
+                "\(shownTime(answer.instant)), as asked, with all that is known now, also later notifications")
         }
         card.text("state", Self.stateInWords(entitlement))
         if let since = answer.basis.stateSince { card.text("since", shownTime(since)) }
-        // Over all purchases that follow each other without a gap.
+        // Covers all purchases that follow each other without a gap.
         let unbroken = "since \(shownTime(entitlement.since))"
         if entitlement.access {
             if entitlement.since <= answer.instant { card.text("unbroken", unbroken) }
         } else if let end = entitlement.accessUntil, entitlement.since < end {
             card.text("unbroken", "\(unbroken), until it ended")
         }
-        let deciders = deciders.map(Self.named).joined(separator: ", then by ")
-        card.text("why", why(answer) + (deciders.isEmpty ? "" : ". Told by \(deciders)"))
+        let deciders = deciders.map(Self.named).joined(separator: ", then ")
+        card.text("why", why(answer) + (deciders.isEmpty ? "" : ". Source: \(deciders)"))
         addChanges(answer, &card)
     }
 
     private func addChanges(_ answer: Answer, _ card: inout CardLines) {
         guard !answer.changes.isEmpty else {
-            return card.text("next", "stays so, unless Apple tells of something new")
+            return card.text("next", "no change, unless Apple sends something new")
         }
         var label = "next"
         for change in answer.changes {
             let state = Self.name(of: change.entitlement)
             let use = change.entitlement.access ? "may use it" : "may not use it"
             let purchase = change.beginsPurchase ? ", with the next purchase" : ""
-            // What the clock has passed has come about.
-            let condition = clock.map { change.at <= $0 } ?? false ? "" : "if nothing more is told: "
+            // Changes before the clock have happened.
+            let condition = clock.map { change.at <= $0 } ?? false ? "" : "if nothing else arrives: "
             card.text(label, "\(shownTime(change.at))  \(condition)\(state), \(use)\(purchase)", hanging: 18)
             label = ""
         }
@@ -124,7 +124,7 @@ extension SubscriptionReport {
         if entitlement.introOfferUsed, entitlement.offer?.type != "introductory" {
             card.text("", "an introductory offer was used before")
         }
-        // What was to change with the renewal is told of the purchase that came last.
+        // Pending changes belong to the last purchase.
         guard answer.successor == nil else { return }
         let pending = [
             entitlement.pendingProductId.map { "changes to \(shownText("\($0)"))" },
@@ -161,10 +161,10 @@ extension SubscriptionReport {
         let lag = distance(from: clock, to: now)
         let behind =
             lag > Self.clockIsLate
-            ? "; that is \(shownLength(lag)) ago: does a clock run? (perennial ingest or clock)" : ""
+            ? "; that is \(shownLength(lag)) ago: is a clock running? (perennial ingest or clock)" : ""
         return "in UTC; as of \(shownTime(clock)), the clock of \(place)\(behind)"
     }
 
-    /// Several times the greatest usual distance of ticks.
+    /// Several times the greatest usual interval of ticks.
     private static let clockIsLate: Int64 = 600_000
 }

@@ -1,4 +1,4 @@
-// What the notifications of one subscription have said.
+// Collects the notifications of one subscription.
 
 import Contract
 import Entitlements
@@ -10,7 +10,7 @@ import Notices
 struct ToldNotification: Sendable {
     let partition: Int32
     let offset: Int64
-    /// When it came: milliseconds since 1970.
+    /// When it arrived, in milliseconds since 1970.
     let timestamp: Int64
     let uuid: String?
     let type: String?
@@ -41,15 +41,15 @@ struct ToldNotification: Sendable {
 
     var transactionId: String? { facts.purchases.first.map { "\($0.transaction.id)" } }
 
-    /// Whether this is where the payload was first heard of.
+    /// Whether this notification was the first with this version.
     func tells(_ version: Version) -> Bool {
         facts.purchases.contains { $0.version == version } || facts.renewalInfos.contains { $0.version == version }
     }
 }
 
-/// Takes every record of a partition, keeps those of one key. One thread.
+/// Takes every record of a partition, and keeps those of one key. One thread.
 final class SubscriptionFold {
-    /// More than a subscription has in its life. Of those beyond, which are the oldest, only what they said is kept.
+    /// More than a subscription has in its life. Of older ones beyond this limit only the merged facts are kept.
     static let limitKept = 20_000
 
     private let limit: Int
@@ -61,9 +61,9 @@ final class SubscriptionFold {
     private var olderFacts = Facts()
     /// Records of the key that this version cannot read.
     private(set) var unreadable = 0
-    /// When it was bought for the first time, as its transactions say; nil: none says it.
+    /// The date of the first purchase, from its transactions; nil: no transaction has it.
     private(set) var firstPurchase: Int64?
-    /// The greatest timestamp in the partition, of whatever record; nil when there is none.
+    /// The greatest timestamp of all records of the partition; nil: there is no record.
     private(set) var clock: Int64?
 
     init(key: [UInt8], limit: Int = limitKept) {
@@ -76,7 +76,7 @@ final class SubscriptionFold {
     func add(_ record: borrowing RecordView) {
         let clock = max(clock ?? record.timestamp, record.timestamp)
         self.clock = clock
-        // All others, ticks among them, are not looked into.
+        // All other records, including ticks, are not parsed.
         guard let found = record.key, equal(found, key) else { return }
         guard let type = record.header("type"), equal(type, Self.type) else { return }
         if let schema = record.header("schema"), !equal(schema, Self.schema) { return unreadable += 1 }
@@ -88,7 +88,7 @@ final class SubscriptionFold {
         {
             firstPurchase = min(firstPurchase ?? date, date)
         }
-        // Seldom, and then many at once: what is dropped at the front moves all that is behind it.
+        // Drops many at once, because each drop at the front moves all the rest.
         guard told.count >= 2 * limit else { return }
         for old in told.prefix(limit) { olderFacts.merge(old.facts) }
         told.removeFirst(limit)
@@ -98,7 +98,7 @@ final class SubscriptionFold {
     private static let type = Array(RecordType.notification.rawValue.utf8)
     private static let schema = Array(RecordType.notification.schema.utf8)
 
-    /// - Parameter isIncluded: of those that are kept; the older ones always count.
+    /// - Parameter isIncluded: selects kept notifications; older ones are always included.
     func facts(where isIncluded: (ToldNotification) -> Bool = { _ in true }) -> Facts {
         var facts = olderFacts
         for notification in told where isIncluded(notification) { facts.merge(notification.facts) }

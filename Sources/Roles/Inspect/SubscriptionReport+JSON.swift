@@ -1,4 +1,4 @@
-// The same as one JSON object, for programs.
+// The report as one JSON object, for programs.
 
 import Contract
 import Entitlements
@@ -42,7 +42,7 @@ extension SubscriptionReport {
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    /// As a record of `entitlements`, without what tells of the way there.
+    /// Like a record of `entitlements`, without the members that depend on how the value was reached.
     private func record(of answer: Answer) -> [UInt8] {
         EntitlementRecord(
             originalTransactionId: Text(id), environment: environment, entitlement: answer.entitlement, sequence: 0,

@@ -1,40 +1,40 @@
-// All that is to be said of one subscription.
+// The report about one subscription.
 
 import Contract
 import Entitlements
 import ReadAPI
 
 struct SubscriptionReport: Sendable {
-    /// What follows from the facts at one instant.
+    /// The answer from the facts at one instant.
     struct Answer: Sendable {
         struct Change: Sendable {
             let at: Int64
             let entitlement: Entitlement
-            /// From here on another purchase counts.
+            /// Another purchase counts from here.
             let beginsPurchase: Bool
         }
 
-        /// Grace, retry, expiry: no more of them follow one another without news.
+        /// Grace, retry, expiry: no more changes follow without new notifications.
         static let limitChanges = 4
 
         let instant: Int64
         let entitlement: Entitlement
         let basis: Timeline.Basis
         let purchases: [Timeline.Purchase]
-        /// What time alone does with what is known.
+        /// Changes that happen without new notifications.
         let changes: [Change]
-        /// The last one listed is not the last one.
+        /// There are more changes than listed.
         let hasMoreChanges: Bool
 
-        /// Even its first purchase is to come.
+        /// Its first purchase is in the future.
         var hasNotBegun: Bool { instant < basis.purchase.start }
 
-        /// The purchase that took up where this one's period ends. What was told of a renewal since then is of another period.
+        /// The purchase that follows at the end of this one's period. Later renewal info belongs to that purchase.
         var successor: Timeline.Purchase? {
             switch basis.rule {
             case .taken, .refunded, .owned, .passRuns, .passOver: nil
             case .upgraded, .paid, .renewalExpected, .ended: basis.next
-            // Of this period a failure goes on to tell when the purchase that followed is known, too.
+            // A failed renewal still describes this period, even if the purchase that followed is known.
             case .failsEarly, .grace, .retry, .retryOver: basis.isInfoOfLater ? basis.next : nil
             }
         }
@@ -60,37 +60,37 @@ struct SubscriptionReport: Sendable {
 
     let id: String
     let environment: Contract.Environment
-    /// Of `notifications`.
+    /// The topic `notifications`.
     let topic: String
     let partition: Int32
-    /// Behind the last record that was read.
+    /// The offset after the last record that was read.
     let position: Int64
-    /// Of the partition; nil when it is empty.
+    /// The clock of the partition; nil: the partition is empty.
     let clock: Int64?
-    /// The instant was asked for: it is not the clock.
+    /// The user gave the instant; it is not the clock.
     let isAsked: Bool
-    /// nil when no purchase is known.
+    /// nil: no purchase is known.
     let answer: Answer?
     let content: [ContentAnswer]
     /// In the order of the log.
     let told: [ToldNotification]
-    /// Older ones that are not among these.
+    /// The number of older notifications that are not in `told`.
     let olderCount: Int
     let unreadable: Int
     let published: PublishedValue?
     let agreement: Agreement
-    /// The newest first; nil: it was not asked for, or there is none to ask.
+    /// Newest first; nil: it was not requested, or the topic does not exist.
     let history: [HistoryEntry]?
-    /// What this host's clock says.
+    /// The clock of this host.
     let now: Int64
 
-    /// The answer is of an instant at which less was known than now.
+    /// The answer is for an instant in the past, when less was known.
     var isPast: Bool {
         guard isAsked, let answer, let clock else { return false }
         return answer.instant < clock
     }
 
-    /// The notification that was the first to tell what the answer rests on.
+    /// The first notification with the facts of the answer.
     var decider: ToldNotification? {
         guard let answer else { return nil }
         let basis = answer.basis
@@ -111,7 +111,7 @@ struct SubscriptionReport: Sendable {
         }
     }
 
-    /// Those that told what `why` says, in that order.
+    /// The notifications behind the text of `why`, in its order.
     var deciders: [ToldNotification] {
         let successor = answer.flatMap { $0.hasNotBegun ? nil : $0.successor }
         let follower = successor.flatMap { next in firstTold { $0.tells(next.transaction.id) } }
@@ -119,7 +119,7 @@ struct SubscriptionReport: Sendable {
         return [decider] + [follower].compactMap { $0 }.filter { $0.offset != decider.offset }
     }
 
-    /// They may have come in any order, and more than once.
+    /// Notifications may have arrived in any order, and more than once.
     private func firstTold(where isIt: (ToldNotification) -> Bool) -> ToldNotification? {
         told.filter(isIt).min { ($0.signedDate ?? .max, $0.offset) < ($1.signedDate ?? .max, $1.offset) }
     }

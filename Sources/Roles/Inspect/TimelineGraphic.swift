@@ -3,7 +3,7 @@
 import Entitlements
 import Notices
 
-/// Each column is a piece of time, and shows what most of it was.
+/// Each column is a piece of time, and shows its longest state.
 struct TimelineGraphic {
     static let columns = 64
 
@@ -13,7 +13,7 @@ struct TimelineGraphic {
         case grace = "="
         case refunded = "x"
         case none = "."
-        /// Something begins and ends within one column: it would not be seen otherwise.
+        /// A run or a lapse begins and ends within one column. Otherwise it would be invisible.
         case mixed = "+"
 
         var words: String {
@@ -40,10 +40,10 @@ struct TimelineGraphic {
     private let isEndless: Bool
     private let now: Int64
 
-    /// nil when there is nothing to draw, or a date is no date that a person would know.
+    /// nil: there is nothing to draw, or a date is out of range.
     init?(_ purchases: [Timeline.Purchase], now: Int64) {
         let dates = purchases.flatMap { [$0.start, $0.end, $0.transaction.expiresDate].compactMap { $0 } } + [now]
-        // Within these bounds products of lengths and columns stay far below 64 bits.
+        // Within these bounds the products of lengths and columns fit into 64 bits.
         guard let first = purchases.map(\.start).min(), let last = dates.max(), let earliest = dates.min(),
             earliest >= 0,
             last < 253_402_300_800_000, first < last
@@ -72,18 +72,18 @@ struct TimelineGraphic {
         String((0..<Self.columns).map { mark(of: $0).rawValue }) + (isEndless ? ">" : "")
     }
 
-    /// Only of what is in the line.
+    /// Only for marks that the line contains.
     var legend: String {
         let line = line
         return Mark.allCases.filter { line.contains($0.rawValue) }.map { "\($0.rawValue) \($0.words)" }
             .joined(separator: "   ")
     }
 
-    /// Below the line: where now is.
+    /// The line below, which marks the current time.
     var pointer: String? {
         guard (start...end).contains(now) else { return nil }
         let column = min(Int((now - start) * Int64(Self.columns) / (end - start)), Self.columns - 1)
-        // On the side where there is room.
+        // The text is on the side with more room.
         return column < Self.columns / 2
             ? String(repeating: " ", count: column) + "^ now"
             : String(repeating: " ", count: column - 4) + "now ^"
@@ -102,9 +102,9 @@ struct TimelineGraphic {
         }
         let covered = [Mark.paid, .trial, .grace].reduce(0) { $0 + (lengths[$1] ?? 0) }
         lengths[.none] = max(0, to - from - lengths.values.reduce(0, +))
-        // Both a beginning and an end, and a gap: a whole lapse, or a whole run, is in this column.
+        // A beginning, an end and a gap: this column contains a whole lapse or a whole run.
         if edges > 1, covered > 0, lengths[.none] ?? 0 > 0 { return .mixed }
-        // In the order of the marks, so that equal lengths have one answer.
+        // The order of the marks decides between equal lengths.
         return Mark.allCases.max { (lengths[$0] ?? 0, -order($0)) < (lengths[$1] ?? 0, -order($1)) } ?? .none
     }
 

@@ -1,10 +1,10 @@
-// Days as a table for other tools, by RFC 4180.
+// Days as CSV for other tools (RFC 4180).
 
 import Churn
 import Contract
 import Notices
 
-/// A line for each day and group. Groups are told apart by currency too: so money may stand in it, and all lines add up.
+/// A line for each day and group. Groups are also split by currency, so that amounts are valid and all lines add up.
 struct MetricsCSV {
     private static let stocks = ["active", "inGrace", "paying", "inRetry", "trials", "mrr", "arr", "atRiskMRR"]
 
@@ -25,7 +25,7 @@ struct MetricsCSV {
         return ([row.day.description] + name + [row.isFinal ? "1" : "0"] + numbers).joined(separator: ",")
     }
 
-    /// What begins like a formula is no formula: programs that open such files would reckon it.
+    /// Protects text that begins like a formula, because spreadsheet programs would evaluate it.
     static func quoted(_ text: String) -> String {
         let text = text.first.map { "=+-@\t\r".contains($0) } == true ? "'" + text : text
         guard text.unicodeScalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return text }

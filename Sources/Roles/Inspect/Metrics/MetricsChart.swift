@@ -6,14 +6,14 @@ import Contract
 struct MetricsChart {
     static let columns = 60
     static let rows = 8
-    /// More are not drawn: who wants them asks for csv.
+    /// More groups are not drawn; csv has all.
     static let limitGroups = 8
 
     private let values: [Int64]
     private let areOpen: [Bool]
     private let days: [CivilDay]
     private let daysPerColumn: Int
-    /// In characters, so that a month is not smaller than a year.
+    /// In characters, so that the chart of a month is not smaller than that of a year.
     private let columnWidth: Int
 
     static func lines(
@@ -33,7 +33,7 @@ struct MetricsChart {
             lines += ["", ([series.name] + MetricsTable.title(group.name, request)).joined(separator: ", ")]
             lines += chart.drawing(isMoney: series.isMoney, isStock: series.kind == .stock)
         }
-        if drawn.isEmpty { lines += ["", "\(series.name): nothing but zeros, nothing to draw"] }
+        if drawn.isEmpty { lines += ["", "\(series.name): all values are zero, nothing to draw"] }
         if drawn.count > limitGroups {
             lines += ["", "\(drawn.count - limitGroups) more groups are not drawn: --format csv has all"]
         }
@@ -47,7 +47,7 @@ struct MetricsChart {
         }
         self.daysPerColumn = daysPerColumn
         columnWidth = min(max(Self.columns / pieces.count, 1), 3)
-        // What is there at the end; or all that happened.
+        // The stock at the end of the piece, or the sum over the piece.
         values = pieces.map { piece in
             isStock ? piece.last?.value ?? 0 : piece.reduce(0) { $0 &+ $1.value }
         }
@@ -80,15 +80,15 @@ struct MetricsChart {
 
     private func wide(_ mark: Character) -> String { String(repeating: mark, count: columnWidth) }
 
-    /// A row is filled where the bar covers its middle. A bar that covers none leaves a dot beside zero.
+    /// A row is filled if the bar covers its middle. A bar that covers no middle leaves a dot next to zero.
     private static func mark(_ value: Int64, _ row: Int, low: Int64, high: Int64) -> Character {
-        // In pieces of half a row, so that nothing is rounded.
+        // Calculates in half rows, so that nothing is rounded.
         let scale = Int128(2 * rows)
         func middle(_ row: Int) -> Int128 { Int128(low) * scale + Int128(2 * row + 1) * (Int128(high) - Int128(low)) }
         let end = Int128(value) * scale
         let here = middle(row)
         if here > 0 ? end >= here : end <= here && value != 0 { return "#" }
-        // The first row on the bar's side of zero.
+        // The first row on the side of the bar.
         let isNext =
             here > 0 && (row == 0 || middle(row - 1) <= 0) && value > 0
             || here <= 0 && (row == rows - 1 || middle(row + 1) > 0) && value < 0
@@ -98,7 +98,7 @@ struct MetricsChart {
 
 func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
 
-/// At the right end of so many columns.
+/// Right-aligned in this many columns.
 func aligned(_ text: String, to width: Int) -> String {
     String(repeating: " ", count: max(width - text.count, 0)) + text
 }
@@ -116,8 +116,7 @@ private func grouped(_ magnitude: UInt64) -> String {
     return text
 }
 
-/// `1,234.56`, of milliunits; `1,234.567` where thousandths are left. Nothing is rounded: what is added up below each other has
-/// to add up for its reader.
+/// `1,234.56` for milliunits; `1,234.567` if there are thousandths. Nothing is rounded, so that columns of amounts add up.
 func groupedThousandths(_ value: Int64) -> String {
     let (whole, rest) = value.magnitude.quotientAndRemainder(dividingBy: 1000)
     let digits = rest % 10 == 0 ? String(100 + rest / 10) : String(1000 + rest)

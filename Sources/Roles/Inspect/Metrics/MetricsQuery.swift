@@ -1,4 +1,4 @@
-// Which metrics are asked for, and how they are to look.
+// The arguments of `inspect metrics`.
 
 import Churn
 import Platform
@@ -16,7 +16,7 @@ struct MetricsQuery: Sendable, Equatable {
 
     init(_ invocation: Invocation) throws(ToolFault) {
         if let surplus = invocation.operands.dropFirst().first {
-            throw ToolFault(.wrongUsage, "metrics are of all subscriptions; \(quoted(surplus)) is one word too many")
+            throw ToolFault(.wrongUsage, "metrics cover all subscriptions; \(quoted(surplus)) is one argument too many")
         }
         for name in ["at", "content", "all"] where invocation.has(name) {
             throw ToolFault(.wrongUsage, "--\(name) belongs to a subscription or an account, not to metrics")
@@ -31,13 +31,13 @@ struct MetricsQuery: Sendable, Equatable {
                 let nearest = nearestName(to: name, among: ChartSeries.names).map { "; the nearest is \($0)" } ?? ""
                 throw ToolFault(
                     .wrongUsage,
-                    "--chart takes \((ChartSeries.stocks + ["lapsed"]).joined(separator: ", ")), or any counter, as failed "
-                        + "or revenue, not \(quoted(name))\(nearest)")
+                    "--chart takes \((ChartSeries.stocks + ["lapsed"]).joined(separator: ", ")), or any counter such as "
+                        + "failed or revenue, not \(quoted(name))\(nearest)")
             }
             return series
         }
         guard chart == nil || format == .table else {
-            throw ToolFault(.wrongUsage, "--chart is drawn below a table: leave --format \(word) away")
+            throw ToolFault(.wrongUsage, "--chart is drawn below a table: remove --format \(word)")
         }
         request = try Self.request(invocation)
     }
@@ -45,7 +45,7 @@ struct MetricsQuery: Sendable, Equatable {
     private static func request(_ invocation: Invocation) throws(ToolFault) -> MetricsRequest {
         guard let from = invocation.option("from"), let to = invocation.option("to") else {
             throw ToolFault(
-                .wrongUsage, "metrics need --from DAY and --to DAY, as 2026-11-01; the day of --to is not in it")
+                .wrongUsage, "metrics need --from DAY and --to DAY, such as 2026-11-01; the day of --to is excluded")
         }
         do throws(MetricsRequest.Flaw) {
             return try MetricsRequest(from: from, to: to, by: invocation.option("by") ?? "")
@@ -53,14 +53,14 @@ struct MetricsQuery: Sendable, Equatable {
             switch error {
             case .day(let name):
                 let text = name == "from" ? from : to
-                throw ToolFault(.wrongUsage, "--\(name) takes a day, as 2026-11-01, not \(quoted(text))")
+                throw ToolFault(.wrongUsage, "--\(name) takes a day, such as 2026-11-01, not \(quoted(text))")
             case .order:
                 throw ToolFault(
                     .wrongUsage,
-                    "--to must be after --from, and is not in it: of one day it is the next, not \(quoted(to))")
+                    "--to must be after --from: for one day it is the next day, not \(quoted(to))")
             case .tooLong:
                 throw ToolFault(
-                    .wrongUsage, "from --from to --to there may be \(MetricsRequest.limitDays) days at most")
+                    .wrongUsage, "from --from to --to there may be at most \(MetricsRequest.limitDays) days")
             case .dimension(let name):
                 let all = Dimension.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ToolFault(
@@ -75,7 +75,7 @@ struct ChartSeries: Sendable, Equatable {
     enum Kind: Sendable, Equatable {
         /// At the end of each day.
         case stock
-        /// Of each day.
+        /// The counts of each day.
         case counters([Counter])
     }
 

@@ -1,4 +1,4 @@
-// `inspect metrics`: reads every cell, and tells.
+// `inspect metrics`: reads all cells and prints the metrics.
 
 import Churn
 import Contract
@@ -14,10 +14,10 @@ final class CellFold {
     /// Records that this version cannot read.
     private(set) var unreadable = 0
     private let rules: CellRules?
-    /// Of the last record: older ones may be of a version of the data that the worker has left behind.
+    /// Only for the last record of each cell: older ones may have an older version of the time zone data.
     private(set) var hasOtherRules = false
 
-    /// - Parameter rules: of whoever reads.
+    /// - Parameter rules: the rules of the reader.
     init(_ rules: CellRules?) { self.rules = rules }
 
     func add(_ record: borrowing RecordView) {
@@ -52,7 +52,7 @@ extension InspectRun {
         var progress = ProgressBar.standardError()
         var places: [(end: NextOffset, clock: Int64?)] = []
         for number in 0..<partitions {
-            // A partition at a time: which cells it has is forgotten before the next.
+            // One partition at a time: its cells are dropped before the next one.
             let fold = CellFold(cellRules)
             let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, number))
             let end = try scan.run(progress: { fraction in
@@ -66,13 +66,13 @@ extension InspectRun {
         progress.end()
         if unreadable > 0 {
             output.message(
-                "perennial inspect: \(unreadable) records of \(topic) cannot be read by this version and are left out")
+                "perennial inspect: this version cannot read \(unreadable) records of \(topic); they are left out")
         }
         if hasOtherRules, let cellRules { output.message("perennial inspect: \(cellRules.warning)") }
         tell(table, query, position: position(of: topic, places))
         guard table.count == 0 else { return .done }
         output.message(
-            "perennial inspect: there is nothing in \(topic) yet: perennial churn writes it. \(otherEnvironment)")
+            "perennial inspect: \(topic) is empty; perennial churn writes it. \(otherEnvironment)")
         return .no
     }
 

@@ -1,4 +1,4 @@
-// A report as people read it.
+// A report as text for people.
 
 import Churn
 import Contract
@@ -9,7 +9,7 @@ struct MetricsTable {
     static let valueWidth = 15
     /// Newest first; json has all.
     static let limitOpenDays = 10
-    /// Of more days, the customers that were won meanwhile weigh in a rate of those who were there before.
+    /// With more days, customers that were won meanwhile distort a rate of customers at the start.
     static let limitDaysOfRates = 31
 
     private(set) var lines: [String] = []
@@ -27,8 +27,8 @@ struct MetricsTable {
         lines.append("a, b     the beginnings of these two days; sums are over the days between")
         if days > Self.limitDaysOfRates {
             lines += CardLines.wrapped(
-                "rates    are of all \(days) days: who was won after a is in the losses too, so that churn may be "
-                    + "more than 100 %; ask month by month", width: 80, hanging: 9)
+                "rates    are for all \(days) days: the losses include customers won after a, so churn may be more "
+                    + "than 100 %; ask month by month", width: 80, hanging: 9)
         }
         if report.groups.isEmpty {
             lines += ["", Self.nothing(until: to, firstDay: report.firstDay)]
@@ -38,11 +38,11 @@ struct MetricsTable {
 
     private static func nothing(until to: CivilDay, firstDay: CivilDay?) -> String {
         guard let firstDay else { return "nothing was counted up to then" }
-        if firstDay.number < to.number { return "nothing was counted in these days, and nobody was there" }
+        if firstDay.number < to.number { return "nothing was counted in these days, and there were no customers" }
         return "nothing was counted up to then; the first day with numbers is \(firstDay)"
     }
 
-    /// The parts of a group's name; nothing of all.
+    /// The parts of a group's name; empty for the group of all.
     static func title(_ name: CellParts, _ request: MetricsRequest) -> [String] {
         request.names(of: name).compactMap { part in
             if "\(part.name)" == "bundleId" { return nil }
@@ -127,7 +127,7 @@ struct MetricsTable {
         for rate in money.rates where rate.name == "refundRateByAmount" { add(rate) }
     }
 
-    /// Of amounts below each other: the point stands below the point, whether or not thousandths follow.
+    /// For a column of amounts: decimal points are aligned, with or without thousandths.
     private static func amounts(_ amounts: [Int64]) -> (Int64) -> String {
         let hasThousandths = amounts.contains { $0 % 10 != 0 }
         return { groupedThousandths($0) + (hasThousandths && $0 % 10 == 0 ? " " : "") }
@@ -204,15 +204,15 @@ struct MetricsTable {
         switch doubt {
         case .daysNotOver:
             report.horizon.day.map { "days from \($0) on are not over" } ?? "no day is over: nothing was counted"
-        case .retryOpen: "retryOpen: Apple still tries to bill so many of those who lost access"
-        case .trialsOpen: "trialsOpen: so many trials go on"
-        case .commitmentsOpen: "commitmentsOpen: so many commitments go on"
+        case .retryOpen: "retryOpen: Apple still tries to bill this many of those who lost access"
+        case .trialsOpen: "trialsOpen: this many trials have not ended"
+        case .commitmentsOpen: "commitmentsOpen: this many commitments have not ended"
         }
     }
 }
 
 extension Rate {
-    /// A share in percent, a factor as it is. nil: of nothing there is none.
+    /// A share in percent, or a factor. nil: the denominator is 0.
     func shown(digits: Int) -> String? {
         isFactor ? ratio.decimal(digits: digits) : ratio.decimal(digits: digits, times: 100).map { $0 + " %" }
     }
