@@ -8,14 +8,14 @@ import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An answer of Apple` {
-    /// What the request is answered with when Apple sends `text` with 200.
+    /// The outcome of the request when Apple answers `text` with 200.
     private func value<Value>(_ text: String, _ request: APIRequest<Value>) async throws -> Value {
         var value: Value?
         try await Scene.with(answering: { _ in json(200, text) }) { value = try $0.answer(to: request).value }
         return try #require(value)
     }
 
-    /// Members that nobody knows, of every kind.
+    /// Unknown members of every kind.
     private static let unknown = #""new":{"a":[1,null]},"other":"x","#
 
     @Test func `names the token of a test notification`() async throws {

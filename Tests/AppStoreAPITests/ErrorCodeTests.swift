@@ -2,7 +2,7 @@ import AppStoreAPI
 import Testing
 
 @Suite struct `A code of Apple` {
-    /// Those after which Apple, or we, may ask again; all others are never repeated.
+    /// Errors after which Apple allows, or we want, another attempt; after all others there is none.
     private static let repeated: [Int64: APIErrorCode.Repetition] = [
         4_040_002: .later, 4_040_004: .later, 4_040_006: .later, 5_000_000: .later, 5_000_001: .later,
         4_290_000: .atRetryAfter, 4_040_008: .polling, 4_000_017: .fromTheFirstPage,

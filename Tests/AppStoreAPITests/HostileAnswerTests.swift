@@ -16,7 +16,7 @@ import Testing
         "{", "}", "[", "]", "\"", ",", ":", "null", "true", "-1", "1e999", "\\u0000", "\u{FF}", "é",
     ]
 
-    /// nil: it is an error, with words that quote nothing.
+    /// nil: it is an error whose message quotes nothing.
     private func read<Value>(_ bytes: [UInt8], _ request: APIRequest<Value>, _ seed: UInt64) -> Value? {
         do throws(UnreadableAnswer) {
             return try request.read(bytes)

@@ -54,7 +54,7 @@ import Testing
         #expect(configuration.usesProxyOfEnvironment)
     }
 
-    /// What could lead to another path, or is no id of Apple's.
+    /// Ids that could lead to another path, or that are not Apple's.
     static let noIds = [
         "", "../1", "1/2", "1?x=y", "1#x", "1%2F2", "1 2", "1\r\nX: y", "1\u{0}", "é", "1.", "1-2", "１２",
         String(repeating: "1", count: 65),
@@ -114,7 +114,7 @@ import Testing
             try await waitUntil("all are answered") { outcomes.withLock { $0.count } == 20 }
             for outcome in outcomes.withLock({ $0 }) { #expect(try outcome.get().httpStatus == 202) }
         }
-        // Nobody answers there.
+        // Nothing listens there.
         let silent = try Loopback.listen()
         var configuration = AppStoreServerAPI.Configuration()
         configuration.production = "http://127.0.0.1:\(silent.port)"

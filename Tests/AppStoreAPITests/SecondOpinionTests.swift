@@ -8,10 +8,10 @@ import Platform
 import TestTraits
 import Testing
 
-/// What Apple's own library for Python says, which was written from the same documents by others.
+/// The opinion of Apple's own Python library, which other people wrote from the same documents.
 @Suite(.ownThreads, .enabled(if: Interop.isInstalled, Comment(rawValue: Interop.absence)))
 struct `Apple's library` {
-    /// Arguments of the script; the folder holds the key, and has to live as long as it runs.
+    /// Arguments of the script. The folder holds the key, and must live as long as the script runs.
     private func keyArguments(_ scene: Scene, _ folder: ScratchDirectory) throws -> [String] {
         let key = try folder.write(String(decoding: scene.signingKey.pem, as: UTF8.self), to: "key.p8")
         return [key, Scene.keyId, Scene.issuerId, Scene.bundleId]
@@ -37,7 +37,7 @@ struct `Apple's library` {
             let opinions = result.standardOutput.split(separator: "\n")
             try #require(opinions.count == 5, "\(result.words)")
             #expect(opinions[..<2] == ["ok", "ok"])
-            // That it does not say so to everything.
+            // It does not answer this to everything.
             #expect(opinions[2].contains("its claims are"))
             #expect(opinions[3].contains("ImmatureSignatureError"))
             #expect(opinions[4].contains("InvalidSignatureError"))
@@ -147,7 +147,7 @@ struct `Apple's library` {
 }
 
 private let typicalAnswer: FakeApple.Answering = { request in
-    // The first that is part of the path.
+    // The first argument that is part of the path.
     let texts = [
         ("/consumption/", ""), ("/notifications/test/", #"{"signedPayload":"a","sendAttempts":[]}"#),
         ("/notifications/test", #"{"testNotificationToken":"t"}"#),
@@ -166,7 +166,7 @@ private let typicalAnswer: FakeApple.Answering = { request in
 extension HTTPRequest {
     fileprivate var origin: String { "http://\(headers["Host"] ?? "")" }
 
-    /// Decoded, in an order that does not count. Their library writes truth with a capital letter.
+    /// Decoded, because the order does not count. Their library writes booleans with a capital letter.
     fileprivate var parameters: [String] {
         (query ?? "").split(separator: "&").map { pair in
             let text = pair.replacing("+", with: " ")
@@ -183,6 +183,6 @@ private func sortedJSON(_ body: [UInt8]) throws -> [String]? {
 }
 
 extension String {
-    /// An object with more members.
+    /// An object with some members added.
     fileprivate func with(_ members: String) -> String { dropLast() + "," + members + "}" }
 }

@@ -10,7 +10,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-/// Answers as it is told, and remembers what it was asked.
+/// Answers as the test says, and records its requests.
 final class FakeApple: HTTPHandler {
     typealias Answering = @Sendable (HTTPRequest) -> HTTPResponse
 
@@ -31,7 +31,7 @@ final class FakeApple: HTTPHandler {
     }
 }
 
-/// A server on a free port of the loopback. Stop it before the test ends.
+/// A server on a free loopback port. Stop it before the test ends.
 final class TestServer: Sendable {
     private let server: HTTPServer
     private let scheme: String
@@ -49,7 +49,7 @@ final class TestServer: Sendable {
     func stop() { server.stop(by: Deadline(after: .seconds(5))) }
 }
 
-/// A client and the server that it asks.
+/// A client and its server.
 struct Scene {
     static let bundleId = "com.example.app"
     static let issuerId = "57246542-96fe-1a63-e053-0824d011072a"
@@ -60,7 +60,7 @@ struct Scene {
     let signingKey: SigningKey
     let clock: TestClock
 
-    /// What is answered is the same for every request, unless `answering` says otherwise.
+    /// Every request gets the same answer, unless `answering` says otherwise.
     static func with(
         clock: TestClock = TestClock(WallClock.milliseconds()), identity: HTTPServer.Identity? = nil,
         configuration: AppStoreServerAPI.Configuration = .init(),
@@ -88,7 +88,7 @@ struct Scene {
         try api.answer(to: request, of: bundleId, in: environment)
     }
 
-    /// What the request fails with; nil when it does not.
+    /// The error of the request; nil if it succeeds.
     func failure<Value>(_ request: APIRequest<Value>, mayBegin: (@Sendable () -> Bool)? = nil) -> APIError? {
         do throws(APIError) {
             _ = try api.answer(to: request, of: Self.bundleId, in: .production, mayBegin: mayBegin)
@@ -117,7 +117,7 @@ func json(_ status: Int, _ text: String, _ headers: (String, String)...) -> HTTP
     return response
 }
 
-/// What a request carried, taken apart.
+/// The parts of a request.
 struct Token {
     let text: String
     let header: JSONValue
@@ -157,14 +157,14 @@ extension APIKey {
     }
 }
 
-/// A certificate for this run, its own authority.
+/// A self-signed certificate for this run.
 enum TestIdentity {
     static let localhost = Task { try await make() }
 
     private static func make() async throws -> HTTPServer.Identity {
         let folder = try ScratchDirectory("app-store-api-tests")
         let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
-        // Of the Debian package openssl.
+        // From the Debian package openssl.
         let made = try await run(
             "openssl",
             [

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreAPI
 
-/// Dates as servers write them, by another calendar than the product's.
+/// Dates as servers write them, made with another calendar than the product's.
 struct DateTexts {
     private let formatter = DateFormatter()
 
@@ -48,7 +48,7 @@ struct DateTexts {
         #expect(HTTPDate.milliseconds(text) == nil)
     }
 
-    /// Whatever is read is the only text of its moment.
+    /// A text that is read as a time is the only text for it.
     @Test func `survives texts that are nearly dates`() {
         let seed = UInt64.random(in: 0...999_999)
         var random = Numbers(seed: seed)
@@ -65,7 +65,7 @@ struct DateTexts {
                 }
             }
             let text = String(decoding: bytes, as: UTF8.self)
-            // Before 1583 the other calendar is Caesar's.
+            // Before 1583 the other calendar is Julian.
             guard let time = HTTPDate.milliseconds(text), time > -12_200_000_000_000 else { continue }
             taken += 1
             #expect(dates.text(time) == text, "seed \(seed)")
@@ -81,10 +81,10 @@ struct DateTexts {
 
     @Test(
         arguments: [
-            // As Apple says it, also when it has passed.
+            // As Apple writes it, also if the time has passed.
             ("1781256660000", now + 60_000), ("1781256600000", now), ("1781250000000", 1_781_250_000_000),
             ("1000000000000", 1_000_000_000_000), ("\(now + day)", now + day),
-            // As RFC 9110 has it: seconds to wait, or a date.
+            // As RFC 9110 defines it: seconds to wait, or a date.
             ("0", now), ("60", now + 60_000), ("86400", now + day), ("Fri, 12 Jun 2026 09:31:00 GMT", now + 60_000),
         ] as [(String, Int64)])
     func `is a time in milliseconds`(_ text: String, _ time: Int64) {
@@ -95,7 +95,7 @@ struct DateTexts {
         "", " ", "soon", "-1", "+60", "1.5", "60s", "٦٠", "\(now + day + 1)",
         // Neither seconds to wait nor milliseconds since 1970.
         "86401", "1781256660", "999999999999",
-        // Microseconds; beyond 64 bits; a date that is far away.
+        // Microseconds; more than 64 bits; a date far in the future.
         "1781256660000000", "99999999999999999999", "Fri, 12 Jun 2027 09:31:00 GMT",
     ])
     func `is not known when it is no time, or more than a day ahead`(_ text: String) {

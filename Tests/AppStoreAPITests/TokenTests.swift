@@ -8,7 +8,7 @@ import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `A token` {
-    /// In the middle of a second: what is rounded would show.
+    /// In the middle of a second, so that rounding would show.
     private static let start: Int64 = 1_781_256_600_789
 
     private func withScene(_ body: (Scene) async throws -> Void) async throws {
@@ -29,7 +29,7 @@ import Testing
             #expect(token.claims["bid"]?.string == Scene.bundleId)
             let issued = try #require(token.claims["iat"]?.integer)
             let ends = try #require(token.claims["exp"]?.integer)
-            // Apple refuses what is issued in the future, and its clock may be a minute behind ours.
+            // Apple refuses a token that was issued in the future, and its clock may be a minute behind ours.
             #expect(issued == Self.start / 1000 - 60)
             #expect(ends > issued && ends - issued <= 60 * 60)
         }
@@ -50,7 +50,7 @@ import Testing
 
     @Test func `is never one that ends within ten minutes, and is not made anew before`() async throws {
         try await withScene { scene in
-            // Two days, at uneven steps.
+            // Two days, in uneven steps.
             for _ in 0..<400 {
                 try scene.answer(to: consumption)
                 let token = try #require(scene.apple.lastToken)

@@ -17,7 +17,7 @@ import Testing
         #expect(try certificate("root").der == AppleRoot.g3.der)
     }
 
-    /// Nobody here has Apple's key: a signature that does not verify is the last thing that can be reached.
+    /// Nobody here has Apple's key, so these tests can only reach the step where the signature does not verify.
     @Test(
         arguments: [
             (1_761_998_400_000, RejectionReason.badSignature), (1_830_297_600_000, .expiredChain),

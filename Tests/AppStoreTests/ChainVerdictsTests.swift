@@ -7,7 +7,7 @@ import Testing
     private static let forge = Forge.standard
     private let payload = Sample.notification().text
 
-    /// A header of its own for each number, as whoever has seen Apple's chain can write them.
+    /// A different header for each number, as anybody who has seen Apple's chain can make them.
     private func signed(_ chain: [Certificate], _ number: Int, signature: [UInt8]? = nil) -> [UInt8] {
         let header = Forge.header(chain, more: ",\"kid\":\"\(number)\"")
         return Array(
@@ -38,16 +38,16 @@ import Testing
         for number in 0..<5 {
             #expect(reason(verifier, signed(chain, number, signature: noSignature)) == .badSignature)
         }
-        // The parts inside have the same chain.
+        // The nested parts have the same chain.
         #expect(reason(verifier, signed(chain, 5)) == nil)
         #expect(verifier.judgedChains == 1)
-        // Another third certificate decides nothing, but must be one.
+        // The third certificate may be any certificate, but must be one.
         let thirds = [chain[0], chain[1], Self.forge.intermediate]
         #expect(reason(verifier, signed(thirds, 6)) == nil)
         let text = Forge.header(chain).replacing(Forge.base64(chain[2].der), with: "AAAA")
         #expect(reason(verifier, Array(Self.forge.sign(payload, header: text).utf8)) == .badCertificate)
         #expect(verifier.judgedChains == 1)
-        // Forged chains: judged once each, and none of them takes the place of the one that counts.
+        // Forged chains: each is judged once, and none of them displaces the genuine one.
         for number in 0..<ChainVerdicts.limitEach + 1 {
             let forged = [try forgedLeaf(number), chain[1], chain[2]]
             for repetition in 0..<2 { #expect(reason(verifier, signed(forged, repetition)) == .untrustedChain) }
@@ -82,7 +82,7 @@ import Testing
         #expect(verdicts.counts == (0, 0))
     }
 
-    /// With a key of its own a made-up intermediate could make every leaf below it dear.
+    /// With a key of its own, a forged intermediate could make every leaf below it slow to verify.
     @Test func `is looked into no further when no root vouches for its intermediate, which is asked once`() {
         var verdicts = ChainVerdicts()
         var asked = 0

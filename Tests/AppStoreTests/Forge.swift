@@ -2,9 +2,9 @@ import AppStore
 import Contract
 import Crypto
 
-/// Makes chains like Apple's, and signs whatever bytes it is given.
+/// Makes chains like Apple's, and signs any bytes.
 struct Forge: Sendable {
-    /// Noon of a day on which every certificate here is valid unless a test says otherwise.
+    /// Noon of a day on which every certificate here is valid, unless a test says otherwise.
     static let now: Int64 = 1_788_350_400_000
     static let day: Int64 = 24 * 60 * 60 * 1000
     static let usual = now - 300 * day...now + 300 * day
@@ -12,7 +12,7 @@ struct Forge: Sendable {
     static let leafMarker = "1.2.840.113635.100.6.11.1"
     static let intermediateMarker = "1.2.840.113635.100.6.2.1"
 
-    /// What a test wants to be otherwise.
+    /// What a test wants to be different.
     struct Options: Sendable {
         var rootName = "Test Root CA"
         var intermediateName = "Test Intermediate CA"
@@ -25,7 +25,7 @@ struct Forge: Sendable {
         var rootValidity = Forge.usual
     }
 
-    /// The one that tests use unless they need another: keys take time.
+    /// The forge that tests share unless they need another, because making keys takes time.
     static let standard = Forge()
 
     let root, intermediate, leaf: Certificate
@@ -47,7 +47,7 @@ struct Forge: Sendable {
             leafKey, (intermediate, intermediateKey))
     }
 
-    /// The root again, with its name and key and other dates.
+    /// The root again, with the same name and key and other dates.
     func renewedRoot(validity: ClosedRange<Int64>) -> Certificate {
         Self.certificate(Options().rootName, 9, validity, Self.authority, rootKey, nil)
     }
@@ -57,7 +57,7 @@ struct Forge: Sendable {
     ]
 
     private static func marker(_ identifier: String) -> CertificateRequest.Extension {
-        // ASN.1 NULL, as Apple's.
+        // ASN.1 NULL, as in Apple's.
         .other(identifier: identifier, isCritical: false, value: [0x05, 0x00])
     }
 
@@ -96,7 +96,7 @@ struct Forge: Sendable {
         return leafKey.sign(digest: digest.span)
     }
 
-    /// `header` nil: the right one. `signature` nil: the right one.
+    /// With `header` or `signature` nil it makes the right one.
     func sign(_ payload: String, header: String? = nil, signature: [UInt8]? = nil) -> String {
         sign(Array(payload.utf8), header: header, signature: signature)
     }
@@ -113,7 +113,7 @@ struct Members: Sendable {
 
     init(_ members: KeyValuePairs<String, String>) { self.members = members.map { ($0.key, $0.value) } }
 
-    /// nil takes the member out.
+    /// nil removes the member.
     subscript(_ name: String) -> String? {
         get { members.first { $0.name == name }?.json }
         set {
@@ -165,7 +165,7 @@ enum Sample {
         ])
     }
 
-    /// Everything of a notification but its content.
+    /// A notification without its content.
     static let envelope = Members([
         "notificationType": quote("DID_RENEW"), "subtype": quote("BILLING_RECOVERY"),
         "notificationUUID": quote("5f0a2c1e-7d0b-4c39-9e44-0b6f3f6d2a01"), "version": quote("2.0"),
@@ -193,7 +193,7 @@ extension VerificationPolicy {
     }
 }
 
-/// The refusal of one payload by a verifier that has seen nothing else; nil when it is taken.
+/// The refusal of one payload by a verifier that has seen nothing else; nil if it is accepted.
 func refusal(
     _ jws: String, _ policy: VerificationPolicy = .trusting(), as kind: PayloadKind = .notification,
     now: Int64 = Forge.now

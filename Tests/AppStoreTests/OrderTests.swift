@@ -3,7 +3,7 @@ import Contract
 import Crypto
 import Testing
 
-/// One way in which a notification can be wrong, in the order of the contract's steps.
+/// One fault of a notification, in the order of the contract's steps.
 private enum Defect: Int, CaseIterable, Comparable {
     case size, form, algorithm, critical, chainLength, certificate, trust, marker, date, revocation, signature
     case contents, app, environment, member, part, future
@@ -29,7 +29,7 @@ private enum Defect: Int, CaseIterable, Comparable {
         }
     }
 
-    /// Whether the payload's signature holds in spite of it, so that its environment is known.
+    /// Whether the payload's signature is still valid, so that its environment is known.
     var isBehindTheSignature: Bool { self > .signature }
 }
 

@@ -22,14 +22,14 @@ private func pem(_ label: String, _ der: [UInt8]) -> [UInt8] {
     return Array((text + "-----END \(label)-----\n").utf8)
 }
 
-/// What SubjectPublicKeyInfo has before the point of a key on P-256.
+/// The bytes of SubjectPublicKeyInfo before the point of a P-256 key.
 private let p256Prefix: [UInt8] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ]
 
-/// Rows 1 to 20 of the list of attacks: header, chain, signature, encoding. Numbers are those of the list, so that a row
-/// without a test shows.
+/// Rows 1 to 20 of the list of attacks: header, chain, signature, encoding. Numbers are those of the list, so that one can see a
+/// row without a test.
 @Suite struct `Of headers, chains and signatures` {
     private let forge = Forge.standard
     private let payload = Sample.notification().text
@@ -177,7 +177,7 @@ private let p256Prefix: [UInt8] = [
         }
     }
 
-    /// Two roots of one name and key: an authority renews its certificate and keeps the rest.
+    /// Two roots with one name and key: an authority renews its certificate and keeps the rest.
     @Test func `B6-12 of roots with one name and key it is enough that one is valid`() {
         let current = forge.root
         let past = forge.renewedRoot(validity: Forge.now - 9 * Forge.day...Forge.now - 8 * Forge.day)
@@ -186,7 +186,7 @@ private let p256Prefix: [UInt8] = [
             judge(forge.sign(payload), VerificationPolicy(anchors: TrustAnchors(roots), apps: [Sample.app]))
         }
         for roots in [[current, past], [past, current], [future, past, current]] { #expect(reason(roots) == nil) }
-        // Valid before and after, but not now: what lies between the two is no validity of either.
+        // Valid before and after, but not now: the time between the two is not covered by either.
         for roots in [[past, future], [future, past], [past]] { #expect(reason(roots) == .expiredChain) }
     }
 
@@ -297,7 +297,7 @@ private let p256Prefix: [UInt8] = [
                     judge(changed.joined(separator: ".")) == .malformed, "part \(index) and \(ending.debugDescription)")
             }
         }
-        // 64 bytes leave 4 bits of the last character over.
+        // 64 bytes leave 4 unused bits in the last character.
         let last = parts[2].last!
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         let next = alphabet[alphabet.firstIndex(of: last)! + 1]
@@ -323,7 +323,7 @@ private let p256Prefix: [UInt8] = [
             let der = forge.chain[place].der
             let text = Forge.base64(der)
             let lines = text.prefix(64) + "\\n" + text.dropFirst(64)
-            // Hundreds of random characters: one of those in which the alphabets differ is always among them.
+            // Among hundreds of random characters there is always one in which the alphabets differ.
             #expect(Forge.base64URL(der) != text)
             for wrong in [
                 Forge.base64URL(der), Forge.base64URL(der) + "-_", String(lines), text + " ", Forge.base64(der + [0]),

@@ -4,7 +4,7 @@ import Crypto
 import KafkaTestKit
 import Testing
 
-/// Rows 21 to 40 of the list of attacks: what is signed, and the body it comes in.
+/// Rows 21 to 40 of the list of attacks: the signed content, and the body around it.
 @Suite struct `Of payloads and bodies` {
     private let forge = Forge.standard
 
@@ -175,7 +175,7 @@ import Testing
 
     @Test func `B6-33 nesting beyond sixteen is refused, in payload and header`() {
         func nest(_ depth: Int) -> String {
-            // The object around is the first level.
+            // The surrounding object is the first level.
             String(repeating: "[", count: depth - 1) + String(repeating: "]", count: depth - 1)
         }
         #expect(reason(Sample.notification().with("new", nest(16))) == nil)
@@ -193,7 +193,7 @@ import Testing
             #expect(judge(forge.sign(payload + "}"), policy) == nil)
             #expect(judge(forge.sign(payload + ",\"m77\":1}"), policy) == .malformed)
         }
-        // Compared one by one, in a debug build, they would take minutes.
+        // If they were compared one by one, a debug build would take minutes.
         #expect(time < .seconds(20))
     }
 

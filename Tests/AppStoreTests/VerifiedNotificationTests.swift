@@ -124,7 +124,7 @@ private func notification(_ name: String, _ object: Members, apps: [App]? = [Sam
         #expect(verdict == .inconsistent)
     }
 
-    /// What is published has `appTransaction` in the place of what was signed.
+    /// In the published record `appTransaction` replaces the signed text.
     @Test(arguments: ["\"appTransaction\"", "\"appTr\\u0061nsaction\""])
     func `is refused when an app transaction would get a namesake`(_ name: String) throws {
         for json in ["{}", "null", "\"x\""] {

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Clock
 
-/// A ticker over a log in memory, whose time the test moves.
+/// A ticker over a log in memory, with a clock that the test moves.
 private final class TickerRig: Sendable {
     static let topic = "t.production.notifications"
     static let start: Int64 = 1_000_000

@@ -2,13 +2,13 @@ import Testing
 
 @testable import Clock
 
-/// Times in seconds, told as milliseconds; the interval is 30 s.
+/// Times in seconds, passed as milliseconds; the interval is 30 s.
 @Suite struct `A schedule of ticks` {
     private var schedule = TickSchedule(interval: 30_000)
 
     private func dueAt(_ now: Int64) -> [Int32] { schedule.due(at: now).map(\.partition) }
 
-    /// Partition 0, taken over at `now` with a last record before offset 10 of this timestamp.
+    /// Partition 0, assigned at `now`, with a last record before offset 10 of this timestamp.
     private mutating func takeOver(at now: Int64, last: Int64?) {
         schedule.take(over: [0])
         schedule.saw(end: 10, of: 0, at: now)
@@ -61,7 +61,7 @@ import Testing
         test.schedule.saw(end: 11, of: 0, at: 60_000)
         #expect(test.dueAt(70_000).isEmpty)
         #expect(test.schedule.unread(at: 89_999).isEmpty)
-        // Then the record tells when exactly it came.
+        // Then the record itself says when exactly it came.
         #expect(test.schedule.unread(at: 90_000) == [0: 11])
         test.schedule.read(.init(timestamp: 59_000, isTick: false), before: 11, of: 0)
         #expect(test.schedule.due(at: 90_000).first?.since == 89_000)
@@ -183,7 +183,7 @@ import Testing
         test.schedule.ticked(0, at: 10, timestamp: 70_000)
         #expect(test.dueAt(1_039_999) == [0])
         #expect(test.dueAt(1_040_000).isEmpty)
-        // Another one wakes it.
+        // Another notification wakes it.
         test.schedule.saw(end: 12, of: 0, at: 2_000_000)
         test.schedule.read(.init(timestamp: 1_999_000, isTick: false), before: 12, of: 0)
         #expect(test.dueAt(2_030_000) == [0])
@@ -199,7 +199,7 @@ import Testing
         #expect(test.schedule.unsearched.isEmpty && test.dueAt(100_000) == [0])
         other.schedule.found(notification: nil, before: 10, of: 0)
         #expect(other.schedule.unsearched.isEmpty && other.dueAt(100_000).isEmpty)
-        // What was found before more came says nothing.
+        // A result from before more records came does not count.
         test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: true))
         test.schedule.found(notification: 30_000, before: 9, of: 0)
         #expect(test.schedule.unsearched == [0: 10])

@@ -68,7 +68,7 @@ private func file(_ text: String) -> AppsFile { AppsFile(path: "apps.json", byte
         ),
         (
             "[{\"bundleId\":\"a\"},{\"bundleId\":\"a\"}]",
-            "apps.json [1].bundleId: \"a\" has an entry already; keep one of the two"
+            "apps.json [1].bundleId: \"a\" already has an entry; keep one of the two"
         ),
         (
             "[{\"bundleId\":\"a\",\"bundleId\":\"b\"}]",

@@ -176,7 +176,7 @@ private func faults(
                     + "/usr/share/zoneinfo/Europe/Nowhere: No such file or directory; use a name such as Europe/Berlin, and "
                     + "install the package tzdata if it is missing"
             ])
-        // There, and no zone.
+        // The file exists, and is not a zone.
         let told = faults(.check, ["--churn.zone=leapseconds"])
         #expect(told.count == 1 && told.first?.contains("it is not a TZif file") == true, "\(told)")
     }
@@ -191,7 +191,7 @@ private func faults(
         #expect(reader.map { faults($0, ["--\(key)=/nonexistent"]) }?.contains { $0.contains("cannot read") } == true)
     }
 
-    /// The content of a file instead of its path is an easy slip, and may be a private key.
+    /// Giving the content of a file instead of its path is an easy mistake, and the content may be a private key.
     @Test(arguments: [
         "kafka.ssl.key.location", "kafka.producer.ssl.ca.location", "ingest.tls.key", "apps", "verify.roots",
     ])
@@ -231,7 +231,7 @@ private func faults(
 
     @Test func `are both environments and a worker of one`() throws {
         let told = faults(.entitlements, ["--environment=both"])
-        #expect(told.count == 1 && told.first?.contains("takes one: production or sandbox") == true, "\(told)")
+        #expect(told.count == 1 && told.first?.contains("needs one, production or sandbox") == true, "\(told)")
         #expect(faults(.api, ["--environment=both"]) == [] && faults(.topics, ["--environment=both"]) == [])
         #expect(try load(.api).namedEnvironments == [.production, .sandbox])
         #expect(try load(.api, ["--environment=both"]).namedEnvironments == [.production, .sandbox])
@@ -284,7 +284,7 @@ private func faults(
     @Test(
         arguments: [
             ("perennial-entitlements-2", 2), ("worker-07", 7), ("web-0", 0), ("worker-9999", 9999),
-            // Given by chance, or not at all: a container's id, a pod of a Deployment, a machine by its address.
+            // Random host names, or none: a container's id, a pod of a Deployment, a machine with only an address.
             ("host07", nil), ("3f2a91b8c604", nil), ("worker-5d4f9c-x7k21", nil), ("ip-10-0-0-123456789", nil),
             ("web", nil), ("12", nil), ("-3", nil), ("web-", nil), ("web-3.example", nil), ("", nil),
         ] as [(String, Int?)])

@@ -4,7 +4,7 @@ import Zone
 
 @testable import Configuration
 
-/// A folder of zones that is gone after the test.
+/// A folder of zones that is deleted after the test.
 private final class ZoneFolder {
     let path = FileManager.default.temporaryDirectory.path + "/perennial-\(UUID().uuidString)"
 
@@ -44,7 +44,7 @@ private let berlin = (try? Data(contentsOf: URL(fileURLWithPath: "\(Zone.directo
 
     @Test func `have a version of their own when nothing tells it`() throws {
         let berlin = try #require(berlin)
-        // FNV-1a's own examples.
+        // FNV-1a's own test vectors.
         #expect(Zone.version(of: []) == "unknown-cbf29ce484222325")
         #expect(Zone.version(of: Array("a".utf8)) == "unknown-af63dc4c8601ec8c")
         #expect(Zone.version(of: Array("foobar".utf8)) == "unknown-85944171f73967e8")

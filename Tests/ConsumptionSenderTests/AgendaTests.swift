@@ -35,7 +35,7 @@ import Testing
 }
 
 @Suite struct `The agenda` {
-    /// What it should say, looked for in a plain list.
+    /// The expected result, found in a plain list.
     private struct Model {
         struct Entry {
             var answer: OpenAnswer
@@ -117,7 +117,7 @@ import Testing
             let inSecond = taken[index...].prefix { $0 < end }.count
             #expect(inSecond <= max(1, Int(rate.rounded(.up))))
         }
-        // And it is not slow: most of the rate is used.
+        // It is also not slow: most of the rate is used.
         #expect(Double(taken.count) > 60 * rate * 0.6)
     }
 
@@ -148,7 +148,7 @@ import Testing
         #expect(Retry.due(900_000, now: 0, deadline: 1_000_000) == 900_000)
         #expect(Retry.due(last + 1, now: 0, deadline: 1_000_000) == last)
         #expect(Retry.due(9_000_000, now: last - 1_001, deadline: 1_000_000) == last)
-        // No room for another one: it stays what it is, and is too late.
+        // No room for another attempt: the request keeps its state, and is too late.
         #expect(Retry.due(9_000_000, now: last - 1_000, deadline: 1_000_000) == 9_000_000)
     }
 

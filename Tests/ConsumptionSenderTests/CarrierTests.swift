@@ -13,7 +13,7 @@ import Testing
 
 @testable import ConsumptionSender
 
-/// Apple, as far as this client can tell: over TLS, with an authority of its own.
+/// A server that this client takes for Apple: over TLS, with an authority of its own.
 private final class SecureApple: HTTPHandler {
     private let kept = Mutex<[HTTPRequest]>([])
     private let answer: HTTPResponse
@@ -36,7 +36,7 @@ private final class SecureApple: HTTPHandler {
     ) async throws -> Delivery {
         let folder = try ScratchDirectory("carrier-tests")
         let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
-        // Of the Debian package openssl.
+        // From the Debian package openssl.
         let made = try await KafkaTestKit.run(
             "openssl",
             [

@@ -70,7 +70,7 @@ import Testing
         #expect(bench.carrier.calls.isEmpty)
         let order: [TopicID] = [.notifications, .usage, .consumptionAttempts]
         bench.worker.stand(at: order.map { $0 == input ? 1 : 0 })
-        // That look began long ago: another one follows.
+        // That look began long ago, so another one follows.
         bench.run()
         #expect(bench.carrier.calls.count == 1)
     }
@@ -80,7 +80,7 @@ import Testing
         bench.carrier.answer(status: 500)
         try bench.decide("1")
         bench.run(until: { !bench.carrier.calls.isEmpty })
-        // Withdrawn between the first attempt and the second; the worker has not read it.
+        // Consent was withdrawn between the first attempt and the second; the worker has not read it.
         try bench.input(.usage)
         bench.worker.stand(at: [0, 0, 10])
         bench.run(for: .seconds(20))
@@ -101,7 +101,7 @@ import Testing
         bench.worker.stand(at: [0, 0, 0])
         try bench.decide("1")
         bench.run()
-        // The worker has written its word, and reading it takes a while.
+        // The worker has written its record, and reading it takes a while.
         stalling.stall(polls: 30)
         try bench.tell(.withheld, "1")
         bench.worker.stand(at: [0, 1, 0])
@@ -142,7 +142,7 @@ import Testing
         try bench.decide("1")
         try bench.decide("2")
         bench.run(until: { bench.carrier.calls.count == 1 })
-        // Another process had the partition for a moment, and somebody withdrew consent.
+        // Another process owned the partition for a moment, and consent was withdrawn.
         try bench.input(.usage)
         bench.worker.stand(at: [0, 0, 10])
         bench.pass(.milliseconds(250))
@@ -207,7 +207,7 @@ import Testing
         try bench.decide("1", in: .seconds(60))
         bench.run()
         #expect(bench.carrier.heldCount == 1)
-        // A host's clock that was behind is set: it is later than it seemed to be.
+        // A host's clock that was slow is corrected: it is later than it seemed to be.
         behind.withLock { $0 = 45_000 }
         bench.carrier.connect()
         #expect(bench.carrier.calls.isEmpty)

@@ -1,4 +1,4 @@
-// A sender over a log in memory, in time that stands still until it is told to go on.
+// A sender over a log in memory. Time stands still until the test moves it.
 
 import Contract
 import JSON
@@ -13,7 +13,7 @@ import Telemetry
 @testable import Consumption
 @testable import ConsumptionSender
 
-/// Answers as it is told, and remembers what it was asked.
+/// Answers as the test says, and records its requests.
 final class FakeCarrier: Carrier {
     struct Call: Sendable {
         let dispatch: Dispatch
@@ -36,14 +36,14 @@ final class FakeCarrier: Carrier {
 
     init(now: @escaping @Sendable () -> Int64) { self.now = now }
 
-    /// nil: it waits for its connection until `connect` or `answer`.
+    /// nil: the request waits for its connection until `connect` or `answer`.
     func answer(_ answering: @escaping Answering) { state.withLock { $0.answering = answering } }
     func answer(status: Int) { answer { _ in Delivery(.answered(status: status)) } }
     func hold() { answer { _ in nil } }
-    /// What goes out is answered by `finish`.
+    /// Requests that are sent get their answer from `finish`.
     func beSlow() { state.withLock { $0.isSlow = true } }
 
-    /// What went out.
+    /// The requests that were sent.
     var calls: [Call] { state.withLock { $0.calls } }
     var bodies: [String] { calls.map { String(decoding: $0.dispatch.body, as: UTF8.self) } }
     var renewed: [String] { state.withLock { $0.renewed } }
@@ -56,7 +56,7 @@ final class FakeCarrier: Carrier {
         go(dispatch, delivery, completion)
     }
 
-    /// What was held gets its connection, and an answer.
+    /// The held requests get their connection, and an answer.
     func connect(_ delivery: Delivery = Delivery(.answered(status: 202))) {
         let held = state.withLock { state in
             let held = state.held
@@ -92,7 +92,7 @@ final class FakeCarrier: Carrier {
     func renewToken(of bundleId: String) { state.withLock { $0.renewed.append(bundleId) } }
 }
 
-/// A log that refuses what writers outside of transactions append, for as long as it is told.
+/// A log that refuses appends of non-transactional writers for as long as the test says.
 final class StubbornLog: RecordLog {
     private let log: any RecordLog
     private let refusal = Mutex<LogFault?>(nil)
@@ -131,7 +131,7 @@ final class StubbornLog: RecordLog {
     }
 }
 
-/// Readers get no records for as many polls as a test says.
+/// Readers get no records for this many polls.
 final class Stalling: LogFaults {
     private let polls = Mutex(0)
 
@@ -160,11 +160,11 @@ final class Lines: Sendable {
     func count(_ words: String) -> Int { kept.withLock { $0.count { $0.contains(words) } } }
 }
 
-/// Where the worker stands, as the test plays it.
+/// The worker's positions, which the test sets.
 final class PlayedWorker: Sendable {
     private let places = Mutex<[Int32: [Int64]]>([:])
 
-    /// In its inputs. At the end of everything, unless a test says otherwise.
+    /// Positions in its inputs: at the end of everything, unless a test says otherwise.
     func stand(at places: [Int64], in partition: Int32 = 0) { self.places.withLock { $0[partition] = places } }
     func beAtTheEnd() { places.withLock { $0 = [:] } }
     var positions: @Sendable (Int32) -> [NextOffset]? {
@@ -174,7 +174,7 @@ final class PlayedWorker: Sendable {
     }
 }
 
-/// Drives one sender. The test plays the worker, unless it gives one.
+/// Drives one sender. The test plays the worker, unless it passes one.
 final class SenderBench {
     static let start: Int64 = 1_700_000_000_000
     static let app = "com.example.app"
@@ -202,7 +202,7 @@ final class SenderBench {
         return log
     }
 
-    /// Owns every partition for ever, of an empty log.
+    /// Owns every partition of an empty log for ever.
     convenience init(partitions: Int32 = 1, rate: Int = 1000, jitter: Double = 1) throws {
         let clock = MemoryLog.Clock.manual(startingAt: Self.start)
         try self.init(
@@ -211,7 +211,7 @@ final class SenderBench {
         own(Array(0..<partitions))
     }
 
-    /// - Parameter view: of a worker; nil: the test plays it.
+    /// - Parameter view: the view of a worker; nil: the test plays the worker.
     init(
         _ clock: MemoryLog.Clock, _ log: any RecordLog, partitions: Int32, rate: Int, jitter: Double = 1,
         view: WorkerView? = nil, wall: (@Sendable () -> Int64)? = nil
@@ -240,7 +240,7 @@ final class SenderBench {
 
     func step() { _ = sender.step() }
 
-    /// A step every 10 ms, for so long.
+    /// A step every 10 ms, for this long.
     func run(for duration: Duration = .milliseconds(300), until done: () -> Bool = { false }) {
         let end = clock.now + duration.wholeMilliseconds
         while clock.now < end, !done() {
@@ -291,7 +291,7 @@ final class SenderBench {
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
     }
 
-    /// A record of an input of the worker that the worker has not seen: `.notifications`, say.
+    /// A record of an input that the worker has not read, such as `.notifications`.
     func input(_ topic: TopicID, partition: Int32 = 0) throws {
         try feed(
             Self.topics.firstIndex(of: topic)!, partition, key: "k", Array("{}".utf8), type: "usage", schema: "usage/1")
@@ -320,7 +320,7 @@ final class SenderBench {
         return found
     }
 
-    /// What the worker would write of a row: so the sender hears of it.
+    /// Writes what the worker would write for a row, so that the sender learns of it.
     func hear(_ row: Attempt) throws {
         let kind: ConsumptionRecord.Kind =
             switch row.verdict {

@@ -25,7 +25,7 @@ import Testing
             worker: WorkerView(ownership: ownership, positions: PlayedWorker().positions), carrier: carrier, log: log,
             health: health, metrics: Metrics(), logger: Logger { _ in })
         try service.start { Issue.record("\($0)") }
-        // A bench of its own that only writes and reads.
+        // A separate bench that only writes and reads.
         let bench = try SenderBench(clock, log, partitions: 1, rate: 1)
         try bench.decide("1")
         let patience = Deadline(after: .seconds(60))
@@ -37,7 +37,7 @@ import Testing
             defer { stopped.open() }
             try service.stop(by: Deadline(after: .seconds(30)))
         }
-        // It has nothing else to do, and yet it is not over.
+        // It has nothing else to do, and still has not ended.
         #expect(!stopped.wait(until: Deadline(after: .milliseconds(300))))
         carrier.finish()
         #expect(stopped.wait(until: Deadline(after: .seconds(60))))

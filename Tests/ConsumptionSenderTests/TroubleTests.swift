@@ -52,7 +52,7 @@ import Testing
         bench.run(for: .seconds(400))
         let last = try #require(bench.times.last)
         #expect((160_000..<170_000).contains(last))
-        // By doubling, the one after 127 s would be followed by one at 255 s.
+        // With doubling, a pause of 127 s would be followed by one of 255 s.
         #expect(bench.times.count == 9)
     }
 

@@ -12,7 +12,7 @@ import WorkerTestKit
 
 @testable import ConsumptionSender
 
-/// A worker and a sender beside it, on one clock that the test moves.
+/// A worker and its sender, on one clock that the test moves.
 private final class Duo {
     static let app = "com.example.app"
     let simulation: WorkerSimulation
@@ -86,7 +86,7 @@ private final class Duo {
         [RecordHeader("type", type.rawValue), RecordHeader("schema", type.schema)]
     }
 
-    /// The worker, its restorer and the sender, a step each for so many milliseconds.
+    /// One step each of the worker, its restorer and the sender, for this many milliseconds.
     func run(for milliseconds: Int64, tick: Int64 = 20, ticking: Bool = false) throws {
         let end = simulation.clock.now + milliseconds
         var nextTick = simulation.clock.now
@@ -114,7 +114,7 @@ private final class Duo {
         let count = 20_000
         let duo = try Duo(partitions: 4, rate: 50)
         var dice = SplitMix64(seed: 9)
-        // Deadlines over five minutes: the rate of 50 a second is enough for three quarters of them at most.
+        // Deadlines within five minutes: the rate of 50 a second is enough for at most three quarters of them.
         let base = SenderBench.start + 60_000
         let deadlines = (0..<count).map { base + Int64($0) * 15 }
         for number in (0..<count).shuffled(using: &dice) { try duo.request(number, deadline: deadlines[number]) }
@@ -123,7 +123,7 @@ private final class Duo {
         let calls = duo.bench.carrier.calls
         let numbers = calls.map { Int($0.dispatch.transactionId.dropFirst(2))! - 100_000 }
         #expect(Set(numbers).count == numbers.count)
-        // A look is of one partition: only of different partitions one may be before another, by as long as a look takes.
+        // A look covers one partition, so only attempts of different partitions may be out of order, by as long as a look takes.
         for (index, number) in numbers.enumerated() {
             let earlier = numbers[..<index].suffix(500).max() ?? 0
             #expect(earlier - number < 200, "\(number) behind \(earlier)")
@@ -148,7 +148,7 @@ private final class Duo {
         try duo.request(1, deadline: SenderBench.start + 3_600_000)
         try duo.run(for: 500)
         #expect(duo.bench.carrier.calls.count == 1)
-        // The worker stands still; the sender goes on.
+        // The worker stands still; the sender continues.
         try duo.consent("100001", false, 0, Array("100001".utf8))
         for _ in 0..<200 {
             duo.bench.step()
@@ -159,7 +159,7 @@ private final class Duo {
         #expect(duo.bench.carrier.calls.count == 1)
         #expect(duo.count("withheld") == 1)
         duo.bench.carrier.answer(status: 202)
-        // It says something else meanwhile: what was decided stays.
+        // Usage changes meanwhile: the decision stays.
         try duo.consent("100001", true, 0, Array("100001".utf8), preference: "DECLINE")
         try duo.run(for: 30_000)
         #expect(duo.bench.carrier.calls.count == 2)
@@ -188,7 +188,7 @@ private final class Duo {
         try duo.request(1, deadline: SenderBench.start + 3_600_000)
         try duo.run(for: 500)
         #expect(duo.bench.carrier.heldCount == 1)
-        // SIGSTOP for longer than the lease runs; then the sender's threads go on before the worker's.
+        // SIGSTOP for longer than the lease; then the sender's threads continue before the worker's.
         duo.simulation.clock.advance(by: .seconds(25))
         duo.bench.carrier.connect()
         for _ in 0..<10 { duo.bench.step() }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Consumption
 
-/// What is decided when the wait is over, of one row of usage and one policy.
+/// The decision at the end of the wait, from one row of usage and one policy.
 private func answer(
     _ usage: String, _ purchase: [String: String] = [:], policy: RefundPolicy? = nil,
     before: (inout Desk) throws -> Void = { _ in }
@@ -18,7 +18,7 @@ private func answer(
     return desk
 }
 
-/// The members that are not always the same.
+/// The members that vary.
 private func rest(_ desk: Desk) -> String? {
     desk.body?.replacing(#"{"customerConsented":true,"sampleContentProvided":false,"#, with: "{")
 }
@@ -62,7 +62,7 @@ extension Desk {
         }
     }
 
-    /// How long ago a pass of ten days was bought, and how much of it is over.
+    /// How long ago a pass of ten days was bought, and how much of it has passed.
     private static let shares: [(age: Int64, share: Int)] = [
         (day, 10_000), (0, 0), (-5, 0), (1, 0), (8_640, 1), (8_639, 0), (100 * day, 100_000), (10 * day, 100_000),
         (10 * day - 1, 99_999),
@@ -160,7 +160,7 @@ extension Desk {
             #expect((desk.body?.contains("GRANT_PRORATED") == true) == isAsked)
             #expect(desk.decision?.detail == (isAsked ? nil : "no_percentage"))
         }
-        // Nothing is known of what was not delivered.
+        // Nothing is known about content that was not delivered.
         let undelivered = try answer(
             #""deliveryStatus":"UNDELIVERED_OTHER""# + (usage.isEmpty ? "" : "," + usage),
             policy: try always(#""GRANT_PRORATED""#))
@@ -178,7 +178,7 @@ extension Desk {
         let none = try always("null")
         #expect(rest(try answer(said, policy: none)) == #"{"deliveryStatus":"DELIVERED","refundPreference":"DECLINE"}"#)
         #expect(rest(try answer("", policy: none)) == #"{"deliveryStatus":"DELIVERED"}"#)
-        // A policy that has no word for this case has none.
+        // If no rule matches, the body has no refund preference.
         let other = try policy(when: #"{"reason":"LEGAL"}"#)
         let desk = try answer(said, policy: other)
         #expect(rest(desk) == #"{"deliveryStatus":"DELIVERED"}"#)

@@ -12,7 +12,7 @@ private func decided() throws -> Desk {
     return desk
 }
 
-/// Apple's answers, and whether the same bytes go again.
+/// Apple's answers, and whether the same bytes are sent again.
 private struct Row: Sendable, CustomTestStringConvertible {
     let status: Int64?
     var code: Int64?
@@ -84,7 +84,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
             try desk.attempt(2, 400)
             #expect(desk.told.last?.kind == .failed && desk.told.last?.detail == detail)
         }
-        // Of this very number nothing went before.
+        // Both rows are about attempt 1, so there was no earlier attempt.
         var desk = try decided()
         try desk.attempt(1, nil)
         try desk.attempt(1, 400)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Consumption
 
-/// The body for an Advanced Commerce purchase, decided one hour behind the request.
+/// The body for an Advanced Commerce purchase, decided one hour after the request.
 private func body(_ usage: String, _ more: [String: String] = [:], policy: RefundPolicy? = nil) throws -> JSONValue {
     var desk = Desk(Desk.rules(policy))
     try desk.say(#""consented":true"# + (usage.isEmpty ? "" : "," + usage))

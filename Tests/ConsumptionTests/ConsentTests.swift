@@ -32,7 +32,7 @@ import Testing
         #expect(desk.told.allSatisfy { $0.body == nil })
     }
 
-    /// Words in the order in which they arrive: of all purchases or of this one, what, and said when.
+    /// Rows in the order of arrival: for all purchases or for this one, the consent, and its date.
     struct Words: Sendable, CustomTestStringConvertible {
         let said: [(ofAll: Bool, given: Bool, at: Int64)]
         let holds: Bool
@@ -47,11 +47,11 @@ import Testing
             Words(said: [(false, false, 1), (true, true, 2)], holds: true),
             Words(said: [(false, true, 1), (true, false, 2)], holds: false),
             Words(said: [(true, false, 1), (false, true, 2)], holds: true),
-            // What was said later holds, not what came later.
+            // The consent with the later date counts, not the one that arrived later.
             Words(said: [(true, false, 2), (true, true, 1)], holds: false),
             Words(said: [(false, true, 3), (false, false, 2)], holds: true),
             Words(said: [(true, true, 3), (false, false, 2)], holds: true),
-            // Of two of one instant the one that says no.
+            // Of two with one date, the refusal counts.
             Words(said: [(true, true, 2), (false, false, 2)], holds: false),
             Words(said: [(true, false, 2), (false, true, 2)], holds: false),
             Words(said: [(false, false, 2), (false, true, 2)], holds: false),
@@ -94,7 +94,7 @@ import Testing
         try desk.ask()
         try desk.pass(until: asked + hour)
         #expect(desk.words == ["requested", "withheld no_consent"])
-        // A refusal may be of any date: it stands until a later word.
+        // A refusal may have any date: it counts until a later row.
         var other = Desk()
         try other.say("\"consented\":false,\"consentedAt\":\(Int64.max)", at: d(1))
         try other.say(whole, at: d(5))
@@ -136,7 +136,7 @@ import Testing
         #expect(desk.words == ["requested", "decided", "withheld no_consent", "decided"])
         #expect(second.body == first.body && second.facts == first.facts && second.policy == first.policy)
         #expect(second.at == asked + 2 * minute)
-        // And nothing while it stays as it is.
+        // And nothing is written while it does not change.
         try desk.say(#""consented":true"#)
         #expect(desk.told.count == 4)
     }

@@ -1,4 +1,4 @@
-// The refunds of one subscription, driven as the worker drives them.
+// The refunds of one subscription, driven in the same way as the worker drives them.
 
 import Contract
 import JSON
@@ -9,14 +9,14 @@ import Testing
 @testable import Consumption
 
 let minute: Int64 = 60_000
-/// When the customer asks, if a test does not say otherwise.
+/// When the customer asks, unless a test says otherwise.
 let asked = d(10) + 9 * hour
 let waitForUsage = hour
 
-/// Between two steps nothing but bytes is kept.
+/// Between two steps only bytes are kept.
 struct Desk {
     let rules: ConsumptionRules
-    /// What takes thousands of steps to come about does without.
+    /// Tests that need thousands of steps turn this off.
     var isKeptAsBytes = true
     private(set) var state = RefundState()
     private(set) var clock = d(0)
@@ -38,7 +38,7 @@ struct Desk {
             policy: policy, wait: wait)
     }
 
-    /// What has been told, each as its kind and detail.
+    /// The published records, each as its kind and detail.
     var words: [String] { told.map(\.word) }
 
     func told(about id: String) -> [ConsumptionRecord] { told.filter { $0.id == Text(id) } }
@@ -50,7 +50,7 @@ struct Desk {
         try JSONValue.read(try #require(told.last { $0.facts != nil }?.facts))
     }
 
-    // MARK: What happens
+    // MARK: Steps
 
     /// A notification, at the partition's time `instant`.
     mutating func hear(_ text: String, at instant: Int64) throws {
@@ -62,7 +62,7 @@ struct Desk {
         try step(instant) { state, step in try state.take(notice, &step) }
     }
 
-    /// A request whose transaction has these members besides or in place of the usual ones of a consumable.
+    /// A request whose transaction has these members in addition to, or in place of, the usual ones of a consumable.
     mutating func ask(
         _ id: String = "q", of transaction: String = "7", signed: Int64 = asked, at instant: Int64? = nil,
         _ more: [String: String] = [:]
@@ -88,7 +88,7 @@ struct Desk {
         try step(clock) { state, step in state.take(attempt, &step) }
     }
 
-    /// Timers fire on the way, at the moments that they were set to.
+    /// Timers that are due until then fire at their own times.
     mutating func pass(until instant: Int64) throws {
         var fired = 0
         while let due = state.nextDue(rules), due <= instant {
@@ -165,5 +165,5 @@ enum Bought {
 }
 
 let delivered = #""consented":true,"deliveryStatus":"DELIVERED""#
-/// All that is asked of a consumable.
+/// All facts about a consumable.
 let whole = delivered + #","consumptionPercentage":40000"#

@@ -17,7 +17,7 @@ import Testing
         desk.isKeptAsBytes = true
         try desk.ask("more", signed: asked + 12 * hour, at: asked + 12 * hour + minute)
         #expect(desk.told.last?.id == "more")
-        // The oldest made room: were it told again, it would be too old to be answered.
+        // The oldest one was dropped. If its request came again, it would be too old to be answered.
         try desk.ask("q0", signed: asked, at: asked + 13 * hour)
         #expect(desk.told(about: "q0").suffix(2).map(\.word) == ["requested", "expired"])
     }
@@ -50,7 +50,7 @@ import Testing
         try desk.pass(until: asked + hour)
         #expect(desk.told(about: "q").map(\.word) == ["requested", "withheld no_consent"])
         #expect(desk.told(about: "q2").map(\.word) == ["requested", "decided"])
-        // A newer word of consent for all goes over it.
+        // A newer consent for all purchases counts before it.
         try desk.say(#""consented":true"#, of: nil, at: d(11))
         #expect(desk.told(about: "q").map(\.word) == ["requested", "withheld no_consent", "decided"])
     }

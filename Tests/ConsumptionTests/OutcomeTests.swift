@@ -134,7 +134,7 @@ import Testing
                         : #"{"customerConsented":true,"sampleContentProvided":true,"deliveryStatus":"DELIVERED","#
                             + #""consumptionPercentage":\#(percentage)\#(preference)}"#))
             #expect(shadow.facts == nil)
-            // Once: what is decided again is no new decision.
+            // The shadow is written once: it does not follow a repeated decision.
             try desk.say(#""consented":false"#)
             try desk.pass(until: asked + minute)
             try desk.say(#""consented":true"#)

@@ -1,4 +1,4 @@
-// What becomes of refund requests, told by looking at the whole history for each of them: slow, and with nothing merged or kept.
+// The life of refund requests, computed by reading the whole history for each of them: slow, without merging or storing anything.
 
 import MakeBelieve
 
@@ -21,18 +21,18 @@ struct PlainRefunds {
 
     struct Entry {
         let event: Event
-        /// Of the record.
+        /// The record's own time.
         let timestamp: Int64
-        /// Of the partition, when it was read.
+        /// The partition's clock when the record was read.
         let clock: Int64
     }
 
     let wait: Int64
-    /// From which percentage on the policy withholds; nil: there is none. A policy has a shadow.
+    /// The percentage from which on the policy withholds; nil: there is no policy. A policy has a shadow.
     let limit: Int64?
     var log: [Entry] = []
 
-    /// The kinds, and details, of all that is told of one request.
+    /// The kinds and details of all records of one request.
     func words(about id: String) -> [String] {
         guard let first = log.firstIndex(where: { if case .request(id, _, _, _) = $0.event { true } else { false } }),
             case .request(_, let transaction, let signed, let obstacle) = log[first].event
@@ -49,7 +49,7 @@ struct PlainRefunds {
         return isTooMuch ? .max : sum
     }
 
-    /// By the rows before `end`.
+    /// According to the rows before `end`.
     func consents(_ transaction: String, before end: Int) -> Bool {
         var newest: (at: Int64, given: Bool)?
         for entry in log[..<end] {

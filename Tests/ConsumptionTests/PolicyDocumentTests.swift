@@ -2,7 +2,7 @@ import Consumption
 import Foundation
 import Testing
 
-/// docs/reference/refund-policy.md against the program.
+/// Compares docs/reference/refund-policy.md with the program.
 @Suite struct `The page on refund policies` {
     private let page: String
 

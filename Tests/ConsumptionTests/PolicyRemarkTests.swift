@@ -15,18 +15,18 @@ import Testing
 
     @Test(
         arguments: [
-            // Everything, and the same.
+            // A rule for everything, and the same rule.
             (#"{"reason":"LEGAL"}"#, "{}", true), ("{}", "{}", true), ("{}", #"{"reason":"LEGAL"}"#, false),
             (#"{"reason":"LEGAL"}"#, #"{"reason":"LEGAL"}"#, true),
             (#"{"reason":"LEGAL"}"#, #"{"reason":"OTHER"}"#, false),
             // A list within a list.
             (#"{"reason":"LEGAL"}"#, #"{"reason":["OTHER","LEGAL"]}"#, true),
             (#"{"reason":["OTHER","LEGAL"]}"#, #"{"reason":"LEGAL"}"#, false),
-            // More tests are narrower; a test on another fact is no narrower one of this.
+            // More tests are narrower; a test on another fact is not narrower than this one.
             (#"{"reason":"LEGAL","storefront":"USA"}"#, #"{"reason":"LEGAL"}"#, true),
             (#"{"reason":"LEGAL"}"#, #"{"reason":"LEGAL","storefront":"USA"}"#, false),
             (#"{"bundleId":"a"}"#, #"{"productId":"*"}"#, false),
-            // What is not known passes no test: not even the widest takes all that a rule without it takes.
+            // An unknown fact passes no test: even the widest test does not match everything that a rule without it matches.
             ("{}", #"{"productId":"*"}"#, false), ("{}", #"{"refundsGranted":{"from":-9223372036854775808}}"#, false),
             // Patterns.
             (#"{"productId":"coins.100"}"#, #"{"productId":"coins.*"}"#, true),
@@ -49,7 +49,7 @@ import Testing
         #expect(try self.isShadowed(later, by: earlier) == isShadowed)
     }
 
-    /// Thousands of small policies against every set of facts that they could tell apart.
+    /// Thousands of small policies, with every set of facts that they could distinguish.
     @Test(arguments: 0..<400 as Range<UInt64>)
     func `is only said never to match when no facts reach it`(_ seed: UInt64) throws {
         var dice = PolicyDice(seed: seed)
@@ -79,7 +79,7 @@ import Testing
         let reached = Set(everyFacts.compactMap { policy.rule(for: $0)?.name })
         for pair in policy.unreachable() {
             #expect(!reached.contains(pair.rule.name), "\(pair.rule) is reached in spite of \(pair.because)")
-            // And by that one alone.
+            // The rule that is named as the cause matches everything that this rule matches.
             let escaped = everyFacts.first { pair.rule.matches($0) && !pair.because.matches($0) }
             #expect(escaped == nil, "\(pair)")
         }

@@ -12,7 +12,7 @@ import Testing
         #expect(try problems(specifiedPolicy) == [])
     }
 
-    /// Each the specified policy with one place changed.
+    /// Each is the specified policy with one place changed.
     private static let changes: [(String, String)] = [
         (#""version":"2026-11","#, ""), (#""version":"2026-11""#, #""version":7"#), (#""DELIVERED""#, #""DELIVRED""#),
         (#""DELIVERED""#, "null"), (#""sampleContentProvided":false"#, #""sampleContentProvided":"no""#),

@@ -4,7 +4,7 @@ import Notices
 /// A policy from its text. Problems fail the test that reads it.
 func policy(_ text: String) throws -> RefundPolicy { try RefundPolicy.read(Array(text.utf8)) }
 
-/// A policy of rules alone.
+/// A policy with only rules.
 func policy(rules: String) throws -> RefundPolicy { try policy(#"{"version":"1","rules":[\#(rules)]}"#) }
 
 /// A policy with one rule, called `a`, that declines when the tests hold.
@@ -22,7 +22,7 @@ func faults(_ text: String) -> [String] {
     }
 }
 
-/// The policy of the specification, word for word.
+/// The policy of the specification, unchanged.
 let specifiedPolicy = #"""
     {"version":"2026-11",
      "defaults":{"deliveryStatus":"DELIVERED","sampleContentProvided":false},

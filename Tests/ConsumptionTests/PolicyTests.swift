@@ -114,7 +114,7 @@ import Testing
         var facts = RefundFacts()
         facts.productId = Text(productId)
         #expect((try policy(when: #"{"productId":"\#(pattern)"}"#).rule(for: facts) != nil) == isTaken)
-        // Nowhere else is it more than a character.
+        // Elsewhere it is an ordinary character.
         facts.bundleId = "coins.100"
         #expect(try policy(when: #"{"bundleId":"\#(pattern)"}"#).rule(for: facts) == nil)
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Consumption
 
-/// A history, and what the desk made of it beside the plain model.
+/// A history, and the result of the desk beside that of the plain model.
 private struct History {
     private typealias Event = PlainRefunds.Event
 
@@ -41,7 +41,7 @@ private struct History {
             try note(.request(id: id, transaction: transaction, signed: now - back, obstacle: obstacle), at: now)
         case 18..<28:
             let signed = now - back
-            // Of a few instants: Apple repeats what it has said.
+            // Few instants, because Apple repeats notifications.
             let word = chance.of("refunded", "declined", "reversed")
             try note(
                 .outcome(id: "\(word)-\(transaction)-\(signed)", word: word, transaction: transaction, signed: signed),
@@ -94,7 +94,7 @@ private struct History {
         }
     }
 
-    /// Rules that hold for every history.
+    /// Rules that every history must keep.
     func wrong() -> [String] {
         var wrong: [String] = []
         for id in Set(desk.told.map(\.id)) {
@@ -147,7 +147,7 @@ extension PlainRefunds.PlainUsage {
             #expect(history.wrong() == [], "seed \(seed)")
             for word in history.desk.words { kinds[word, default: 0] += 1 }
         }
-        // Everything happened.
+        // Every case occurred.
         for word in [
             "requested", "decided", "withheld no_consent", "withheld settled", "withheld family_shared",
             "withheld foreign_app", "withheld assigned", "withheld policy", "sent", "failed", "failed maybe_sent",
@@ -207,8 +207,8 @@ extension PlainRefunds.PlainUsage {
         return members.joined(separator: ",")
     }
 
-    /// What one build has kept another goes on with: bytes in another order need another `RefundState.format`. These have every
-    /// part but the free trial.
+    /// Another build must be able to read the stored state: if the bytes change, `RefundState.format` must change. These bytes
+    /// have every part except the free trial.
     @Test func `that a build has kept in format 1 are read and written by this one`() throws {
         #expect(RefundState.format == 1)
         let kept = bytes(
@@ -254,10 +254,10 @@ extension PlainRefunds.PlainUsage {
             }
         }
         #expect(read > 100)
-        // A list that claims to be longer than its bytes takes no memory for it.
+        // A list that claims to be longer than its bytes allocates no memory for it.
         let long: [UInt8] = [0xff, 0xff, 0xff, 0xff, 0x7f]
         for part in 0..<7 { #expect(RefundState([1 << part] + long) == nil) }
-        // What there is nothing of is not written.
+        // Empty parts are not written.
         for (part, nothing) in [(1, 11), (2, 1), (3, 1), (4, 2), (5, 1), (6, 1)] {
             #expect(RefundState([1 << part] + [UInt8](repeating: 0, count: nothing)) == nil)
         }
@@ -266,7 +266,7 @@ extension PlainRefunds.PlainUsage {
         #expect(RefundState([0x80]) == nil)
     }
 
-    /// Whether it is a state.
+    /// Whether the bytes are a state.
     private func work(on bytes: [UInt8]) throws -> Bool {
         guard var state = RefundState(bytes) else { return false }
         #expect(RefundState(state.bytes) == state)

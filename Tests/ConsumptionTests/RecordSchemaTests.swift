@@ -43,7 +43,7 @@ import Testing
         #expect(bodies.contains { $0["accountTenure"] != nil && $0["deliveryStatus"]?.integer == 0 })
     }
 
-    /// Each a record of the scene, with one place changed.
+    /// Each is a record of the scene with one place changed.
     private static let wrong: [(ConsumptionRecord.Kind, String, String)] = [
         (.requested, #""kind":"requested""#, #""kind":"asked""#), (.requested, #""v":1"#, #""v":2"#),
         (.requested, #""deadline":"#, #""until":"#), (.requested, #""detail":null"#, #""detail":"policy""#),

@@ -3,7 +3,7 @@ import JSON
 import Notices
 import Testing
 
-/// The requests of some records, as they are told.
+/// The requests in some records, in their order.
 func stories(of records: [ConsumptionRecord]) -> [Text: RefundStory] {
     var stories: [Text: RefundStory] = [:]
     for record in records { stories[record.id, default: RefundStory(of: record)].add(record) }

@@ -12,7 +12,7 @@ let firstAsked: Int64 = 1_795_000_000_000
 /// JSON text, quoted with `'`, as bytes.
 func json(_ text: String) -> [UInt8] { Array(text.replacing("'", with: "\"").utf8) }
 
-/// What notifications, usage and the sender tell of one subscription, and the records that come of it.
+/// Notifications, usage and attempts of one subscription, and the resulting records.
 struct Scene {
     var state = RefundState()
     var records: [ConsumptionRecord] = []
@@ -32,7 +32,7 @@ struct Scene {
         records += step.records
     }
 
-    /// - Parameter transaction: members that are not the usual ones, quoted with `'`; nil: it has no transaction at all.
+    /// - Parameter transaction: members that replace the usual ones, quoted with `'`; nil: there is no transaction.
     mutating func tell(
         _ type: String, _ uuid: String, at signed: Int64 = firstAsked, clock: Int64? = nil, reason: String? = nil,
         _ transaction: [String: String]? = [:]
@@ -70,7 +70,7 @@ struct Scene {
     mutating func wake(at clock: Int64) { step(at: clock) { $0.wake(&$1) } }
 }
 
-/// Answers of every kind, so that records of every kind come of it.
+/// Answers of every kind, so that there are records of every kind.
 func busyScene() throws -> Scene {
     var scene = Scene(
         policy: try policy(
@@ -82,7 +82,7 @@ func busyScene() throws -> Scene {
              "shadow":{"version":"2","rules":[{"name":"all","when":{"reason":"OTHER"},"answer":{"withhold":true}}]}}
             """#))
     try scene.use("{'consented':true,'deliveryStatus':'DELIVERED','consumptionPercentage':40000}", at: firstAsked - day)
-    // Sent at the third attempt, then refunded in part, then reversed.
+    // Sent at the third attempt, then partly refunded, then reversed.
     try scene.tell("CONSUMPTION_REQUEST", "u-sent", reason: "UNINTENDED_PURCHASE")
     scene.attempt(1, of: "u-sent", at: firstAsked + 1_000, nil, retryAt: firstAsked + 2_000)
     scene.attempt(2, of: "u-sent", at: firstAsked + 2_000, 429, error: 4_290_000, retryAt: firstAsked + 9_000)
@@ -91,19 +91,19 @@ func busyScene() throws -> Scene {
         "REFUND", "r-1", at: firstAsked + day,
         ["revocationDate": "\(firstAsked + day)", "revocationPercentage": "50000"])
     try scene.tell("REFUND_REVERSED", "r-2", at: firstAsked + 2 * day)
-    // Refused for ever, after an attempt that may have arrived.
+    // Failed for good, after an attempt that may have arrived.
     try scene.tell("CONSUMPTION_REQUEST", "u-failed", reason: "OTHER", ["transactionId": "'t2'"])
     scene.attempt(1, of: "u-failed", at: firstAsked + 1_000, nil, retryAt: firstAsked + 2_000)
     scene.attempt(2, of: "u-failed", at: firstAsked + 2_000, 400, error: 4_000_000)
     try scene.tell("REFUND_DECLINED", "r-3", at: firstAsked + day, ["transactionId": "'t2'"])
-    // By policy; not ours; shared; without a transaction; too late.
+    // Withheld by policy; foreign app; family-shared; without a transaction; too late.
     try scene.tell("CONSUMPTION_REQUEST", "u-legal", reason: "LEGAL", ["transactionId": "'t3'"])
     try scene.tell("CONSUMPTION_REQUEST", "u-foreign", ["transactionId": "'t4'", "bundleId": "'com.other'"])
     try scene.tell(
         "CONSUMPTION_REQUEST", "u-family", ["transactionId": "'t5'", "inAppOwnershipType": "'FAMILY_SHARED'"])
     try scene.tell("CONSUMPTION_REQUEST", "u-none", nil)
     try scene.tell("CONSUMPTION_REQUEST", "u-late", clock: firstAsked + day, ["transactionId": "'t6'"])
-    // No percentage lets a part be asked for; the deadline passes.
+    // Without a percentage a partial refund cannot be asked for; the deadline passes.
     try scene.use("{'transactionId':'t7','consumptionPercentage':0}", at: firstAsked)
     try scene.tell("CONSUMPTION_REQUEST", "u-part", ["transactionId": "'t7'", "productId": "'vip'"])
     // A subscription of Advanced Commerce: the older form.
@@ -113,7 +113,7 @@ func busyScene() throws -> Scene {
             "transactionId": "'t8'", "type": "'Auto-Renewable Subscription'", "advancedCommerceInfo": "{}",
             "offerType": "1", "offerDiscountType": "'FREE_TRIAL'",
         ])
-    // Consent is withdrawn, and comes back.
+    // Consent is withdrawn, and then given again.
     try scene.use("{'consented':false}", at: firstAsked + hour)
     try scene.use("{'consented':true}", at: firstAsked + 2 * hour)
     scene.wake(at: firstAsked + 13 * hour)

@@ -42,7 +42,7 @@ import Testing
             try desk.pass(until: asked + hour)
             #expect(desk.words == ["requested", "decided"])
             #expect(desk.told.last?.at == asked + hour)
-            // What comes now comes too late for this answer.
+            // A row that comes now is too late for this answer.
             let body = desk.body
             try desk.say(#""deliveryStatus":"UNDELIVERED_OTHER""#)
             #expect(desk.words == ["requested", "decided"] && desk.body == body)
@@ -140,7 +140,7 @@ import Testing
         (["bundleId": #""com.example.two""#], "foreign_app"), (["bundleId": "null"], "foreign_app"),
         (["inAppOwnershipType": #""FAMILY_SHARED""#], "family_shared"),
         (["inAppOwnershipType": #""ASSIGNED""#], "assigned"), (["inAppOwnershipType": #""NEWS""#], "assigned"),
-        // The first that holds is told.
+        // The first reason that applies is given.
         (["bundleId": #""com.example.two""#, "inAppOwnershipType": #""FAMILY_SHARED""#], "foreign_app"),
     ]
 
@@ -201,7 +201,7 @@ import Testing
         try desk.say(whole)
         try desk.pass(until: asked + day)
         #expect(desk.words.count == 2)
-        // Without consent the policy is not asked.
+        // Without consent the policy is not applied.
         var other = Desk(Desk.rules(withhold))
         try other.ask()
         try other.pass(until: asked + day)

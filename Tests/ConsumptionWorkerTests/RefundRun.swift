@@ -1,4 +1,5 @@
-// What a make-believe store tells of refunds, what its backend says, and a sender that Apple always believes, in one log.
+// A log with the notifications of a simulated store about refunds, the backend's usage, and a sender whose answers Apple always
+// accepts.
 
 import Consumption
 import ConsumptionWorker
@@ -39,7 +40,7 @@ final class RefundRun {
     private var round = 0
     private var frozenUntil: [Int: Int] = [:]
     private(set) var happened: Set<String> = []
-    /// Ids of what has been answered, when there is a sender.
+    /// Ids of the answered requests, if there is a sender.
     private var answered: Set<String> = []
 
     static func processor(_ policy: RefundPolicy? = nil) -> ConsumptionProcessor {
@@ -67,19 +68,19 @@ final class RefundRun {
             value: input.value, headers: Self.headers[topic], timestamp: input.at)
     }
 
-    /// All at once, worked on to the end.
+    /// Feeds everything at once, and processes it to the end.
     func play(_ inputs: [Input]) throws {
         for input in inputs { try feed(input) }
         try finish()
     }
 
-    /// All at once; processes that the log's faults end begin again.
+    /// Feeds everything at once; processes that faults of the log have ended are restarted.
     func playQuietly(_ inputs: [Input]) throws {
         for input in inputs { try feed(input) }
         try comeToEnd()
     }
 
-    /// Each input worked on before the next; what is decided then is answered with 202 before time goes on.
+    /// Processes each input before the next; what is decided then is answered with 202 before time passes.
     func playWithSender(_ inputs: [Input]) throws {
         for input in inputs {
             try feed(input)
@@ -108,7 +109,7 @@ final class RefundRun {
         }
     }
 
-    /// While processes are killed, frozen, stopped and started, disks are lost and the log refuses.
+    /// While processes are killed, suspended, stopped and started, disks are lost and the log refuses requests.
     func struggle(_ inputs: [Input]) throws {
         var rest = inputs[...]
         while !rest.isEmpty {
@@ -163,7 +164,7 @@ final class RefundRun {
 
     // MARK: Output
 
-    /// By originalTransactionId, the values in their order, as they were written.
+    /// The values by originalTransactionId, in the order of writing.
     func told() throws -> [String: [String]] {
         try simulation.read(Self.names.topic(.consumption)).reduce(into: [:]) { told, seen in
             told[seen.keyText, default: []].append(seen.valueText)
@@ -178,7 +179,7 @@ final class RefundRun {
 // MARK: Stories
 
 extension StoreLog {
-    /// What Apple and the backend send, in order of time, with a tick every so often.
+    /// What Apple and the backend send, in order of time, with a tick at regular intervals.
     func refundInputs(tickEvery interval: Int64) throws -> [RefundRun.Input] {
         var inputs: [RefundRun.Input] = []
         for arrival in punctual {
@@ -187,7 +188,7 @@ extension StoreLog {
         }
         for subscriber in 0..<simulation.configuration.subscribers {
             for usage in simulation.usage(of: subscriber) where usage.environment == environment {
-                // Where the clock ticks all the time, no row is read before its time.
+                // With regular ticks no row is read before its time.
                 inputs.append(RefundRun.Input(at: usage.at, topic: nil))
                 inputs.append(
                     RefundRun.Input(
@@ -204,7 +205,7 @@ extension StoreLog {
     }
 }
 
-/// The same inputs, folded without worker, log, bytes or timers of an engine.
+/// The same inputs, folded without worker, log, bytes or an engine's timers.
 func plainFold(_ inputs: [RefundRun.Input], _ rules: ConsumptionRules) throws -> [String: [String]] {
     var states: [[UInt8]: RefundState] = [:]
     var told: [String: [String]] = [:]

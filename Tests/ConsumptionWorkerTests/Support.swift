@@ -44,14 +44,14 @@ extension Shop {
 
     convenience init(metrics: Metrics = Metrics()) throws { try self.init(makeProcessor(metrics: metrics)) }
 
-    /// Behind all that was fed before, and before what is fed next.
+    /// After everything that was fed before, and before what is fed next.
     func ask(_ request: [UInt8], of id: String = "1000", at instant: Int64) throws {
         try work()
         try feed(Array(id.utf8), request, at: instant)
         try work()
     }
 
-    /// - Parameter partition: nil: where its key belongs.
+    /// - Parameter partition: nil: the partition of its key.
     func say(
         _ value: [UInt8]?, key: String? = "1000", partition: Int32? = nil, headers: [RecordHeader] = [],
         at instant: Int64 = d(0)

@@ -85,7 +85,7 @@ private func policy() throws -> RefundPolicy {
         for misfortune in ["kill", "stop"] { #expect(run.happened.contains(misfortune)) }
     }
 
-    /// Rows that lie there before the first notification are read before it by every process, in every life.
+    /// Rows that were written before the first notification are read before it by every process, in every run.
     @Test(arguments: [31, 32, 33] as [UInt64])
     func `writes byte for byte what a plain fold tells, whatever fails, when the tables were there first`(seed: UInt64)
         throws
@@ -106,8 +106,8 @@ private func policy() throws -> RefundPolicy {
         for misfortune in ["kill", "stop"] { #expect(run.happened.contains(misfortune)) }
     }
 
-    /// Rows of usage and of attempts that were written meanwhile may be read before or behind a notification: what is told of a
-    /// request may differ by that, but not its rules.
+    /// Rows of usage and of attempts that were written meanwhile may be read before or after a notification: the records of a
+    /// request may differ by that, but its rules hold.
     private func judge(_ told: [String: [String]], _ expected: [String: [String]]) throws {
         #expect(Set(told.keys) == Set(expected.keys))
         for (key, texts) in told {
@@ -131,12 +131,12 @@ private func policy() throws -> RefundPolicy {
         }
     }
 
-    /// Every input worked on before the next: then the order over the topics is that of the list.
+    /// Processes every input before the next: then the order across topics is that of the list.
     private func playInOrder(_ run: RefundRun, _ inputs: [RefundRun.Input]) throws {
         for input in inputs { try run.play([input]) }
     }
 
-    /// With rows of attempts of a sender that Apple answers this and that.
+    /// With rows of attempts of a sender that gets various answers from Apple.
     private func withAttempts(_ inputs: [RefundRun.Input], _ rules: ConsumptionRules, _ seed: UInt64) throws
         -> [RefundRun.Input]
     {
@@ -168,7 +168,7 @@ private func policy() throws -> RefundPolicy {
             let run = try RefundRun(policy: try policy(), end: store.end)
             run.simulation.commitInterval = .milliseconds(interval)
             run.simulation.cacheBytes = cache
-            // Tables are read before the notifications then.
+            // Tables are then read before the notifications.
             for input in inputs where input.topic == 1 { try run.feed(input) }
             try run.play([])
             for input in inputs where input.topic != 1 { try run.feed(input) }

@@ -15,7 +15,7 @@ import Testing
         #expect(day.description == text)
     }
 
-    /// Counts with the lengths of months alone, as a calendar on the wall does.
+    /// Counts only with the lengths of months, as a printed calendar does.
     @Test func `follows the one before, from the first to the last`() {
         var (year, month, day) = (1, 1, 1)
         var wrong: String?
@@ -93,7 +93,7 @@ import Testing
         for value in (-50...50 as ClosedRange<Int64>).map({ $0 }) + [.min, .max] {
             for divisor in [1, 2, 7, 10] as [Int64] {
                 let quotient = value.floorDivided(by: divisor)
-                // Wraps where the product lies below the least number, and back.
+                // The product is below the smallest number, so it wraps around, and back.
                 #expect((0..<divisor).contains(value &- quotient &* divisor), "\(value) by \(divisor)")
             }
         }

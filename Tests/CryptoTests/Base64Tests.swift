@@ -5,16 +5,16 @@ import Testing
 
 @Suite struct `Base64 text` {
     static let alphabets: [Base64.Alphabet] = [.url, .standard]
-    /// Both sides of every range of the alphabets, what only one of them has, padding, and what is no ASCII.
+    /// Both sides of every range of the alphabets, characters of only one alphabet, padding, and characters outside ASCII.
     private static let characters: [UInt8] =
         Array("AZaz09+/-_=@[`{.:,^\r\n \0".utf8) + [0x7f, 0x80, 0xc1, 0xff]
 
-    /// No two of them alike, and all values of six bits among them.
+    /// No two of them are equal, and all values of six bits are among them.
     private static func sample(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 41 &+ count) }
     }
 
-    /// Foundation's reading of the standard alphabet; canonical is what it would write itself.
+    /// Foundation's decoder of the standard alphabet; canonical text is what Foundation itself would write.
     private static func reference(_ text: [UInt8], _ alphabet: Base64.Alphabet) -> [UInt8]? {
         var standard = text
         if alphabet == .url {
@@ -41,14 +41,14 @@ import Testing
         }
     }
 
-    /// The length of the text decides how much goes through the vectors, so each length has its own corruptions.
+    /// The length of the text decides how much of it vector code decodes, so each length has its own corruptions.
     @Test(arguments: alphabets)
     func `is taken or refused the same with vectors and without`(_ alphabet: Base64.Alphabet) {
         for count in 0...300 {
             let whole = Base64.encode(Self.sample(count), alphabet)
             var text = whole
             for position in text.indices {
-                // All characters at one place or another, without half a million checks for each length.
+                // All characters at some place, without half a million checks for each length.
                 for step in 0..<4 {
                     text[position] = Self.characters[(position + step * 7 + count) % Self.characters.count]
                     let fast = Base64.read(text, alphabet)

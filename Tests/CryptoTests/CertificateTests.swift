@@ -31,7 +31,7 @@ import Testing
         _ first: String, _ last: String
     ) throws {
         let (first, last) = (try milliseconds(first), try milliseconds(last))
-        // What is less than a second does not come along.
+        // Fractions of a second are dropped.
         for validity in [first...last, first + 1...last + 999] {
             let made = try make(validity: validity)
             #expect(made.notBefore == first && made.notAfter == last + 999)
@@ -112,7 +112,7 @@ import Testing
         #expect(try !make([.keyUsage([1, 5])]).mayVerifySignatures)
         #expect(try !make([.keyUsage([8])]).mayVerifySignatures)
         #expect(try !make([.keyUsage([])]).mayVerifySignatures)
-        // An integer where bits belong.
+        // An integer in place of the bit string.
         let unreadable = CertificateRequest.Extension.other(
             identifier: "2.5.29.15", isCritical: true, value: [2, 1, 0])
         #expect(try !make([unreadable]).mayVerifySignatures)
@@ -167,7 +167,7 @@ import Testing
         #expect(random.der != (try make()))
     }
 
-    /// What OpenSSL's own tools print, once looked at with openssl x509 -text.
+    /// The output of OpenSSL's own tools, read once from openssl x509 -text.
     @Test func `names the keys of its subject and its issuer`() throws {
         let chain = try Chain()
         for certificate in [chain.root, chain.intermediate, chain.leaf] {

@@ -1,6 +1,6 @@
 @testable import Crypto
 
-/// A value of DER with its parts, to write it out again in another way.
+/// A DER value with its parts, so that it can be written again in another form.
 indirect enum DERTree {
     case primitive(tag: UInt8, [UInt8])
     case constructed(tag: UInt8, [DERTree])
@@ -25,7 +25,7 @@ indirect enum DERTree {
         return (.constructed(tag: tag, parts), rest.dropFirst(count))
     }
 
-    /// How the value that is reached after `place` others is written.
+    /// How the value after `place` others is written.
     enum Form { case usual, longLength, indefinite }
 
     func written(_ form: Form, at place: Int) -> [UInt8] {
@@ -57,7 +57,7 @@ indirect enum DERTree {
         }
     }
 
-    /// With this content in the place of every primitive one like `old`.
+    /// Replaces every primitive value equal to `old` by this content.
     func replacing(_ old: [UInt8], tag newTag: UInt8, _ new: [UInt8]) -> DERTree {
         switch self {
         case .primitive(_, old): .primitive(tag: newTag, new)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Crypto
 
-/// Certificates of Apple's, as they came.
+/// Apple's certificates, unchanged.
 @Suite struct `Apple's production chain` {
     private let leaf: Certificate
     private let intermediate: Certificate

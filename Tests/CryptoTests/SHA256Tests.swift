@@ -3,7 +3,7 @@ import Testing
 @testable import Crypto
 
 @Suite struct `SHA-256` {
-    /// FIPS 180-2 B.1, B.2, and of nothing.
+    /// FIPS 180-2 B.1, B.2, and the empty input.
     @Test(arguments: [
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),

@@ -68,7 +68,7 @@ import Testing
         above[31] += 1
         let (r, s) = (Array(Self.signature.prefix(32)), Array(Self.signature.suffix(32)))
         let bad = [[UInt8](repeating: 0, count: 32), P256.order, above, P256.prime, largest]
-        // Numbers that could pass by arithmetic alone, beside the genuine ones.
+        // Numbers that could pass by arithmetic alone, together with genuine ones.
         let numbers = bad + [P256.one, P256.subtract(P256.order, P256.one), r, s]
         for first in numbers {
             for second in numbers where bad.contains(first) || bad.contains(second) {
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// For each r there are two s. Refusing one would refuse half of all genuine signatures: ES256 asks for neither.
+    /// For each r there are two values of s. Refusing one would refuse half of all genuine signatures: ES256 requires neither.
     @Test func `verifies with the other s as well`() {
         let (r, s) = (Array(Self.signature.prefix(32)), Array(Self.signature.suffix(32)))
         #expect(verifies(r + P256.subtract(P256.order, s)))
@@ -108,8 +108,8 @@ import Testing
         }
     }
 
-    /// The x of the nonce's point is the prime less 3, above the order: r is x less the order. That r verifies and x itself,
-    /// which has the same remainder, does not. The public key was computed backwards from such a point.
+    /// The x of the nonce's point is the prime minus 3, which is above the order: r is x minus the order. This r verifies, and x
+    /// itself, which has the same remainder, does not. The public key was computed backwards from such a point.
     @Test func `takes the remainder of a large x and not that x`() throws {
         let point = bytes(
             "04031b94b2254738c21102034289de40de76d5b2af9aec166405ffdaa3c6a230ce"
@@ -123,10 +123,10 @@ import Testing
         #expect(!key.verifies(large, digest: Self.sample))
     }
 
-    /// With the private number 1 the public point is the generator: both halves of the sum are multiples of it.
+    /// With the private key 1 the public point is the generator: both terms of the sum are multiples of it.
     @Test func `is right where the two points of the sum are equal or opposite`() throws {
         let key = try #require(SigningKey(.p256, number: P256.one).p256PublicKey)
-        // The digest is r, so both halves are the same point.
+        // The digest equals r, so both terms are the same point.
         let r = bytes("7640617e32ab1669d633b7c1edb758002f6966a33e0bd13f6556b739204d2129")
         let s = bytes("b41c486fa031c606c3221205d8c24aba87d4d684c458bc85bc8fa90589d6f052")
         let equal = r + s
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// Under load the threads meet inside OpenSSL; a shared scratch value would show as a wrong answer.
+    /// Under load the threads meet inside OpenSSL; a shared temporary value would give a wrong answer.
     @Test func `is judged by several threads with one key`() async {
         var changed = Self.signature
         changed[40] ^= 1
@@ -167,7 +167,7 @@ import Testing
         let point = Self.point
         #expect(P256PublicKey.read(point) != nil)
         let isOdd = point[64] & 1
-        // Compressed, hybrid, at infinity, without its mark, too long.
+        // Compressed, hybrid, at infinity, without its first byte, too long.
         let bad: [[UInt8]] = [
             [2 + isOdd] + point[1...32], [6 + isOdd] + point[1...], [0], [], Array(point[1...]), point + [0],
             Array(point[..<64]),
@@ -187,7 +187,7 @@ import Testing
         #expect(P256PublicKey.read(zeros) == nil)
     }
 
-    /// Two encodings of one point would be two certificates' worth of keys for one.
+    /// With two encodings of one point there would be two certificates for one key.
     @Test func `has coordinates below the prime`() {
         let y = "459243b9aa581806fe913bce99817ade11ca503c64d9a3c533415c083248fbcc"
         let five = bytes("040000000000000000000000000000000000000000000000000000000000000005" + y)

@@ -15,7 +15,7 @@ import Testing
         #expect(Set(points).count == points.count)
     }
 
-    /// Chains that others have kept as fixtures must not change under them.
+    /// Chains that others keep as fixtures must not change.
     @Test func `keeps what a seed means`() {
         #expect(
             hexadecimal(SigningKey(.p256, seed: [1]).publicPoint)

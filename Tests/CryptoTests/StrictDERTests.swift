@@ -45,7 +45,7 @@ import Testing
         let value = bytes(hexadecimal)
         #expect(!StrictDER.accepts(value))
         let within = DER.sequence(value)
-        // An empty sequence is a value.
+        // An empty sequence is a valid value.
         #expect(value.isEmpty || !StrictDER.accepts(within))
     }
 
@@ -58,7 +58,7 @@ import Testing
         #expect(StrictDER.accepts(value))
     }
 
-    /// The reader recurses on the stack of a thread.
+    /// The reader is recursive, on the stack of a thread.
     @Test func `nests at most 24 deep`() {
         var value = DER.sequence()
         for _ in 1..<24 { value = DER.sequence(value) }
@@ -69,7 +69,7 @@ import Testing
         #expect(!StrictDER.accepts(hostile))
     }
 
-    /// What OpenSSL and the look at the form make of any one byte changed: a fault or a certificate, never a crash.
+    /// With any one byte changed, OpenSSL and the check of the form give a fault or a certificate, never a crash.
     @Test func `may have any byte changed`() throws {
         let der = try fixture("apple/root.der")
         var read = 0

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Crypto
 
-/// Bytes of hexadecimal text; blanks and line breaks between them are skipped.
+/// Bytes from hexadecimal text; blanks and line breaks in it are skipped.
 func bytes(_ hexadecimal: String) -> [UInt8] {
     var rest = hexadecimal.filter { !$0.isWhitespace }[...]
     precondition(rest.count.isMultiple(of: 2))
@@ -37,7 +37,7 @@ enum P256 {
     static let prime = bytes("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff")
     static let one = [UInt8](repeating: 0, count: 31) + [1]
 
-    /// Of numbers of equal length, big endian, where `a` is not below `b`.
+    /// For numbers of equal length, big endian, with `a` not below `b`.
     static func subtract(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
         var borrow = 0
         var result = a
@@ -50,13 +50,13 @@ enum P256 {
     }
 }
 
-/// A chain like Apple's, made here, whose parts a test replaces one at a time.
+/// A chain like Apple's, made here; a test can replace each part.
 struct Chain {
     static let leafMarker = "1.2.840.113635.100.6.11.1"
     static let intermediateMarker = "1.2.840.113635.100.6.2.1"
     static let validity: ClosedRange<Int64> = 1_700_000_000_000...1_900_000_000_000
 
-    /// One key for each name, made once: signatures on P-384 take their time.
+    /// One key for each name, made once, because P-384 signatures take time.
     enum Keys {
         static let root = SigningKey(.p384, seed: [1])
         static let intermediate = SigningKey(.p384, seed: [2])
@@ -105,7 +105,7 @@ struct Chain {
     }
 }
 
-// Functions of arrays: a span cannot go through the macro that looks at an expectation.
+// Functions that return arrays, because a span cannot be passed to the macro that evaluates an expectation.
 
 extension Base64 {
     static func encode(_ bytes: [UInt8], _ alphabet: Alphabet) -> [UInt8] {

@@ -22,7 +22,7 @@ import Testing
         let stranger = try Certificate.make(Chain.request("Stranger", Chain.authority), key: Keys.stranger)
         #expect(holds(chain, roots: [stranger, chain.root]))
         #expect(holds(chain, roots: [chain.root, chain.root]))
-        // Another object of the same bytes.
+        // Another object with the same bytes.
         let again = Chain.copy(try Certificate(der: chain.intermediate.der), in: chain)
         #expect(holds(again))
     }
@@ -34,7 +34,7 @@ import Testing
     @Test func `does not lead to a root that only the sender knows`() throws {
         let own = try Certificate.make(Chain.request("Root", Chain.authority), key: Keys.root)
         let stranger = try Certificate.make(Chain.request("Root", Chain.authority), key: Keys.stranger)
-        // Even of the same name; `own` has the key of the chain's root.
+        // Even with the same name; `own` has the key of the chain's root.
         #expect(root([stranger], chain.leaf, chain.intermediate) == nil)
         #expect(root([own], chain.leaf, chain.intermediate)?.der == own.der)
     }
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// Each of the three in each of the three places: one arrangement of 27 holds.
+    /// Each of the three in each of the three places: one arrangement of 27 is valid.
     @Test func `has its certificates in their order and each once`() {
         let three = [chain.leaf, chain.intermediate, chain.root]
         for leaf in three {
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func `has no fourth certificate`() throws {
-        // The intermediate may have authorities below it here.
+        // Here the intermediate may have authorities below it.
         let chain = try Chain(intermediate: Chain.authority)
         let lower = try Certificate.make(
             Chain.request("Lower", Chain.authority), key: Keys.stranger, issuer: (chain.intermediate, Keys.intermediate)
@@ -103,7 +103,7 @@ import Testing
         #expect(root([chain.root], leaf, chain.intermediate) == nil)
     }
 
-    /// In one set with the roots OpenSSL would rather use a pinned intermediate than the one that came.
+    /// In one set with the roots, OpenSSL would prefer a pinned intermediate over the one in the header.
     @Test func `goes through the intermediate that was sent, whatever else is pinned`() throws {
         let other = try Certificate.make(
             Chain.request("Intermediate", Chain.intermediateAuthority, serial: 2), key: Keys.intermediate,
@@ -127,7 +127,7 @@ import Testing
 
     @Test func `does not end at a pinned certificate that has not signed itself`() throws {
         #expect(root([chain.intermediate], chain.leaf, chain.intermediate) == nil)
-        // Three certificates, the last pinned and signed by a fourth that is not.
+        // Three certificates, the last of which is pinned and signed by a fourth that is not.
         let upper = try Certificate.make(Chain.request("Upper", Chain.authority), key: Keys.stranger)
         let cross = try Certificate.make(
             Chain.request("Root", Chain.authority), key: Keys.root, issuer: (upper, Keys.stranger))
@@ -147,7 +147,8 @@ import Testing
         #expect(try holds(Chain(intermediate: [.basicConstraints(isAuthority: true, pathLength: nil)])))
     }
 
-    /// OpenSSL lets a root, and nothing else, be an authority by keyUsage alone. Who pins one sees it by `isAuthority`.
+    /// OpenSSL accepts a root, and only a root, as an authority because of keyUsage alone. `isAuthority` shows that to the code
+    /// that pins it.
     @Test func `passes an authority without basicConstraints only as its root`() throws {
         #expect(try !holds(Chain(intermediate: [.keyUsage([5, 6])])))
         let chain = try Chain(root: [.keyUsage([5, 6])])

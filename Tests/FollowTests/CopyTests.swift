@@ -4,11 +4,11 @@ import LogTestKit
 import MemoryLog
 import Testing
 
-/// Of what a sink keeps: nothing is missing in it, and nothing is there twice.
+/// The contents of a sink: nothing is missing, and nothing is there twice.
 @Suite struct `A followed copy` {
     // MARK: Crashes and faults
 
-    /// While it is built and afterwards, with what is held and with what is written.
+    /// While the copy is built and afterwards, with records in memory and with records written.
     @Test(arguments: 0..<9) func `has each record once after a crash, whenever that was`(steps: Int) throws {
         let rig = try Rig(partitions: 2)
         try rig.write(numbers(0..<14_000), partition: 1)
@@ -134,7 +134,7 @@ import Testing
         try next.write(["new"])
         try next.write(["a", "b"], topic: 1)
         next.settle()
-        #expect(next.logged.contains("it is ahead of rows[0], which was made anew") && next.trouble == nil)
+        #expect(next.logged.contains("it is ahead of rows[0], which was deleted and created again") && next.trouble == nil)
         #expect(next.disk.values(0) == ["new"] && next.disk.values(0, topic: 1) == ["a", "b"])
         #expect(next.metric("wipes_total") == 1)
     }
@@ -148,7 +148,7 @@ import Testing
         broken.beginning = NextOffset(3)
         broken.faultOnce = LogFault(.stop, .positionGone, "there is no record at 1 any more")
         rig.settle()
-        #expect(rig.logged.contains("rows[0] does not reach back to it") && rig.trouble == nil)
+        #expect(rig.logged.contains("rows[0] begins after the position of the copy") && rig.trouble == nil)
         #expect(rig.disk.values(0) == ["3"] && rig.metric("wipes_total") == 1)
     }
 
@@ -195,13 +195,13 @@ import Testing
         #expect(rig.follower.pauses(0) == [words] && rig.follower.pauses(1).isEmpty && rig.trouble == words)
         #expect(rig.metric("paused") == 1)
         #expect(rig.disk.values(0) == numbers(0..<2) && rig.disk.next(0) == 2)
-        // The others are read.
+        // The other topic and the other partition are read.
         #expect(rig.disk.values(0, topic: 1) == ["a"] && rig.disk.values(1) == ["b"])
-        // Nothing later is told of what waits.
+        // The partition of the waiting record does not become complete as of a later time.
         #expect(try #require(rig.follower.completeAsOf(0)) < complete + .seconds(2))
         #expect(try #require(rig.follower.completeAsOf(1)) > complete + .seconds(5))
 
-        // Opened again it comes to the same record.
+        // Opened again, it reaches the same record.
         rig.follower.follow(partitions: [1])
         #expect(rig.trouble == nil || rig.follower.pauses(0).isEmpty)
         rig.follower.follow(partitions: [0, 1])

@@ -5,7 +5,7 @@ import MemoryLog
 import Platform
 import Testing
 
-/// Of which records come, whose they are, and when they are all.
+/// Which topics are read, which partitions, and when all records have come.
 @Suite struct `A follower of topics` {
     @Test func `gives each partition's records to its sink in order, with the places behind them`() throws {
         let rig = try Rig(
@@ -37,7 +37,7 @@ import Testing
         session.close(by: soon)
     }
 
-    // MARK: What is followed
+    // MARK: Followed partitions
 
     @Test func `follows what it is told to, whenever that changes`() throws {
         let rig = try Rig(partitions: 3, follows: [0])
@@ -49,7 +49,7 @@ import Testing
         rig.follower.follow(partitions: [0, 2])
         rig.settle()
         #expect(rig.disk.values(2) == numbers(0..<3) && rig.disk.copies[1] == nil)
-        // Who stays is not opened again.
+        // A partition that stays is not opened again.
         #expect(rig.sinksMade == [0, 2])
         #expect(rig.follower.sink(0)?.calls.filter { $0 == "open" }.count == 1)
 
@@ -59,7 +59,7 @@ import Testing
         #expect(rig.disk.values(1) == numbers(0..<3) && rig.disk.values(0) == numbers(0..<3))
         #expect(rig.follower.sink(0) == nil && rig.follower.completeAsOf(0) == nil)
 
-        // Who comes back is opened anew, and goes on where it was.
+        // A partition that comes back is opened again, and continues where it was.
         rig.follower.follow(partitions: [0, 1])
         #expect(rig.follower.completeAsOf(0) == nil)
         rig.settle()
@@ -80,7 +80,7 @@ import Testing
         #expect(rig.follower.step() == .done && rig.disk.values(0) == numbers(0..<3) + ["more"])
     }
 
-    /// The records of a full poll are held while a copy is built.
+    /// Records of a full poll are kept in memory while a copy is built.
     @Test func `writes what is held of a partition that leaves`() throws {
         let rig = try Rig()
         try rig.write(numbers(0..<5000))
@@ -105,7 +105,7 @@ import Testing
         rig.settle()
         #expect(rig.disk.values(0) == ["b", "c", "d"] && rig.disk.values(0, topic: 1) == ["a", "b", "c", "d"])
         #expect(rig.trouble == nil && rig.follower.completeAsOf(0) != nil)
-        // Where something is kept it goes on there.
+        // If a position is stored, reading continues there.
         rig.follower.follow(partitions: [])
         try rig.write(["e"], timestamp: 120)
         rig.follower.follow(partitions: [0])
@@ -122,7 +122,7 @@ import Testing
         #expect(rig.disk.values(0) == ["b"])
     }
 
-    /// Kafka is asked twice: for a record that is young enough, and where there is none for the end.
+    /// Kafka is asked twice: for a record that is recent enough, and for the end where there is none.
     @Test func `misses nothing that is committed while its start is asked for`() throws {
         let broken = BrokenLog(MemoryLog(clock: .manual()))
         let rig = try Rig(
@@ -155,9 +155,9 @@ import Testing
         let time = rig.time
         broken.atEnds = { time.advance(by: .milliseconds(10)) }
         #expect(rig.follower.step() == .done && rig.disk.values(0) == ["before"])
-        // The first look within the step has asked when the first answer was there.
+        // The first look in the step has asked when the first answer was there.
         #expect(rig.follower.completeAsOf(0) == .milliseconds(100_010) && time.elapsed == .milliseconds(100_020))
-        // The next look is not due yet: what was asked when the partition was opened counts.
+        // The next look is not due yet: the answer from the opening of the partition counts.
         rig.follower.follow(partitions: [])
         rig.follower.follow(partitions: [0])
         #expect(rig.follower.step() == .done)
@@ -197,7 +197,7 @@ import Testing
         #expect(rig.follower.looks == looks + 1)
     }
 
-    /// An end that is not reached yet stays the goal, and the later one is not forgotten over it.
+    /// An end that is not reached yet stays the goal, and the later one is not forgotten.
     @Test func `needs to be told once, also while it is behind`() throws {
         let rig = try Rig()
         try rig.write(numbers(0..<5000))

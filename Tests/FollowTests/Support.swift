@@ -8,7 +8,7 @@ import Telemetry
 
 var soon: Deadline { Deadline(after: patience) }
 
-/// Moves when it is told to.
+/// Moves only when the test says so.
 final class TestTime: Sendable {
     private let state = Mutex<(wall: Int64, elapsed: Duration)>((1_772_323_200_000, .zero))
 
@@ -25,22 +25,22 @@ final class TestTime: Sendable {
     }
 }
 
-/// What is kept when the process dies.
+/// The storage of all sinks. Only the lasting part survives the death of the process.
 final class Disk {
     struct Copy: Equatable {
-        /// By topic, the values in the order in which they came.
+        /// The values by topic, in the order of arrival.
         var values: [[String]]
         var places: [KeptPlace]
     }
 
     private(set) var copies: [Int32: Copy] = [:]
-    /// What of it survives the process.
+    /// The part that survives the process.
     private var lasting: [Int32: Copy] = [:]
-    /// Of the next calls.
+    /// The errors of the next calls.
     var writeFault: SinkFault?
     var openFault: SinkFault?
     var beginFault: SinkFault?
-    /// What somebody has met in a copy, until it is opened again.
+    /// A fault that was found in a copy; it lasts until the copy is opened again.
     var readFault: SinkFault?
 
     func write(_ copy: Copy?, _ partition: Int32, isLasting: Bool = true) {
@@ -52,14 +52,14 @@ final class Disk {
     func next(_ partition: Int32, topic: Int = 0) -> Int64? { copies[partition]?.places[topic].next?.value }
 }
 
-/// Keeps values in order, so that one that is missing shows as well as one that came twice.
+/// Keeps values in order, so that a missing value and a duplicate both show.
 final class KeptSink: PartitionSink {
     static let recordBytes = 100
 
     private let disk: Disk
     private let partition: Int32
     private let topics: Int
-    /// The greatest version of the schema that it reads.
+    /// The greatest schema version that it reads.
     private let version: Int
     private var taken: [[String]]
     private(set) var calls: [String] = []
@@ -121,7 +121,7 @@ final class KeptSink: PartitionSink {
     }
 }
 
-/// Topics and a follower, moved by the test's own thread: nothing happens by itself.
+/// Topics and a follower that the test's own thread moves: nothing happens by itself.
 final class Rig {
     static let group = "followers"
 
@@ -188,7 +188,7 @@ final class Rig {
             .first { $0.hasPrefix("perennial_test_\(name) ") }.flatMap { Double($0.split(separator: " ").last ?? "") }
     }
 
-    /// Every record has a key of its own: of a compacted topic nothing goes.
+    /// Every record has a key of its own, so a compacted topic loses nothing.
     func write(
         _ values: [String], topic: Int = 0, partition: Int32 = 0, timestamp: Int64 = 1000, schema: String = "row/1"
     ) throws {

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, because all that it links is built with the fuzzer's instruments and the address sanitizer
+// A separate package, because everything that it links is built with the fuzzer's instrumentation and the address sanitizer
 // (Tests/Fuzz/run.sh passes the flags).
 
 let strict: [SwiftSetting] = [

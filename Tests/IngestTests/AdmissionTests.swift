@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// Each row breaks one rule more than the next; the first that is broken answers.
+    /// Each row breaks one rule more than the next; the first broken rule decides the answer.
     @Test func `refuses by the first rule that is broken`() throws {
         let door = try door()
         defer { door.stop() }
@@ -37,7 +37,7 @@ import Testing
             let answer = try door.send(row.method, row.path, row.method == "POST" ? [0x20] : [], headers: row.headers)
             #expect(answer.status == row.status, "\(row)")
             if row.method != "HEAD" { #expect(answer.text == #"{"error":"\#(row.word)"}"#) }
-            // Who may not come in is not to hold a connection.
+            // A client that may not enter must not hold a connection.
             #expect(answer.header("Connection") == (row.status == 403 ? "close" : nil), "\(row)")
             if row.status == 405 { #expect(answer.header("Allow") == "POST") }
             if row.status == 401 { #expect(answer.header("WWW-Authenticate") == "Bearer") }
@@ -79,7 +79,7 @@ import Testing
         #expect(try door.send("POST", "/notifications", Apple.body(), headers: headers).status == status)
     }
 
-    /// 15,000 of them cost 4 ms of a thread that everybody needs.
+    /// 15,000 of them cost 4 ms of a thread that all requests need.
     @Test func `reads no long media type`() throws {
         func headers(_ bytes: Int) -> HTTPHeaders {
             var headers = HTTPHeaders()
@@ -103,9 +103,9 @@ import Testing
         #expect(try door.notify(Apple.body(), from: "18.1.1.1").status == 403)
         // The proxy itself is not on the list.
         #expect(try door.notify(Apple.body()).status == 403)
-        // What cannot be read is nobody's address.
+        // An unreadable address matches no entry.
         #expect(try door.notify(Apple.body(), from: "17.1.1.1, unknown").status == 403)
-        // Written by the client, who can write what he likes; the proxy added the last one.
+        // The client may write anything; the proxy has added the last address.
         #expect(try door.notify(Apple.body(), from: "17.1.1.1, 18.1.1.1").status == 403)
     }
 

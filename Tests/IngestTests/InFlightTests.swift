@@ -6,7 +6,7 @@ import Testing
 @testable import Ingest
 @testable import Kafka
 
-/// What publications were told, in order.
+/// The results of publications, in order.
 private final class Told: Sendable {
     private let words = Mutex<[String]>([])
     var all: [String] { words.withLock { $0 } }
@@ -28,7 +28,7 @@ private final class Told: Sendable {
         DeliveryReport(token: token, partition: 0, offset: 7, failure: nil)
     }
 
-    /// A request that waits for a verdict comes to Kafka late, and with less time left than those before it.
+    /// A request that waits for a verdict reaches Kafka late, with less time left than earlier ones.
     @Test func `is answered at its deadline whatever the deadline of those before it`() {
         let inFlight = InFlight { _ in }
         let (patient, hasty) = (Told(), Told())

@@ -62,7 +62,7 @@ private func outgoing(
         headers: [RecordHeader("id", key)], timestamp: 77)
 }
 
-/// Outcomes and endings as they come.
+/// Outcomes and endings in the order of arrival.
 private final class Outcomes: Sendable {
     private let heard = Mutex<(outcomes: [PublishOutcome], endings: [Bool])>(([], []))
     var outcomes: [PublishOutcome] { heard.withLock { $0.outcomes } }

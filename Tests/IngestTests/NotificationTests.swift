@@ -18,7 +18,7 @@ import Testing
         #expect(answer.status == 200 && answer.body.isEmpty)
         let record = try #require(door.log.records(of: .notifications).first)
         #expect(record.environment == .sandbox)
-        // It has neither transaction nor renewal info to be keyed by.
+        // It has neither transaction nor renewal info to get a key from.
         #expect(record.key == Array("u-1".utf8))
         #expect(record.timestamp == Apple.now)
         #expect(
@@ -66,13 +66,13 @@ import Testing
     @Test func `that Kafka has acknowledged is answered 200 again, and not written once more`() throws {
         let door = try Door(FakeLog(.outcome(.failed(.timedOut))))
         defer { door.stop() }
-        // What is not acknowledged is tried again.
+        // A record that is not acknowledged is retried.
         #expect(try door.notify(Apple.body()).status == 503)
         door.log.answer(.outcome(.written))
         for _ in 0..<3 { #expect(try door.notify(Apple.body()).status == 200) }
         #expect(door.log.records(of: .notifications).count == 2)
         #expect(door.outcome("accepted") == 1 && door.outcome("repeated") == 2)
-        // Whatever stands beside it.
+        // Whatever other members are beside it.
         let padded = Array(#"{"more":[1],"#.utf8) + Apple.body().dropFirst()
         #expect(try door.notify(padded).status == 200 && door.outcome("repeated") == 3)
         #expect(try door.notify(Apple.body(uuid: "u-2")).status == 200)
@@ -134,7 +134,7 @@ extension Acknowledged {
         known.note([1], now: Apple.now)
         #expect(known.contains([1], now: Apple.now) && !known.contains([2], now: Apple.now))
         #expect(known.contains([1], now: Apple.now + Self.generation - 1))
-        // The one before is kept as long as another generation grows.
+        // The previous generation is kept while the next one grows.
         #expect(known.contains([1], now: Apple.now + Self.generation))
         #expect(known.contains([1], now: Apple.now + 2 * Self.generation - 1))
         #expect(!known.contains([1], now: Apple.now + 2 * Self.generation))
@@ -148,7 +148,7 @@ extension Acknowledged {
         #expect(!known.contains([2], now: Apple.now + 2 * Self.generation))
     }
 
-    /// Threads deal with requests in another order than that in which they came.
+    /// Threads process requests in another order than that of arrival.
     @Test func `is known also to a request that came a little earlier`() {
         let known = Acknowledged(generationMilliseconds: Self.generation)
         known.note([1], now: Apple.now)
@@ -167,7 +167,7 @@ extension Acknowledged {
         #expect(known.contains(text(2 * Acknowledged.limitEach), now: 1000))
     }
 
-    /// While Kafka stands still nothing is acknowledged, and whoever repeats one notification would fill the way to it.
+    /// While Kafka stands still nothing is acknowledged, and a client that repeats one notification could fill the queue.
     @Test func `or will acknowledge is not sent a second time meanwhile`() async throws {
         let door = try Door(FakeLog(.silence))
         defer { door.stop() }
@@ -194,7 +194,7 @@ extension Acknowledged {
         #expect(!known.contains([1], now: Apple.now))
     }
 
-    /// Its end finds it; but whoever sends another text with the end of a genuine one is to be judged.
+    /// The end of a text finds it in the cache. But another text with the same end must still be verified.
     @Test func `is known by all of its bytes`() {
         let known = Acknowledged(generationMilliseconds: Self.generation)
         let end = [UInt8](repeating: 7, count: 86)
@@ -204,9 +204,9 @@ extension Acknowledged {
     }
 }
 
-/// What app-store.md B.6 asks of the endpoint.
+/// What app-store.md B.6 requires of the endpoint.
 @Suite(.ownThreads) struct `A body` {
-    /// And B6-40: without `signedPayload`, with two, with one that is no string, of version 1, or no JSON at all.
+    /// And B6-40: without `signedPayload`, with two of them, with one that is not a string, of version 1, or without any JSON.
     @Test(
         arguments: [
             "", "{", "[]", "null", #"{"signedPayload":1}"#, #"{"signedPayload":null}"#,

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Ingest
 
-/// For what takes milliseconds on an idle machine.
+/// Patience for what takes milliseconds on an idle machine.
 let soon = patience
 
 /// A publisher on librdkafka's own mock cluster. Close it before the test ends.
@@ -25,8 +25,8 @@ final class PublisherRig {
     static let topics: [TopicID] = [.notifications, .signed, .rejected]
 
     /// - Parameters:
-    ///   - partitions: of the topics; nil: there are none.
-    ///   - asksWatch: whether the publisher hears what the watch has seen.
+    ///   - partitions: number of partitions of each topic; nil: there are no topics.
+    ///   - asksWatch: whether the publisher uses the watch's results.
     init(
         partitions: Int32? = 4, bootstrap: String? = nil, startsPublisher: Bool = true, asksWatch: Bool = true,
         adjust: (inout Publisher.Configuration) -> Void = { _ in }
@@ -45,7 +45,7 @@ final class PublisherRig {
             configuration, metrics: metrics, health: health, logger: logger, refusals: RefusalLog(logger),
             topicsTrouble: { asksWatch ? watch.topicsTrouble : nil })
         try watch.start { _ in }
-        // The mock makes a topic that a producer asks for.
+        // The mock creates a topic when a producer asks for it.
         if startsPublisher { try publisher.start { _ in } }
     }
 
@@ -132,7 +132,7 @@ func record(
         let rig = try PublisherRig()
         defer { rig.close() }
         try await rig.waitUntilReady()
-        // One request for each topic: the first is taken, the second is refused.
+        // One request per topic: the first is accepted, the second is refused.
         rig.cluster.fail(.produce, with: [.none, .invalidTimestamp])
         let outcome = try await rig.publish([record(), record("2000000123456789", .signed)])
         #expect(outcome == .failed(.clockAhead))
@@ -147,7 +147,7 @@ func record(
         let outcomes = PublisherRig.Outcomes()
         func post() { rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { outcomes.add($0) }) }
         post()
-        // Its request is on its way. The next one will be taken, before the first is tried again.
+        // Its request is in flight. The next one will be accepted before the first is retried.
         try await Task.sleep(for: .milliseconds(50))
         post()
         try await waitUntil("both have an outcome", within: soon) { outcomes.all.count == 2 }
@@ -206,7 +206,7 @@ func record(
         #expect(try await rig.publish([record()]) == .failed(.wrongTopics))
     }
 
-    /// A producer of somebody else's may write to the rest; keys lie where they lay.
+    /// Another producer may write to the other partitions; keys keep their partition.
     @Test func `writes on when one topic has grown`() {
         let configuration = Publisher.Configuration(
             properties: ClientProperties(bootstrapServers: "nowhere:1"), prefix: TopicPrefix("t")!, partitions: 4,
@@ -218,11 +218,11 @@ func record(
         #expect(trouble(4, 4) == nil)
         #expect(trouble(6, 4) == nil)
         #expect(trouble(3, 4)?.contains("put it back if it was changed") == true)
-        // Nothing shows then that the setting is what it was.
+        // Then nothing shows whether the setting is still the number with which the topic was made.
         #expect(trouble(6, 6)?.contains("has 6") == true)
     }
 
-    /// Before the watch has seen them for the first time, or between two looks of it.
+    /// Before the watch has seen the topics for the first time, or between two of its looks.
     @Test func `finds by itself that topics have another number of partitions`() async throws {
         let rig = try PublisherRig(partitions: 3, asksWatch: false)
         defer { rig.close() }
@@ -242,7 +242,7 @@ func record(
         #expect(try await rig.publish([record()]) == .written)
     }
 
-    /// Without an id nothing is sent, and the first notifications would wait for it until their deadline.
+    /// Without a producer id nothing is sent, and the first notifications would wait for it until their deadline.
     @Test func `is not ready before Kafka has given its producer an id`() async throws {
         let rig = try PublisherRig(startsPublisher: false)
         defer { rig.close() }
@@ -267,7 +267,7 @@ func record(
         }
     }
 
-    /// A sequence that the broker does not expect ends an idempotent producer for good.
+    /// A sequence number that the broker does not expect makes an idempotent producer fail for good.
     @Test func `goes on with a new producer when the old one cannot`() async throws {
         let rig = try PublisherRig()
         defer { rig.close() }
@@ -279,12 +279,12 @@ func record(
         #expect(try await rig.publish([record()]) == .written)
     }
 
-    /// Also what is posted in the moment in which it goes, and also when no other one can be made.
+    /// Also for what is posted at the moment of the replacement, and also if no other producer can be made.
     @Test func `answers everything when its producer goes`() async throws {
         let rig = try PublisherRig()
         defer { rig.close() }
         try await rig.waitUntilReady()
-        // No other producer gets further than this.
+        // No other producer gets beyond this point.
         rig.cluster.failTopic("t.sandbox.rejected", with: .unknownTopicOrPartition)
         let outOfOrderSequence = KafkaCode(rawValue: 45)
         rig.cluster.fail(.produce, with: [outOfOrderSequence])

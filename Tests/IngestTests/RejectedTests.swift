@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func `beyond the room of the hour is only counted`() throws {
-        // Half of it is for what anybody can send.
+        // Half of the room is for bodies that anybody can send.
         let door = try Door { $0.rejectedBytesPerHour = 50 }
         defer { door.stop() }
         for number in 0..<3 { #expect(try door.notify(Self.garbage(10, number)).status == 400) }
@@ -52,7 +52,7 @@ import Testing
         #expect(door.kept("malformed", true) == 2 && door.kept("malformed", false) == 1)
     }
 
-    /// What is not acknowledged in time is usually written later.
+    /// A record that is not acknowledged in time is usually written later.
     @Test func `takes its room when it may be written, and only then`() throws {
         let door = try Door(FakeLog(.silence)) { $0.rejectedBytesPerHour = 50 }
         defer { door.stop() }
@@ -82,7 +82,7 @@ import Testing
         for publication in door.log.publications { publication.end(wasSent: true) }
         #expect(try door.notify(body).status == 400)
         #expect(door.log.records.count == 17)
-        // Notifications are not held up by it.
+        // Notifications are not delayed by it.
         #expect(try door.notify(Apple.body()).status == 200)
     }
 
@@ -135,7 +135,7 @@ import Testing
         let series =
             #"perennial_ingest_requests_total{outcome="wrong_app",environment="sandbox",bundle="com.example.other"}"#
         #expect(door.metric(series) == 2)
-        // What is ours is there before it comes.
+        // The series of our own apps exist before the first body.
         for environment in ["production", "sandbox"] {
             let series = #"{outcome="accepted",environment="\#(environment)",bundle="com.example.app"}"#
             #expect(door.metric("perennial_ingest_requests_total" + series) == 0)
@@ -146,7 +146,7 @@ import Testing
         let door = try Door { $0.bundles = ["com.example.app"] }
         defer { door.stop() }
         for number in 0..<30 { _ = try door.notify(Apple.body(bundleId: "com.example.other\(number)")) }
-        // A text that no app is called is no label.
+        // A text that is not an app's name must not become a label.
         _ = try door.notify(Apple.body(bundleId: "a\\\"} 1"))
         door.refusals.flush()
         let lines = door.lines.all.split(separator: "\n").count { $0.contains("were set aside") }
@@ -154,7 +154,7 @@ import Testing
         let series = String(decoding: door.metrics.exposition(), as: UTF8.self).split(separator: "\n").filter {
             $0.hasPrefix(#"perennial_ingest_requests_total{outcome="wrong_app""#)
         }
-        // Twenty apps, the others together, those without a name that can be shown, and what has no environment.
+        // Twenty apps, all other apps together, those without a printable name, and bodies without an environment.
         #expect(series.count == 23, "\(series)")
         #expect(door.outcome("wrong_app") == 31)
     }
@@ -204,7 +204,7 @@ import Testing
         #expect(try door.notify(Self.genuine(0)).status == 503)
         door.log.answer(.silence)
         #expect(try door.notify(Array("nonsense".utf8)).status == 400)
-        // It is on its way, and nobody knows whether it will arrive.
+        // It is in flight, and nobody knows whether it will arrive.
         #expect(try door.notify(Array("nonsense".utf8)).status == 400)
         #expect(door.log.records.count == 2)
         door.log.publications[1].finish(.failed(.timedOut))
@@ -215,7 +215,7 @@ import Testing
         #expect(door.log.records.count == 4)
     }
 
-    /// A purchase of any customer's device is signed by Apple, and can be padded by whoever sends it.
+    /// Apple signs a purchase on any customer's device, and its sender can pad it.
     @Test func `is kept without what stands beside the signed text`() throws {
         let door = try Door()
         defer { door.stop() }
@@ -225,12 +225,12 @@ import Testing
             + body.dropFirst()
         #expect(try door.notify(padded).status == 200)
         #expect(door.log.records.map(\.value) == [body])
-        // The same text with other padding is the same.
+        // The same text with other padding counts as the same.
         #expect(try door.notify(Array(#"{"a":1,"#.utf8) + body.dropFirst()).status == 200)
         #expect(door.log.records.count == 1)
     }
 
-    /// What is in `rejected` already is answered 200, also when it takes nothing more; and Apple comes for no longer.
+    /// A body that is already in `rejected` is answered with 200 even if no room is left, so that Apple stops retrying.
     @Test func `that Apple signed and that is kept already needs no room`() throws {
         let bytes = Self.genuine(0).count
         let door = try Door { $0.rejectedBytesPerHour = 2 * bytes }
@@ -242,7 +242,7 @@ import Testing
         #expect(door.log.records.count == 2)
     }
 
-    /// As long as Kafka may still write it, it is not sent once more.
+    /// While Kafka may still write it, it is not sent again.
     @Test func `is not sent again while it is late`() throws {
         let door = try Door(FakeLog(.silence))
         defer { door.stop() }
@@ -283,7 +283,7 @@ import Testing
         room.giveBack(4, takenAt: 0)
         #expect(take(room, 5, 2) == .none)
         #expect(take(room, 4, 2) == .taken)
-        // What was taken an hour ago makes no room in this one.
+        // What was stored an hour ago makes no room in this hour.
         #expect(take(room, 10, 3, now: 3_600_000) == .taken)
         room.giveBack(10, takenAt: 3_599_999)
         #expect(take(room, 1, 4, now: 3_600_000) == .none)

@@ -14,7 +14,7 @@ import Telemetry
 import TestTraits
 import Testing
 
-/// All parts of ingest on the mock cluster, started in order, stopped in reverse. Stop it before the test ends.
+/// All parts of ingest on the mock cluster, started in order and stopped in reverse. Stop it before the test ends.
 final class IngestRig {
     let cluster: MockCluster
     let folder: ScratchDirectory
@@ -127,10 +127,10 @@ final class IngestRig {
         }
         let front = try #require(rig.service.parts.last)
         let stopping = WorkerThread.start("stops") { try front.stop(by: Deadline(after: soon)) }
-        // Not before nobody is let in any more.
+        // Only after no new requests are accepted.
         let late = try HTTPClient()
         defer { late.close() }
-        // What is refused at once: a notification that still came in would be held like the first.
+        // A request that is refused at once: a notification that still got in would be held like the first.
         let knock = HTTPClient.Request("GET", rig.notification().url)
         try await waitUntil("the door is closed", within: soon) { (try? late.answer(to: knock)) == nil }
         rig.cluster.heal(.produce)
@@ -148,9 +148,9 @@ final class IngestRig {
 
     private static let expired = try! make(3, validUntil: -60_000)
 
-    /// A certificate for localhost that vouches for itself.
+    /// A self-signed certificate for localhost.
     ///
-    /// - Parameter end: from now, in milliseconds.
+    /// - Parameter end: milliseconds from now.
     private static func make(
         _ seed: UInt8, validUntil end: Int64 = 86_400_000
     ) throws -> (certificate: String, key: String) {
@@ -190,14 +190,14 @@ final class IngestRig {
         try await body(rig, write)
     }
 
-    /// Trusts this certificate and no other.
+    /// Trusts only this certificate.
     private func client(_ certificate: String) throws -> HTTPClient {
         var options = HTTPClient.Configuration()
         options.extraAuthorities = Array(certificate.utf8)
         return try HTTPClient(options)
     }
 
-    /// Which of the two a new connection is shown; nil: neither.
+    /// Which of the two certificates a new connection gets; nil: neither.
     private func shown(_ request: HTTPClient.Request) throws -> Int? {
         try [Self.first, Self.second].firstIndex { pair in
             let client = try client(pair.certificate)
@@ -218,7 +218,7 @@ final class IngestRig {
             let load = (0..<4).map { index in
                 WorkerThread.start("load-\(index)") {
                     while !isOver.load(ordering: .relaxed) {
-                        // A client of its own: each request comes with a handshake.
+                        // A client of its own, so that each request needs a handshake.
                         let client = try HTTPClient(options)
                         if (try? client.answer(to: request).status) != 200 { failed.add(1, ordering: .relaxed) }
                         client.close()

@@ -14,11 +14,11 @@ import Testing
 
 @testable import Ingest
 
-/// The log that tests read: keeps what is published, and says of it what it is told to.
+/// The log that tests read: it keeps publications and gives them the outcome that the test sets.
 final class FakeLog: RecordSink {
     enum Answer: Sendable {
         case outcome(PublishOutcome)
-        /// Nothing; the test finishes what it finds in `publications`.
+        /// No outcome; the test finishes what it finds in `publications`.
         case silence
     }
 
@@ -54,10 +54,10 @@ extension OutgoingRecord {
     }
 }
 
-/// The make-believe Apple of these tests.
+/// The simulated Apple of these tests.
 enum Apple {
     static let authority = try! SimulatedAuthority(seed: 1)
-    /// Of another root, which nobody trusts.
+    /// An authority with another root, which is not trusted.
     static let stranger = try! SimulatedAuthority(seed: 2)
     static let app = App(bundleId: "com.example.app", appAppleId: 1234, entitlements: [], periods: [])
     /// The 1st of March 2026.
@@ -83,7 +83,7 @@ enum Apple {
     }
 }
 
-/// An endpoint over a fake log, behind a real server on the loopback. Stop it before the test ends.
+/// An endpoint over a fake log, behind a real server on loopback. Stop it before the test ends.
 final class Door: Sendable {
     let log: FakeLog
     let metrics = Metrics()
@@ -109,7 +109,7 @@ final class Door: Sendable {
         let logger = Logger { lines.append($0) }
         refusals = RefusalLog(logger)
         var configuration = Endpoint.Configuration(app: "perennial/test")
-        // The proxy of these tests is the test itself.
+        // The test itself plays the proxy.
         configuration.clients = ClientAddresses(trustedProxies: [try .init("127.0.0.1")])
         adjust(&configuration)
         let endpoint = Endpoint(
@@ -147,7 +147,7 @@ final class Door: Sendable {
             .first { $0.hasPrefix(line + " ") }.flatMap { Double($0.dropFirst(line.count + 1)) }
     }
 
-    /// Over all environments and apps.
+    /// Sum over all environments and apps.
     func outcome(_ word: String) -> Double {
         String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix(#"perennial_ingest_requests_total{outcome="\#(word)","#) }
@@ -165,7 +165,7 @@ extension HTTPClient.Response {
     var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Knows nothing at first; whoever waits is told `answer`.
+/// Knows nothing at first; a waiting request gets `answer`.
 final class FakeResponder: RevocationSource {
     private let answer: RevocationStatus
     private let isAsked = Atomic(false)

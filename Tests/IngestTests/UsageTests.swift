@@ -62,7 +62,7 @@ import Testing
         #expect(door.log.records[0].header("id") == door.log.records[1].header("id"))
     }
 
-    /// A consent that is written wrong would be none, and no refund ever be answered.
+    /// A misspelled consent would count as none, and no refund request would ever be answered.
     @Test func `with members that mean nothing is taken, and the answer names them`() throws {
         let door = try door()
         defer { door.stop() }

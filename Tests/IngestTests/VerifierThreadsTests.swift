@@ -22,7 +22,7 @@ import Testing
             client.send(rig.notification("u-\(number)")) { result in
                 if (try? result.get().status) == 200 { accepted.add(1, ordering: .relaxed) }
             }
-            // Two may wait; the third is the one that is being verified.
+            // Two may wait; the third is being verified.
             try await waitUntil("one is being verified", within: soon) { judge.taken.load(ordering: .relaxed) > 0 }
         }
         try await waitUntil("three are held", within: soon) {
@@ -102,14 +102,14 @@ import Testing
         #expect(busy.load(ordering: .relaxed) == 1)
         judge.door.open()
         try threads.stop(by: Deadline(after: soon))
-        // Those that waited have been judged.
+        // Those that waited have a verdict.
         #expect(judge.taken.load(ordering: .relaxed) == 2)
         ask()
         #expect(busy.load(ordering: .relaxed) == 2)
     }
 }
 
-/// Judges behind a door.
+/// Gives verdicts only when the test lets it.
 private final class HeldJudge: NotificationJudge {
     let door = Latch()
     let taken = Atomic(0)

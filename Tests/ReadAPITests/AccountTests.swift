@@ -4,9 +4,9 @@ import Testing
 
 @testable import ReadAPI
 
-/// What the records of one account amount to.
+/// What follows from the records of one account.
 @Suite struct `An account` {
-    /// Of the tests' clock.
+    /// Milliseconds of the tests' clock.
     private let now = TestTime().now
     private let day: Int64 = 86_400_000
 
@@ -17,7 +17,7 @@ import Testing
         return rig
     }
 
-    /// Ends so many days from now.
+    /// Ends this many days from now.
     private func lasting(_ id: String, days: Int64, _ bundleId: String = "com.example.app") -> Record {
         Record(id: id, bundleId: bundleId).with("accessUntil", "\(now + days * day)")
     }
@@ -75,7 +75,7 @@ import Testing
         #expect(ended.account(token)?["entitlements"]?["premium"]?["originalTransactionId"]?.string == "1")
     }
 
-    /// The worker may be late, or away: the record itself says when access ends.
+    /// The worker may be late or stopped: the record itself says when access ends.
     @Test func `loses access by the clock of the reader, not by a record that tells so`() throws {
         let rig = try rig(lasting("1", days: 3))
         let end = now + 3 * day
@@ -118,7 +118,7 @@ import Testing
     private static let billing = "https://apps.apple.com/account/billing"
     private static func millions(_ value: Int64) -> String { "\(TestTime().now + value * 86_400_000)" }
 
-    /// Members of the only subscription, and what is advised.
+    /// The given members of the only subscription, and the expected advice.
     static let rows: [(what: String, members: [(String, String)], advice: String?)] = [
         ("paid for", [], nil),
         ("renewal off", [("autoRenew", "false")], "renew 1 \(manage)"),
@@ -172,28 +172,28 @@ import Testing
         #expect(advice(try rig(record)) == (row.advice.map { [$0] } ?? []), "\(row.what)")
     }
 
-    /// Who pays for both pays twice.
+    /// A customer who pays for both pays twice.
     @Test func `is not advised to pay for what another app gives for longer`() throws {
         let expired = lasting("1", days: -3).with("state", #""expired""#).with("access", "false")
         let other = lasting("2", days: 30, "com.example.mac")
         #expect(advice(try rig(expired, other)) == [])
         #expect(advice(try rig(lasting("1", days: 3).with("autoRenew", "false"), other)) == [])
-        // What the other does not give still counts.
+        // An entitlement that the other does not give still counts.
         let more = expired.with("entitlements", #"["premium","export"]"#)
         #expect(advice(try rig(more, other)) == ["resubscribe 1 \(Self.manage)"])
-        // What renews goes on giving it.
+        // A subscription that renews keeps giving it.
         let ending = other.with("autoRenew", "false")
         #expect(advice(try rig(lasting("1", days: 3), ending)) == [])
-        // The one that lasts longer is the one to renew.
+        // The advice is to renew the one that lasts longer.
         #expect(
             advice(try rig(lasting("1", days: 3).with("autoRenew", "false"), ending)) == ["renew 2 \(Self.manage)"])
-        // Products that give nothing by name stand for themselves.
+        // Products without named entitlements count as entitlements themselves.
         #expect(advice(try rig(expired.with("entitlements", "[]"), other)) == ["resubscribe 1 \(Self.manage)"])
     }
 
     // MARK: Limits
 
-    /// Ids grow: by the order of keys the newest purchase would be the first to be left out.
+    /// Ids grow, so in the order of keys the newest purchase would be left out first.
     @Test func `that is too large shows a part, says so, and has everything that it may use`() throws {
         let rig = try Rig(partitions: 1)
         let coins = Record().with("entitlements", "[]")

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Plays a worker of `notifications`, and who takes them.
+/// Plays the worker of `notifications` and the ingest that writes them.
 private final class Crew {
     let rig: Rig
     private let topic: String
@@ -24,7 +24,7 @@ private final class Crew {
         writer = try rig.memory.openWriter(WriterOptions(name: "ingest", topics: [topic]))
     }
 
-    /// A notification is taken now.
+    /// Ingest accepts a notification now.
     func take(partition: Int32 = 0) throws {
         let batch = OutputBatch()
         batch.append(
@@ -33,7 +33,7 @@ private final class Crew {
         _ = try writer.append(batch, by: soon)
     }
 
-    /// The worker commits that it has dealt with so many.
+    /// The worker commits that it has processed this many.
     func deal(upTo count: Int64, partition: Int32 = 0) throws {
         let name = TopicPartition(topic, partition)
         let session = try self.session ?? join()
@@ -58,7 +58,7 @@ private final class Crew {
 extension Rig {
     fileprivate func behind(_ answer: JSONValue?) -> Int64? { answer?["position"]?.array?.first?["behind"]?.integer }
 
-    /// The answer to a question about nobody, whose partition is the first.
+    /// The answer to a request about an unknown id, whose partition is the first.
     fileprivate func miss() throws -> (status: Int, behind: Int64?) {
         let response = endpoint.answer(.subscription, nobody[...].utf8, query: nil)
         return (response.status, behind(try JSONValue.read(response.body)))
@@ -81,7 +81,7 @@ extension Rig {
         try crew.deal(upTo: 1)
         rig.settle(steps: 3)
         #expect(try rig.miss() == (404, 1000), "so old is the last look")
-        // From here on the worker is dead.
+        // From here on the worker is stopped.
         try crew.take()
         rig.settle(steps: 300)
         #expect(try rig.miss() == (404, 300_000))
@@ -91,13 +91,13 @@ extension Rig {
         if Partitioner.partition(of: other, count: rig.partitions) != 0 {
             #expect(rig.behind(rig.account(token)) == 1000, "of another partition nothing waits")
         }
-        // It is back.
+        // The worker is running again.
         try crew.deal(upTo: 2)
         rig.settle(steps: 3)
         #expect(try rig.miss() == (404, 1000))
     }
 
-    /// What came since the last look has no other sign than the age of that look.
+    /// Only the age of the last look shows that records may have come since then.
     @Test func `is never said to be less than it is`() throws {
         let rig = try Rig()
         let crew = try Crew(rig)
@@ -121,7 +121,7 @@ extension Rig {
         let taken = rig.time.now
         rig.time.advance(by: .milliseconds(400))
         try crew.deal(upTo: 1)
-        // Whoever watches has seen it; whoever follows has not looked for new ends since.
+        // The watch has seen it; the follower has not read new end offsets since.
         rig.watch.look()
         _ = rig.following.step()
         rig.time.advance(by: .milliseconds(400))
@@ -130,7 +130,7 @@ extension Rig {
         #expect(try rig.miss().behind == 1000)
     }
 
-    /// A commit has a marker in each partition, and that of the positions may be seen first.
+    /// A commit writes a marker in each partition, and the marker of the offsets may become visible first.
     @Test func `counts only when readers are shown what the worker has written`() throws {
         let rig = try Rig()
         let crew = try Crew(rig)
@@ -147,7 +147,7 @@ extension Rig {
             rig.settle(steps: 1)
             #expect(rig.time.now - (try #require(try rig.miss().behind)) <= taken)
         }
-        // A transaction that hangs has nothing to do with it.
+        // A hanging transaction does not affect this.
         rig.settle(steps: 10)
         let hanging = try #require(try rig.miss().behind)
         #expect((1000...23_000).contains(hanging), "\(hanging)")
@@ -156,7 +156,7 @@ extension Rig {
         #expect(try rig.miss().behind == 1000)
     }
 
-    /// Whoever stops the worker of the testers does not take production out of service.
+    /// Stopping the worker of sandbox does not take production out of service.
     @Test func `takes nothing out of service where it is the second environment`() throws {
         let (memory, time) = (MemoryLog(clock: .manual()), TestTime())
         let names = Names(prefix: Rig.names.prefix, environment: .sandbox)
@@ -197,7 +197,7 @@ extension Rig {
         #expect(rig.status(.subscription, rig.nobody) == 200 && ready() == nil)
     }
 
-    /// Of churn and of refunds nobody need have a worker.
+    /// There need not be a worker of churn or of refunds.
     @Test func `has no limit for a worker that has never begun, and is told all the same`() throws {
         let rig = try Rig(maxBehind: .seconds(5))
         let entitlements = try Crew(rig)
@@ -236,7 +236,7 @@ extension Rig {
         #expect(rig.logged.components(of: "the positions of the workers cannot be read") == 1)
     }
 
-    /// After a week without a worker Kafka has forgotten where it was.
+    /// After a week without a worker Kafka has deleted its committed offsets.
     @Test func `is the age of the first record there is where the group has no position`() throws {
         let rig = try Rig()
         let crew = try Crew(rig)

@@ -13,7 +13,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Following, step by step: the copy has what the topics have, and says when it has not.
+/// Following, step by step: the copy has the same records as the topics, and reports when it has not.
 @Suite struct `A copy of the topics` {
     private let one = Record(id: "1")
     private let two = Record(id: "2")
@@ -51,7 +51,7 @@ import Testing
         rig.settle()
         #expect(rig.status(.subscription, "1") == 404)
         #expect(rig.status(.subscription, "2") == 200)
-        // The ends of transactions take offsets: they lie before the position.
+        // The ends of transactions take offsets, which come before the position.
         #expect(rig.metric("perennial_api_remaining_records") == 0)
         session.close(by: soon)
     }
@@ -71,7 +71,7 @@ import Testing
         for id in [0, 2500, 4999] { #expect(rig.status(.subscription, "\(id)") == 200) }
     }
 
-    /// The last records come in a full batch, which alone would not be written at once.
+    /// The last records come in a full batch, which would not be written at once if it were alone.
     @Test func `has everything at the moment at which it may be asked`() throws {
         let rig = try Rig(partitions: 1)
         try rig.write((0..<4000).map { .subscription(Record(id: "\($0)")) })
@@ -99,7 +99,7 @@ import Testing
         #expect(next.metric("perennial_api_store_wipes_total") == 0)
     }
 
-    /// What was written while a copy is built may be lost with the process, but only from the end.
+    /// What was written while a copy is built may be lost with the process, but only the newest part.
     @Test func `loses nothing when the process dies while it is built`() throws {
         let rig = try Rig(partitions: 1)
         try rig.write((0..<25_000).map { .subscription(Record(id: "\($0)")) })
@@ -112,7 +112,7 @@ import Testing
         for id in 0..<25_000 where next.status(.subscription, "\(id)") != 200 { Issue.record("\(id) is missing") }
     }
 
-    // MARK: Built anew
+    // MARK: Rebuilding
 
     @Test(arguments: [(hours: 19, isNew: false), (hours: 21, isNew: true), (hours: -1, isNew: true)])
     func `is built anew when it was away for so long that deletions may be gone`(_ hours: Int, _ isNew: Bool) throws {
@@ -120,7 +120,7 @@ import Testing
         try rig.write(.subscription(one), .subscription(two))
         rig.settle()
         rig.following.close()
-        // A tombstone that compaction has dropped: nobody will tell that 1 is gone.
+        // Compaction has dropped a tombstone: no record says that 1 is gone.
         let later = MemoryLog(clock: .manual())
         let next = try Rig(
             memory: later, disk: rig.disk, time: TestTime(rig.time.now + Int64(hours) * 3_600_000), partitions: 1)
@@ -156,7 +156,7 @@ import Testing
                 + "all: run perennial topics apply")
     }
 
-    /// A demonstration lives years in minutes; the log that it reads does not.
+    /// A demonstration runs through years in minutes; the log that it reads does not.
     @Test func `ages by the clock of its host, not by the time that access is judged by`() throws {
         let rig = try Rig(partitions: 1)
         try rig.write(.subscription(one))
@@ -187,7 +187,7 @@ import Testing
         #expect(next.metric("perennial_api_store_wipes_total") == 0)
     }
 
-    /// Of a process that lives for months: its copy grows no older as long as it reads.
+    /// For a process that runs for months: its copy does not get older as long as it reads.
     @Test func `grows no older while nothing comes and Kafka answers`() throws {
         let rig = try Rig()
         try rig.write(.subscription(one))
@@ -220,18 +220,18 @@ import Testing
         #expect(rig.metric("perennial_api_store_wipes_total") == 1)
     }
 
-    @Test func `is built anew when the topic does not reach back to it any more`() throws {
+    @Test func `is built anew when the topic begins after the position of the copy any more`() throws {
         let broken = BrokenLog(MemoryLog(clock: .manual()))
         let rig = try Rig(memory: broken.memory, log: broken, partitions: 1)
         try rig.write(.subscription(one))
         rig.settle()
-        // Somebody has deleted records: the reader hears of it first.
+        // Records were deleted: the reader learns it first.
         try rig.write(.subscription(two), .subscription(two), .subscription(two))
         broken.beginning = NextOffset(3)
         broken.faultOnce = LogFault(.stop, .positionGone, "there is no record at 1 any more")
         rig.settle()
         #expect(rig.trouble == nil)
-        #expect(rig.logged.contains("does not reach back to it"))
+        #expect(rig.logged.contains("begins after the position of the copy"))
         #expect(rig.status(.subscription, "1") == 404 && rig.status(.subscription, "2") == 200)
     }
 
@@ -244,7 +244,7 @@ import Testing
         try next.write(.subscription(two))
         next.settle()
         #expect(next.trouble == nil)
-        #expect(next.logged.contains("which was made anew"))
+        #expect(next.logged.contains("which was deleted and created again"))
         #expect(next.status(.subscription, "1") == 404 && next.status(.subscription, "2") == 200)
         #expect(next.account(token)?["subscriptions"]?.array?.isEmpty == true)
     }
@@ -270,7 +270,7 @@ import Testing
         #expect(third.trouble == nil && third.metric("perennial_api_store_wipes_total") == 1)
     }
 
-    // MARK: Records that are not as they should be
+    // MARK: Malformed records
 
     @Test func `waits before a record of a later schema, and is not asked meanwhile`() throws {
         let rig = try Rig(partitions: 1)
@@ -283,11 +283,11 @@ import Testing
         #expect(rig.trouble?.contains("entitlement/2, and this build reads up to 1: upgrade perennial api") == true)
         #expect(rig.status(.subscription, "1") == 503)
         #expect(rig.metric("perennial_api_paused_partitions") == 1)
-        // Nothing behind it was read, and the other topic was.
+        // Nothing after it was read, but the other topic was.
         #expect(rig.copies[0].value(.entitlements, Array("3".utf8))?.found == nil)
         #expect(rig.copies[0].value(.granting, Array("\(token)|2".utf8))?.found != nil)
         #expect(rig.copies[0].value(.entitlements, [])?.place.next == NextOffset(1))
-        // A later build goes on there; this one comes to the same place again.
+        // A later build continues there; this build stops at the same offset again.
         rig.following.close()
         let next = try Rig(memory: rig.memory, disk: rig.disk, time: rig.time, partitions: 1)
         next.settle()
@@ -330,7 +330,7 @@ import Testing
         #expect(rig.trouble == nil, "\(row.name)")
         let series = #"perennial_api_records_kept_out_total{topic="entitlements",cause="\#(row.cause)"}"#
         #expect(rig.metric(series) == 1, "\(row.name)")
-        // What the key had before is not its state any more.
+        // The earlier value of the key is not its state any more.
         #expect(rig.status(.subscription, "1") == (row.cause == "key" ? 200 : 404), "\(row.name)")
         #expect(rig.status(.subscription, "2") == 200)
         #expect(!rig.logged.contains("not JSON"))
@@ -355,7 +355,7 @@ import Testing
 
     // MARK: Trouble
 
-    /// Who asks is another thread, and finds what is there at that moment.
+    /// Another thread asks, and gets what is there at that moment.
     @Test func `is not asked from the moment it is emptied until it has everything again`() throws {
         let broken = BrokenLog(MemoryLog(clock: .manual()))
         let rig = try Rig(memory: broken.memory, log: broken, partitions: 1)
@@ -392,7 +392,7 @@ import Testing
         rig.settle(steps: 10)
         #expect(rig.trouble?.contains("s behind: no broker answers") == true)
         #expect(rig.status(.subscription, "1") == 503)
-        // Told once.
+        // Logged once.
         #expect(rig.logged.ranges(of: "the topics cannot be followed").count == 1)
         broken.fault = nil
         rig.settle(steps: 5)
@@ -443,7 +443,7 @@ import Testing
         rig.disk.fail { operation, _ in operation == .read ? StoreFault(.system, "unreadable") : nil }
         #expect(rig.status(.subscription, "1") == 503 && rig.status(.account, token) == 503)
         rig.disk.fail(nil)
-        // Not by chance: until the follower has opened it again.
+        // Not by chance: it stays so until the follower has opened it again.
         #expect(rig.status(.subscription, "1") == 503)
         rig.settle()
         #expect(rig.trouble == nil && rig.status(.subscription, "1") == 200)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Over real HTTP, from copies that the test has filled. Stop it before the test ends.
+/// Over real HTTP, with copies that the test has filled. Stop it before the test ends.
 private final class Door {
     let rig: Rig
     private let server: HTTPServer
@@ -45,7 +45,7 @@ extension HTTPClient.Response {
 
 @Suite(.ownThreads) struct `The read API` {
     @Test func `answers for a subscription with its record, byte for byte, and the position it rests on`() throws {
-        // Members that are not known here, spaces and escapes included.
+        // Members that this build does not know, spaces and escapes included.
         let record = #"{ "v":1,"originalTransactionId":"1", "access":true,"new":[1.50,"\u0041\/"],"accessUntil":null}"#
         let door = try Door { rig in
             try rig.write(.init(topic: .entitlements, key: "1", value: record))
@@ -59,7 +59,7 @@ extension HTTPClient.Response {
         let place = try #require(json["position"]?.array?.first)
         #expect(place["topic"]?.string == "appstore.production.entitlements" && place["offset"]?.integer == 1)
         #expect(place["partition"]?.integer == 0 || (place["partition"]?.integer ?? 9) < 3)
-        // The partition's clock: the greatest timestamp, of whatever record.
+        // The partition's clock: the greatest timestamp of any record.
         #expect(place["asOf"]?.integer == 1_771_000_000_000)
         let now = door.rig.time.now
         #expect(
@@ -86,7 +86,7 @@ extension HTTPClient.Response {
             return json["accessible"]?.array?.compactMap(\.integer)
         }
         let query = [350, 50, 90, 150, 200, 250, 300].map { "published=\($0)" }.joined(separator: "&")
-        // 90 was the newest when the first run began; when the second did, 300 was, not 250.
+        // 90 was the newest issue when the first run began; when the second began, 300 was, not 250.
         #expect(try accessible("1", query) == [350, 90, 150, 300])
         #expect(try accessible("1", "published=150&published=250&published=350&scope=current") == [250, 350])
         #expect(try accessible("1", "published=201") == [201])
@@ -94,7 +94,7 @@ extension HTTPClient.Response {
         #expect(try door.ask("/v1/subscriptions/9/content?published=1").status == 404)
     }
 
-    /// The renewal's word may come late; until the leeway is over access goes on, and so does what it opens.
+    /// The notification of the renewal may come late: until the leeway is over, access continues, and so does access to content.
     @Test func `takes no content away before access ends`() throws {
         let end = TestTime().now - 60_000
         let record = Record(id: "1").with("runs", "[{\"start\":100,\"end\":\(end)}]")
@@ -134,7 +134,7 @@ extension HTTPClient.Response {
         #expect(rig.account(token)?["position"]?.array?.first?["asOf"] == .null)
     }
 
-    /// Without a token any web page could ask through a browser on this machine, by a name that leads here.
+    /// Without a token any web page could ask through a browser on this machine, using a name that resolves to it.
     @Test func `without a token answers only to localhost and addresses`() throws {
         let door = try Door(tokens: []) { rig in
             try rig.write(.subscription(Record(id: "1")))
@@ -151,7 +151,7 @@ extension HTTPClient.Response {
         }
     }
 
-    /// The first that holds answers: token, path, method, parameters, readiness, subject.
+    /// The first condition that holds decides the answer: token, path, method, parameters, readiness, subject.
     @Test func `refuses with these answers`() throws {
         let door = try Door(tokens: ["secret"]) { rig in
             try rig.write(.subscription(Record(id: "1")))

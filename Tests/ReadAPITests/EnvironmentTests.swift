@@ -8,7 +8,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Production, and sandbox beside it.
+/// Production, and sandbox in the same API.
 private struct Pair {
     let production: Rig
     let sandbox: Rig
@@ -31,7 +31,7 @@ private struct Pair {
 extension Record {
     fileprivate func ofSandbox() -> Record { with("productId", #""pro.sandbox""#) }
 
-    /// As the records of sandbox are.
+    /// In the form of records of sandbox.
     fileprivate var sandboxJSON: String { json.replacing(#""Production""#, with: #""Sandbox""#) }
 }
 
@@ -54,7 +54,7 @@ extension Record {
         #expect(try environment("3", "environment=production") == nil)
         #expect(try pair.ask(.subscription, "1", "environment=sandbox").0 == 404)
         #expect(try pair.ask(.content, "3", "published=1770000000000").0 == 200)
-        // What says that there is none rests on both; what was found first, on the first alone.
+        // The answer that there is none depends on both environments; what was found in the first depends only on it.
         func topics(_ id: String, _ query: String? = nil) throws -> [String?]? {
             try pair.ask(.subscription, id, query).1["position"]?.array?.map { $0["topic"]?.string }
         }
@@ -62,14 +62,14 @@ extension Record {
         #expect(try topics("3") == ["appstore.production.entitlements", "appstore.sandbox.entitlements"])
         #expect(try topics("9") == ["appstore.production.entitlements", "appstore.sandbox.entitlements"])
         #expect(try topics("9", "environment=sandbox") == ["appstore.sandbox.entitlements"])
-        // Two subscriptions of one id and one sequence are not one.
+        // Two subscriptions with one id and one sequence are still different.
         let tags = [nil, "environment=sandbox"].map {
             pair.production.endpoint.answer(.subscription, "2"[...].utf8, query: $0).headers["ETag"]
         }
         #expect(tags == [#"W/"17""#, #"W/"17-sandbox""#])
     }
 
-    /// A tester's purchase does not stand in for the customer's, nor hides that it ends.
+    /// A tester's purchase does not replace the customer's, and does not hide that it ends.
     @Test func `make one account, in which production goes first where both give access`() throws {
         let pair = try Pair()
         let end = pair.production.time.now + 86_400_000
@@ -86,7 +86,7 @@ extension Record {
         #expect(both["asOf"]?.integer == pair.production.time.now)
         let sandbox = try pair.ask(.account, token, "environment=sandbox").1
         #expect(sandbox["entitlements"]?["premium"]?["originalTransactionId"]?.string == "2")
-        // When the customer's is over, the tester's still is there.
+        // When the customer's purchase is over, the tester's is still there.
         pair.production.time.set(now: end)
         let later = try pair.ask(.account, token).1["entitlements"]?["premium"]
         #expect(later?["environment"]?.string == "Sandbox" && later?["access"]?.bool == true)
@@ -120,7 +120,7 @@ extension Record {
         #expect(pair.production.status(.account, token) == 503)
     }
 
-    /// Whoever has no testers runs no worker for them.
+    /// An installation without testers has no worker for them.
     @Test func `need no worker of sandbox before it has begun`() throws {
         let pair = try Pair(maxBehind: .seconds(5))
         let writer = try pair.sandbox.memory.openWriter(
@@ -195,7 +195,7 @@ extension Record {
         #expect(!admits("first-token-of-1") && !admits("first-token-of-16,other-token-of-16") && !admits(""))
         try rig.tokens.replace(by: ["other-token-of-16", "third-token-of-16"])
         #expect(!admits("first-token-of-16") && admits("other-token-of-16") && admits("third-token-of-16"))
-        // What listens to the world does not lose its token, nor does anybody think that he has one.
+        // An API that listens on a public address must not lose its token, and nobody may think that it has one when it has none.
         #expect(throws: TokensGone.self) { try rig.tokens.replace(by: []) }
         #expect(!admits("first-token-of-16") && admits("other-token-of-16"))
         let open = try Rig()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Of `entitlement-events`.
+/// A record of `entitlement-events`.
 private func event(
     _ sequence: Int64, kind: String = "renewed", of id: String = "1", source: String? = nil, at time: Int64? = nil
 ) -> Rig.Write {
@@ -58,7 +58,7 @@ private func event(
 
     @Test func `comes in pages, of which none ends within one change`() throws {
         let rig = try Rig()
-        // The hundredth and the two behind it tell one change.
+        // The hundredth event and the two after it report one change.
         let writes = (1...250).flatMap { number in
             (0..<(number == 151 ? 3 : 1)).map { event(Int64(number), kind: "kind\($0)") }
         }
@@ -109,7 +109,7 @@ private func event(
         #expect(next.metric(#"perennial_api_records_total{topic="entitlement-events"}"#) == 1)
     }
 
-    /// As the topic does, and with it the requests for refunds.
+    /// The history goes back as far as its topic, and so do the refund requests.
     @Test func `goes back as far as its topic`() throws {
         let rig = try Rig(partitions: 1)
         let day: Int64 = 86_400_000

@@ -58,7 +58,7 @@ import Zone
         try rig.write(.init(topic: .cells, key: Cell().key, value: nil, partition: 0))
         rig.settle(steps: 2)
         #expect(try active(rig) == 1)
-        // Twice is not more than once.
+        // A second tombstone removes nothing more.
         try rig.write(.cell(Cell(product: "basic")), .init(topic: .cells, key: Cell().key, value: nil, partition: 0))
         rig.settle(steps: 2)
         #expect(try active(rig) == 1)
@@ -125,7 +125,7 @@ import Zone
         ("from=2026-01-01&to=2026-02-01&by=country", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=product,", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=%zz", "by", escape),
-        // Totals would be taken for what was asked.
+        // Totals would be mistaken for the requested filter.
         ("from=2026-01-01&to=2026-02-01&By=product", "By", names), ("to=2026-02-01&From=2026-01-01", "From", names),
         ("from=2026-01-01&to=2026-02-01&=1", "", names), ("from=2026-01-01&to=2026-02-01&%zz=1", "%zz", names),
         (#"from=2026-01-01&to=2026-02-01&"},\%0a%ff=1"#, "\"},\\\n\u{fffd}", names),
@@ -158,7 +158,7 @@ import Zone
     @Test func `warn once when the last cells were counted by other days than they are asked by`() throws {
         let rules = CellRules(.utc)
         let rig = try Rig(rules: rules)
-        // Of an older version of the data, which the worker has left behind.
+        // In an older version of the data, which the worker does not use any more.
         try rig.write(
             .cell(Cell(), rules: "0123456789abcdef"), .cell(Cell(), rules: rules.header), .cell(Cell(partition: 1)))
         rig.settle()
@@ -169,7 +169,7 @@ import Zone
         }
         #expect(rig.logged.ranges(of: rules.warning).count == 1 && rules.warning.contains("churn.zone=UTC here"))
         #expect(try active(rig) == 3)
-        // Another process, whose copy has it all.
+        // Another process, whose copy is complete.
         rig.disk.crash()
         let next = try Rig(memory: rig.memory, disk: rig.disk, time: rig.time, makesTopics: false, rules: rules)
         next.settle()
@@ -199,7 +199,7 @@ import Zone
         #expect(group["group"]?.object?.members.map(\.name) == ["bundleId", "productId", "currency"])
     }
 
-    /// A copy keeps what its build knows of a cell: one that knows more has to read them again.
+    /// A copy keeps only the parts of a cell that its build knows; a build that knows more has to read the cells again.
     @Test func `begin anew with the counters of another build`() throws {
         var bytes = CopyNote(partitions: 3, begunAt: 5).encoded
         #expect(CopyNote(decoding: bytes) != nil)

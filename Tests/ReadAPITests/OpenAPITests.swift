@@ -28,7 +28,7 @@ private struct Document {
         (json["paths"]?.object?.members ?? []).map { Operation(path: $0.name, value: $0.value["get"] ?? .null) }
     }
 
-    /// What stands there, or where a reference leads.
+    /// The value at this place, or the target of its reference.
     func resolved(_ value: JSONValue) -> JSONValue {
         guard let reference = value["$ref"]?.string else { return value }
         return reference.split(separator: "/").dropFirst().reduce(json) { $0[String($1)] ?? .null }
@@ -44,7 +44,7 @@ private struct Document {
         return Dictionary(uniqueKeysWithValues: members.map { (Int($0.name) ?? 0, resolved($0.value)) })
     }
 
-    /// What is wrong with an answer, by what is said of its status.
+    /// What is wrong with an answer, compared with the description of its status.
     func problems(of response: HTTPResponse, by description: JSONValue) -> [String] {
         var problems: [String] = []
         let headers = description["headers"]?.object?.members ?? []
@@ -105,7 +105,7 @@ private struct Document {
         rig.settle(steps: 10)
     }
 
-    /// As the server calls it.
+    /// The name that the server uses.
     private func ask(
         _ path: String, _ query: String?, _ method: String = "GET", token: String? = "sixteen-letters-1",
         seen: String? = nil
@@ -131,7 +131,7 @@ private struct Document {
             #expect(query.sorted() == Question.parameterNames(of: found.route).sorted(), "\(operation.id)")
             let inPath = operation.path.matches(of: #/\{([^}]*)\}/#).map { String($0.1) }
             #expect(document.parameters(of: operation, in: "path") == inPath)
-            // Each name is the one that a refusal uses.
+            // Each name is the one that a refusal contains.
             let required = operation.id == "metrics" ? Self.days : operation.id == "content" ? "published=1" : ""
             for name in query {
                 let others = required.split(separator: "&").filter { !$0.hasPrefix("\(name)=") }
@@ -148,7 +148,7 @@ private struct Document {
         #expect(document.json["openapi"]?.string == "3.1.0")
     }
 
-    /// Statuses that come from whoever asks, from what is there, and from how the workers are.
+    /// Statuses that depend on the client, on the data, and on the workers.
     @Test func `has every status with every header and member, and none that never comes`() throws {
         var seen: [String: Set<Int>] = [:]
         let operations = document.operations
@@ -211,7 +211,7 @@ private struct Document {
         }
     }
 
-    /// What the schemas leave open has a name, and that name holds.
+    /// The schemas leave some objects open; a schema of their own describes what they contain.
     @Test func `describes a grant as it is answered`() throws {
         try fill()
         let answer = try JSONValue.read(ask("/v1/accounts/\(token)", nil).body)

@@ -35,7 +35,7 @@ private struct Step {
         "facts":{"price":9990,"currency":"USD"},"detail":null
         """#
 
-    /// A request that was answered at the second attempt, and declined.
+    /// A request that was answered at the second attempt and then declined.
     static func all(_ id: String = "u-1", of subscription: String = "1", signed: Int64 = signed) -> [Rig.Write] {
         [
             Step(id: id, of: subscription, at: signed, signed: signed),
@@ -126,7 +126,7 @@ private struct Step {
         #expect(next.metric("perennial_api_store_wipes_total") == 0)
         #expect(next.refund("u-1")?["refund"]?["outcome"]?.string == "declined")
         #expect(next.refund("u-1")?["refund"]?["steps"]?.array?.count == 4)
-        // The topic is not compacted: every record of a key counts.
+        // The topic is not compacted, so every record of a key counts.
         #expect(next.metric(#"perennial_api_records_total{topic="consumption"}"#) == 1)
     }
 
@@ -155,7 +155,7 @@ private struct Step {
         #expect(refund["state"]?.string == "sent" && refund["outcome"]?.string == "declined")
         #expect(refund["body"]?["refundPreference"]?.string == "DECLINE")
         let kept = try #require(refund["steps"]?.array)
-        // The outcome is a record, too, and no step.
+        // The outcome is also a record, but not a step.
         #expect(kept.count == KeptRefund.limitRecords - 1)
         #expect(refund["stepsLeftOut"]?.integer == Int64(304 - KeptRefund.limitRecords))
         #expect(kept.contains { $0["attempt"]?.integer == 1 } && kept.contains { $0["attempt"]?.integer == 300 })
@@ -166,7 +166,7 @@ private struct Step {
         let old = Step.signed - KeptRefund.keptFor - 2 * 43_200_000
         try rig.write(Step.all("u-old", signed: old) + Step.all("u-new", of: "2"))
         rig.settle()
-        // Gone with the next record that comes.
+        // It disappears with the next record.
         try rig.write(Step.all("u-next", of: "3"))
         rig.settle()
         #expect(rig.status(.refund, "u-old") == 404 && rig.status(.refunds, "1") == 404)

@@ -15,7 +15,7 @@ import Testing
 
 @testable import ReadAPI
 
-/// Moves when it is told to.
+/// Moves only when the test says so.
 final class TestTime: Sendable {
     private let state: Mutex<(now: Int64, wall: Int64, elapsed: Duration)>
 
@@ -30,7 +30,7 @@ final class TestTime: Sendable {
             state.elapsed += duration
         }
     }
-    /// Of access only.
+    /// Only the values of access.
     func set(now: Int64) { state.withLock { $0.now = now } }
 
     var asItIs: ReadAPITime {
@@ -47,7 +47,7 @@ struct Record {
     /// JSON of members by name; nil leaves one out.
     var members: [(name: String, json: String?)] = []
 
-    /// A subscription that is paid for.
+    /// A paid subscription.
     static let usual: [(name: String, json: String)] = [
         ("productId", #""pro.yearly""#), ("type", #""Auto-Renewable Subscription""#), ("entitlements", #"["premium"]"#),
         ("state", #""active""#), ("reason", "null"), ("access", "true"), ("accessUntil", "1790000000000"),
@@ -107,7 +107,7 @@ struct Cell {
 let token = "7d6f1d1e-0000-4000-8000-00000000000a"
 let otherToken = "7d6f1d1e-0000-4000-8000-00000000000b"
 
-/// Topics, copies and an endpoint, moved by the test's own thread: nothing happens by itself.
+/// Topics, copies and an endpoint that the test's own thread moves: nothing happens by itself.
 final class Rig {
     static let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)
 
@@ -122,9 +122,9 @@ final class Rig {
     let watch: WorkerWatch
     let tokens: TokenRing
     let endpoint: Endpoint
-    /// Of whom `write` and `following` are: the first of those that are served.
+    /// The environment of `write` and `following`: the first of those that are served.
     let names: Names
-    /// The other environment, where it is served too.
+    /// The other environment, if it is served, too.
     let other: Rig?
 
     var readiness: Readiness { shelf.readiness }
@@ -177,7 +177,7 @@ final class Rig {
 
     var trouble: String? { readiness.trouble(at: time.asItIs.elapsed()) }
 
-    /// Steps until everything that is there is read, or `steps` are over. A second passes in each.
+    /// Steps until everything is read, or for `steps` steps. A second passes in each.
     func settle(steps: Int = 20) {
         for _ in 0..<steps {
             watch.look()
@@ -248,7 +248,7 @@ final class Rig {
 
     // MARK: Asking
 
-    /// Without a server: what the handler answers.
+    /// The handler's answer, without a server.
     func subscription(_ id: String) -> JSONValue? { ask(.subscription, id, nil) }
     func account(_ token: String) -> JSONValue? { ask(.account, token, nil) }
     func content(_ id: String, _ query: String) -> JSONValue? { ask(.content, id, query) }

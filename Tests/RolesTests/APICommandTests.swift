@@ -4,13 +4,13 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// The program as its users run it, with no Kafka behind it.
+/// The program as its users run it, without a Kafka.
 @Suite(.serialized) struct `perennial api` {
     @Test(arguments: [
         ([], "kafka.bootstrap.servers is not set"),
         (
             ["--api.listen", "0.0.0.0:0", "--kafka.bootstrap.servers", "127.0.0.1:1"],
-            "can be reached from other machines and api.token is not set"
+            "can be reached from other machines, but api.token is not set"
         ),
         (["--api.listen", "localhost:8080"], "api.listen"), (["--api.tokens", "x"], "api.token"), (["now"], "now"),
     ])
@@ -60,7 +60,7 @@ import Testing
         #expect(
             second.standardError.contains("is locked by process \(child.processID)"), "\(second.standardError)")
 
-        // Kafka that does not answer does not keep it.
+        // An unreachable Kafka does not delay the end.
         #expect(try await child.terminate() == .exited(code: 0), "\(child.lastLines(20))")
         #expect(!child.standardOutput.contains("secret-word-of-20"))
     }

@@ -1,6 +1,6 @@
 import KafkaTestKit
 
-/// Runs the built program as its users do, in an empty directory, so that no settings file lies there.
+/// Runs the built program as its users do, in an empty directory, so that there is no settings file.
 func perennial(
     _ arguments: [String], environment: [String: String] = [:], closesOutput: Bool = false
 ) async throws -> ProgramResult {
@@ -10,7 +10,8 @@ func perennial(
         return try await run(
             program, arguments, environment: .only(environment), workingDirectory: directory.path)
     }
-    // A pipe without a reader from the first byte on. Opened for both ways first: a FIFO waits for its other end.
+    // A pipe without a reader from the first byte on. It is first opened for reading and writing, because opening a FIFO waits
+    // for the other end.
     let script = #"mkfifo pipe && exec 3<>pipe 4>pipe 3<&- && exec "$0" "$@" >&4 4>&-"#
     return try await run(
         "/bin/sh", ["-c", script, program] + arguments,

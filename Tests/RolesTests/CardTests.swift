@@ -75,7 +75,7 @@ import Testing
         #expect(end == NextOffset(Int64(count)))
         #expect(offsets == (0..<Int64(count)).map { $0 })
         #expect(fractions == fractions.sorted() && fractions.last ?? 1 == 1)
-        // Again from there: nothing is left.
+        // Starts again from the first card: nothing of the other is left.
         #expect(try scan.run(from: end) { offsets.append($0.offset) } == end)
         #expect(offsets.count == count)
     }

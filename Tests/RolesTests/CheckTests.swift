@@ -4,7 +4,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// What the program says of the files that refund answers need.
+/// What the program reports about the files that refund answers need.
 @Suite struct `perennial check of refund answers` {
     private func check(_ arguments: [String], servers: String = "127.0.0.1:1") async throws -> ProgramResult {
         try await perennial(["check", "--kafka.bootstrap.servers", servers] + arguments)
@@ -97,7 +97,7 @@ import Testing
         let authority = try folder.write("no certificate", to: "authority.pem")
         let wrong = try await check(apple(right, ["--apple.ca", authority]))
         #expect(wrong.code == 2 && wrong.standardError.contains("apple.ca \(authority): no certificate in the file"))
-        // Everything that is wrong at once.
+        // All errors at once.
         let both = try await check(apple(other, ["--apple.ca", authority, "--consumption.policy", authority]))
         #expect(both.code == 2 && both.standardError.split(separator: "\n").count == 3, "\(both.words)")
     }
@@ -128,7 +128,7 @@ import Testing
 }
 
 @Suite struct `perennial check of a role` {
-    /// Nobody listens at the broker's address: Kafka is told last.
+    /// Nothing listens at the broker's address: Kafka is the last item of the report.
     private func check(_ arguments: [String]) async throws -> ProgramResult {
         try await perennial(["check", "--kafka.bootstrap.servers", "127.0.0.1:1"] + arguments)
     }
@@ -136,7 +136,7 @@ import Testing
     private static let day: Int64 = 86_400_000
     private static let subject = "CN=notify.example.com,O=Perennial"
 
-    /// - Parameter days: from now, in which the certificate is valid; it ends half a day later.
+    /// - Parameter days: days from now for which the certificate is valid; it ends half a day later.
     private func tls(_ folder: ScratchDirectory, _ days: ClosedRange<Int64>) throws -> [String] {
         let (key, now) = (SigningKey(.p256), WallClock.milliseconds())
         let request = CertificateRequest(
@@ -193,7 +193,7 @@ import Testing
         #expect(api.code == 1 && api.standardOutput.hasPrefix("ok       settings\n"), "\(api.words)")
         let all = try await check(others)
         #expect(all.code == 2 && all.standardError.contains(broken), "\(all.words)")
-        // As the role itself would refuse to start.
+        // As the role itself does when it refuses to start.
         let ingest = try await check(["ingest"])
         #expect(ingest.code == 2 && ingest.standardError.contains("apps is not set"), "\(ingest.words)")
         #expect(ingest.standardError.contains("ingest has no certificate"), "\(ingest.words)")

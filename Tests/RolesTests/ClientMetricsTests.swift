@@ -36,7 +36,7 @@ import Testing
                 #"perennial_kafka_brokers_connected{client="a"} 0"#, #"perennial_kafka_errors_total{client="a"} 0"#,
                 #"perennial_kafka_queued_records{client="a"} 0"#,
             ])
-        // The address to begin with is none of the cluster's.
+        // The bootstrap address is not one of the cluster's brokers.
         watch("a", statistics("a#producer-1", queued: 7, (-1, "UP"), (1, "UP"), (2, "DOWN")))
         watch("a", statistics("a#consumer-2", queued: 0, (1, "UP"), (2, "UP")))
         watch("b", .error(.timedOut, detail: "no answer"))
@@ -50,7 +50,7 @@ import Testing
                 #"perennial_kafka_errors_total{client="a"} 0"#, #"perennial_kafka_errors_total{client="b"} 1"#,
                 #"perennial_kafka_queued_records{client="a"} 5"#, #"perennial_kafka_queued_records{client="b"} 0"#,
             ])
-        // What says nothing any more is gone.
+        // A client that has stopped reporting is gone.
         hand.advance(by: .seconds(30))
         #expect(lines().first == #"perennial_kafka_brokers_connected{client="a"} 1"#)
     }

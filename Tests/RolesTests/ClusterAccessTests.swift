@@ -37,7 +37,7 @@ import Testing
         return (outcome, start.duration(to: .now))
     }
 
-    /// Port 1 of loopback: nobody listens there.
+    /// Port 1 of loopback: nothing listens there.
     @Test(arguments: [
         (["check"], 1, "fault    kafka  no connection"), (["topics", "plan"], 3, "perennial topics: no connection"),
         (["offsets", "show"], 3, "perennial offsets: no connection"),
@@ -47,7 +47,7 @@ import Testing
         #expect(outcome.code == Int32(code))
         #expect(outcome.words.contains(words))
         #expect(outcome.words.contains("Connection refused"))
-        // check promises ten seconds, everything else thirty.
+        // check promises to answer within ten seconds, everything else within thirty.
         #expect(taken < .seconds(command == ["check"] ? 10 : 30))
     }
 
@@ -78,7 +78,7 @@ import Testing
         let tool = try ChildProcess(
             productPath("perennial"), ["topics", "plan", "--kafka.bootstrap.servers", "127.0.0.1:1"],
             environment: .only([:]))
-        // librdkafka names its threads: when there is one, signals are awaited and a broker is asked for.
+        // librdkafka names its threads: when one exists, the program waits for signals and has asked for a broker.
         try await waitUntil("it asks for a broker") { tool.threadNames.contains { $0.hasPrefix("rdk:") } }
         #expect(try await tool.terminate(within: .seconds(2)) == .exited(code: 3))
         #expect(tool.standardError.contains("interrupted"))

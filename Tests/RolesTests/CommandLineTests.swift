@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roles
 
-/// Keeps what a command writes.
+/// Collects the output of a command.
 final class Recorder: Sendable {
     private let written = Mutex((data: [String](), messages: [String]()))
 
@@ -195,7 +195,7 @@ private func run(
     }
 }
 
-/// Checks that a page of docs/reference has, between its markers, what the program prints.
+/// Checks that a page of docs/reference contains, between its markers, the text that the program prints.
 private func expectPage(_ name: String, from first: String, to last: String, hasWhat arguments: [String]) throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../docs/reference/\(name)").standardized

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Roles
 
-/// Takes posts, and answers each as the test says.
+/// Receives posts, and answers each as the test says.
 private final class Endpoint: HTTPHandler {
     typealias Answer = @Sendable (_ body: String, _ earlier: Int) -> HTTPResponse
 
@@ -31,7 +31,7 @@ private final class Endpoint: HTTPHandler {
     }
 }
 
-/// Answers only when each of three subscribers has a post that waits for it, and notices when one has two.
+/// Answers only when each of three subscribers has a waiting post, and notices if one has two.
 private final class ThreeAtOnce: HTTPHandler {
     private struct State {
         var waiting: [Int: Responder] = [:]
@@ -41,7 +41,7 @@ private final class ThreeAtOnce: HTTPHandler {
 
     private let state = Mutex(State())
 
-    /// The numbers of the posts as they came.
+    /// The numbers of the posts in the order of arrival.
     var order: [Int] { state.withLock { $0.order } }
     var overlaps: Int { state.withLock { $0.overlaps } }
 
@@ -52,7 +52,7 @@ private final class ThreeAtOnce: HTTPHandler {
             state.order.append(post)
             let overlapped = state.waiting.updateValue(responder, forKey: post % 3)
             if overlapped != nil { state.overlaps += 1 }
-            // Once it has failed it is to end.
+            // After a failure the test must end.
             guard state.waiting.count == 3 || state.overlaps > 0 else { return [] }
             defer { state.waiting = [:] }
             return Array(state.waiting.values) + (overlapped.map { [$0] } ?? [])
@@ -65,7 +65,7 @@ private func number(in body: String) -> Int {
     body.firstMatch(of: #/payload-(\d+)/#).flatMap { Int($0.1) } ?? -1
 }
 
-/// What the journal was told of a post.
+/// The journal's entry for a post.
 private struct Entry: Equatable {
     let uuid: String
     let sends: Int
@@ -86,7 +86,7 @@ private struct Entry: Equatable {
             payload: { Array("payload-\(number)".utf8) })
     }
 
-    /// Delivers everything to an endpoint that answers so; an hour of Apple's is a tenth of a millisecond.
+    /// Delivers everything to an endpoint with this answer; an hour of Apple's is a tenth of a millisecond.
     private func deliver(
         _ parcels: [Parcel], adjust: @escaping @Sendable (inout Courier.Options) -> Void = { _ in },
         answer: @escaping Endpoint.Answer
@@ -141,7 +141,7 @@ private struct Entry: Equatable {
 
     @Test func `keeps the order of each subscriber's posts over many connections`() async throws {
         let parcels = (0..<120).map { parcel($0, of: $0 % 3) }
-        // It answers three subscribers at a time: who waited for another's answer would wait for ever.
+        // It answers three subscribers at a time: a courier that waited for another subscriber's answer would wait for ever.
         let endpoint = ThreeAtOnce()
         let (entries, tally) = try await deliver(parcels, to: endpoint) { $0.connections = 16 }
         for subscriber in 0..<3 {
@@ -192,7 +192,7 @@ private struct Entry: Equatable {
         try #require(times.count == 3)
         #expect(times[0].duration(to: times[1]) >= .milliseconds(19))
         #expect(times[1].duration(to: times[2]) >= .milliseconds(239))
-        // Unscaled it would be thirteen hours.
+        // Without the scale it would be thirteen hours.
         #expect(times[0].duration(to: times[2]) < patience)
     }
 
@@ -202,7 +202,7 @@ private struct Entry: Equatable {
             .text(200, "")
         }
         let times = endpoint.times
-        // Half of it: on a busy machine the first may arrive late, and nothing makes the others come early.
+        // Half of it: on a busy machine the first may arrive late, which does not make the others early.
         #expect(times[0].duration(to: times[1]) >= .milliseconds(250))
         #expect(times[0].duration(to: times[2]) >= .milliseconds(750))
     }
@@ -243,7 +243,7 @@ private struct Entry: Equatable {
         let tally = try await blocking {
             let client = try HTTPClient()
             defer { client.close() }
-            // A port of the reserved ones, where nobody listens.
+            // A reserved port where nothing listens.
             var courier = Courier(Courier.Options(url: "http://127.0.0.1:1/"), client: client) { _, _, _, _, _ in }
             var rest = [parcel(1, retryDelays: [])][...]
             try courier.deliver({ rest.popFirst() }, watch: { _, _ in })
@@ -279,7 +279,7 @@ private struct Entry: Equatable {
         #expect(nobody?.kind == .notConnected)
     }
 
-    /// Lets through what is due by a clock that stands, and says when it is over.
+    /// Delivers what is due by a clock that stands still, and reports when it has finished.
     private final class Guide: CourierGuide {
         private let time: Int64
         private let over: Int

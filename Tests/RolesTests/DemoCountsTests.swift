@@ -13,7 +13,7 @@ private func cell(
         """.utf8)
 }
 
-/// After records of these keys, in order.
+/// The figures after records with these keys, in order.
 private func counted(_ records: [(key: UInt8, value: [UInt8]?)]) -> (figures: DemoFigures?, unreadable: Int) {
     var counts = DemoCounts()
     for record in records { counts.take(cell: record.value, key: [record.key]) }
@@ -29,7 +29,7 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         let february = #""activeDelta":-1,"graceDelta":4,"retryDelta":5,"graceRecovered":1,"retryRecovered":2"#
         let (counted, unreadable) = counted([
             (1, cell("2026-01-31", "EUR", counts: #""activeDelta":7,"trialDelta":3,"failed":9,"failedOpen":9"#)),
-            // The same day again, another partition, and one that has returned to nothing.
+            // The same day again, another partition, and a cell that has returned to zero.
             (1, cell("2026-01-31", "EUR", counts: january)),
             (2, cell("2026-02-13", "USD", counts: february, partition: 3)),
             (3, cell("2026-02-13", "USD", counts: #""activeDelta":100,"failed":50"#)),
@@ -87,7 +87,7 @@ private let today = CivilDay(year: 2026, month: 2, day: 13)
         var bridge = RevenueBridge(currency: "EUR", start: 1_234_566)
         (bridge.new, bridge.wonBack, bridge.expansion, bridge.contraction) = (4_166, 4_166, 4_166, -833)
         bridge.churn = -12_345_678
-        // Rounded each by itself they would end at -11,099.43.
+        // If each were rounded by itself, the sum would be -11,099.43.
         #expect(
             bridge.words
                 == "EUR -11,099.45 = 1,234.57 at midnight +4.16 new +4.17 won back +4.16 expansion -0.83 contraction "

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Roles
 
-/// An API that remembers what it was asked.
+/// An API that records its requests.
 private final class AskedAPI: HTTPHandler {
     let status = Mutex(200)
     let asked = Mutex<[String]>([])
@@ -17,7 +17,7 @@ private final class AskedAPI: HTTPHandler {
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
 
     func handle(_ request: HTTPRequest, _ responder: Responder) {
-        // Before the test hears of the question.
+        // Done before the test sees the request.
         let status = status.withLock { $0 }
         asked.withLock { $0.append(request.path) }
         responder.respond(HTTPResponse(status: status))
@@ -59,7 +59,7 @@ private final class AskedAPI: HTTPHandler {
         }
         ask(29)
         #expect(api.asked.withLock { $0.count } == 4)
-        // What was shown stays until there is something new.
+        // The shown text stays until there is a new one.
         ask(30)
         try await waitUntil("the month is another") { questions.answered == shown(30) }
         #expect(api.asked.withLock { $0.count } == 7)

@@ -4,7 +4,7 @@ import Testing
 
 private let hour: Int64 = 3_600_000
 
-/// A record of a request that came at 0.
+/// A record of a request that arrived at 0.
 private func record(
     _ kind: String, _ id: String = "a", at: Int64 = 0, transaction: String = "1", detail: String? = nil,
     rule: String? = nil, facts: String? = nil
@@ -65,7 +65,7 @@ private func told(_ records: [[UInt8]]) -> (figures: RefundFigures?, unreadable:
         let others =
             answered("b", "2", price(5_000)) + answered("c", "3", price(700, "JPY")) + answered("d", "4", price(90_000))
         let unanswered = [record("requested", "e", transaction: "5"), declined("e", "5")]
-        // Apple did not wait for this answer.
+        // Apple decided before this answer.
         let late =
             [record("requested", "f", transaction: "6"), declined("f", "6")] + answered("f", "6", price(1_000_000))
         let outcomes = [

@@ -16,8 +16,8 @@ private final class DemoProcess: Sendable {
     private let folder: ScratchDirectory
 
     /// - Parameters:
-    ///   - terminal: settings of `stty` for a terminal of its own; nil: it writes to files.
-    ///   - shell: what a shell does, DEMO being the command.
+    ///   - terminal: settings of `stty` for a terminal of its own; nil: the demo writes to files.
+    ///   - shell: a shell script that runs the demo as the command DEMO.
     init(
         _ arguments: [String], terminal: String? = nil, shell: String = "exec DEMO",
         environment: [String: String] = [:]
@@ -40,17 +40,17 @@ private final class DemoProcess: Sendable {
             }
     }
 
-    /// A file that the shell has written; nil: not yet.
+    /// A file that the shell has written; nil: not written yet.
     func written(_ name: String) -> String? {
         (try? readFile("\(folder.path)/here/\(name)")).map { String(decoding: $0, as: UTF8.self) }
     }
 
     var output: String { process.standardOutput }
 
-    /// How often it has told how it stands.
+    /// How often it has printed its status.
     var reports: Int { output.split(separator: "\n").count { $0.contains(" in the store, ") } }
 
-    /// Files that it has made.
+    /// Files that the demo has made.
     func leftovers() async throws -> String {
         try await run("/usr/bin/find", [folder.path, "-mindepth", "2"]).standardOutput
     }
@@ -77,7 +77,7 @@ private final class DemoProcess: Sendable {
         let id = try #require(question.split(separator: "/").last)
         let environment = ProcessEnvironment.only(["PATH": "/usr/bin:/bin"])
         let answer = try await run("/bin/sh", ["-c", question], environment: environment).standardOutput
-        // Which access it has by now depends on how many of its days have passed since.
+        // The access that it has now depends on how many of its days have passed since.
         #expect(answer.contains(#""originalTransactionId":"\#(id)""#) && answer.contains(#""access":"#), "\(answer)")
         let account = try await demo.question(about: "/v1/accounts/")
         let owned = try await run("/bin/sh", ["-c", account], environment: environment).standardOutput
@@ -106,7 +106,7 @@ private final class DemoProcess: Sendable {
         let demo = try DemoProcess(["--for", "10m"])
         let question = try await demo.question(about: "/v1/subscriptions/")
         let url = try #require(question.split(separator: " ").last)
-        // What is behind # is not sent: the same question many times, for about twelve seconds.
+        // curl does not send what follows the #, so this is the same request many times, for about twelve seconds.
         let codes = try await run(
             "/usr/bin/curl",
             ["-s", "--rate", "25/s", "-o", "/dev/null", "-w", "%{http_code}\n", "\(url)#[1-300]"],
@@ -203,7 +203,7 @@ private final class DemoProcess: Sendable {
         let demo = try DemoProcess([], shell: #"trap "" HUP; exec DEMO"#)
         try await demo.process.waitUntilPrinted("first entitlements after ")
         demo.process.kill(SIGHUP)
-        // A line comes every five seconds: long after it would have stopped.
+        // A line comes every five seconds: this is long after the demo would have stopped.
         let told = demo.reports
         try await waitUntil("the demo goes on\n\(demo.process.lastLines(20))") { demo.reports >= told + 2 }
         #expect(demo.process.isRunning)
@@ -223,7 +223,7 @@ private final class DemoProcess: Sendable {
         #expect(result.code == 0, "\(result.words)")
     }
 
-    /// The kernel tells the shell, which leads the session, and nobody tells the demo.
+    /// The kernel sends the signal only to the shell, which leads the session, not to the demo.
     @Test func `ends cleanly when its terminal is closed`() async throws {
         let demo = try DemoProcess(
             ["--for", "3m"], terminal: "cols 80 rows 24", shell: #"trap : HUP; DEMO; echo "ended with $?" > ended"#)

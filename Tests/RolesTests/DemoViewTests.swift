@@ -135,10 +135,10 @@ private var busy: DemoScene {
         #expect(lines(at: start + .seconds(14)) == ["first"])
         #expect(lines(at: start + .seconds(60), "behind") == ["api: behind"])
         #expect(lines(at: start + .seconds(61)) == [])
-        // As the service says when it ends.
+        // As the service reports it at its end.
         _ = health.condition("service", failing: "stopping")
         #expect(lines(at: start + .seconds(62), "behind") == [])
-        // For who asks why it has ended.
+        // For users who ask why it has ended.
         #expect(troubles.lines == ["first", "second", "first"])
     }
 

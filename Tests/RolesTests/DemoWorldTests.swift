@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roles
 
-/// The hand of a clock, which the test moves.
+/// A clock that the test moves.
 private final class Hand: Sendable {
     private let passed = Mutex(Duration.zero)
 
@@ -24,7 +24,7 @@ private final class Hand: Sendable {
         return try DemoWorld(place, elapsed: { hand.elapsed })
     }
 
-    /// Until there is nothing more to tell.
+    /// Until nothing more is published.
     private func letItRun(_ world: DemoWorld) {
         world.clock.expect(world.end)
         hand.move(by: .seconds(3600))

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Roles
 
-/// Live topics and those of a replay in memory, and somebody who compares them.
+/// Live topics and topics of a replay in memory, and the comparison of them.
 final class DiffDesk {
     static let partitions: Int32 = 2
 
@@ -19,9 +19,9 @@ final class DiffDesk {
     let log = MemoryLog(clock: .manual())
     private let topics: [String]
     private let writer: any LogWriter
-    /// Both groups have dealt with so many notifications of each partition.
+    /// Both groups have committed this many notifications of each partition.
     var position: (shadow: Int64?, live: Int64?) = (100, 100)
-    /// What came after it the replay need not have read.
+    /// The replay need not have read what came after this time.
     var begunAt: Int64 = .max
     var from: String?
 
@@ -53,7 +53,7 @@ final class DiffDesk {
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }
 
-    /// A record made from the notification at this offset of its partition.
+    /// A record caused by the notification at this offset of its partition.
     private func output(
         _ topic: String, _ id: TopicID, _ key: String, _ value: String?, from source: Int64, _ partition: Int32,
         schema: String?, at time: Int64
@@ -86,7 +86,7 @@ final class DiffDesk {
             shadow.shadow(of: names.topic(id)), id, key, value, from: source, partition, schema: schema, at: time)
     }
 
-    /// The same on both sides.
+    /// Writes the same record on both sides.
     func both(_ id: TopicID, _ key: String, _ value: String?, from source: Int64 = 1, _ partition: Int32 = 0) throws {
         try live(id, key, value, from: source, partition)
         try replayed(id, key, value, from: source, partition)
@@ -130,7 +130,7 @@ final class DiffDesk {
             })
     }
 
-    /// As the command does it, with another log.
+    /// As the command works, but with another log.
     func diff(
         _ arguments: [String] = ["--format", "json"], partitions: Int32 = DiffDesk.partitions,
         counts change: (inout [String: Int32]) -> Void = { _ in }

@@ -22,7 +22,7 @@ import Testing
             + "'money':{\(money)},'asOf':\(at(asOf)),'offset':1}"
     }
 
-    /// A thousand who pay, of whom 41 stop in October; the replay counts 39.
+    /// A thousand paying subscriptions, of which 41 lapse in October; the replay counts 39.
     private func desk() throws -> DiffDesk {
         let desk = try DiffDesk(.churn)
         try desk.both(.churnCells, key("2026-09-01"), cell("2026-09-01", "'started':1000,'activeDelta':1000"))
@@ -42,7 +42,7 @@ import Testing
         #expect(answer.lines.contains(/counts.activeDelta +-39 +-41/))
         #expect(answer.lines.contains("gross churn of 2026-10: 4.10 % -> 3.90 %"))
         #expect(answer.lines.contains("voluntary churn of 2026-10: 4.10 % -> 3.90 %"))
-        // Of 959 and of 961.
+        // The averages are over 959 and 961.
         #expect(answer.lines.contains("gross churn of 2026-11: 1.04 % -> 1.04 %") == false)
         #expect(answer.lines.contains("gross churn of 2026-11: 1.0428 % -> 1.0406 %"))
         #expect(!answer.lines.contains("2026-09:"), "nothing differs before")
@@ -66,7 +66,7 @@ import Testing
         let desk = try DiffDesk(.churn)
         try desk.both(
             .churnCells, key("2026-10-01"), cell("2026-10-01", "'activeDelta':1390,'graceDelta':24"))
-        // The story's losses of November in one cell.
+        // The story's losses of November, in one cell.
         try desk.live(
             .churnCells, key("2026-11-12"),
             cell("2026-11-12", "'lapsedVoluntary':43,'lapsedBilling':12,'lapsedPrice':2,'lapsedRefund':4,'regained':6"))
@@ -102,7 +102,7 @@ import Testing
         try desk.live(
             .churnCells, key("2026-10-06"), cell("2026-10-06", "'lapsedVoluntary':100,'activeDelta':-100"), from: 95)
         let answer = try desk.diff([])
-        // 141 and 139 of 1000: what is newer counts on both sides.
+        // 141 and 139 of 1000: newer records count on both sides.
         #expect(answer.lines.contains("gross churn of 2026-10: 14.10 % -> 13.90 %"))
         try desk.replayed(
             .churnCells, key("2026-10-05"), cell("2026-10-05", "'lapsedVoluntary':41,'activeDelta':-41"))

@@ -69,7 +69,7 @@ import Testing
 }
 
 @Suite struct `The progress of a comparison` {
-    /// Two partitions, each of which is read and then compared.
+    /// Two partitions, each of which is read first and then compared.
     @Test func `is that of reading and of comparing alike, and is whole at the end of the last comparison`() {
         var work = DiffProgress(records: 100)
         #expect(work.fraction(0.5, of: 40) == 0.1)

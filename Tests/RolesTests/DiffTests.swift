@@ -102,7 +102,7 @@ import Testing
         #expect(none.code == .no)
     }
 
-    // MARK: Newer
+    // MARK: Newer records
 
     @Test func `says nothing of keys that the live worker has moved past its position`() throws {
         let desk = try DiffDesk(.entitlements)
@@ -138,7 +138,7 @@ import Testing
         )
     }
 
-    // MARK: What cannot be compared
+    // MARK: Topics that cannot be compared
 
     @Test func `cannot be compared before its end`() throws {
         let desk = try DiffDesk(.entitlements)
@@ -155,7 +155,7 @@ import Testing
             ])
         #expect(try desk.diff(["--unfinished", "--format", "json"]).code == .done)
 
-        // What came after it was begun it need not have read. Notifications are a millisecond apart.
+        // The replay need not have read notifications that came after its start. Notifications are a millisecond apart.
         desk.begunAt = 99
         #expect(try desk.diff().code == .done)
         desk.begunAt = 100

@@ -14,7 +14,7 @@ import WorkerTestKit
 
 @testable import Roles
 
-/// Told by the worker, read on two ways.
+/// Written by the worker, read in two ways.
 @Suite struct `The history of one subscription` {
     @Test func `is the same from the api and from inspect`() async throws {
         let desk = try InspectDesk()
@@ -39,7 +39,7 @@ import WorkerTestKit
         #expect(try JSONValue.read(Array(none.lines.utf8))["history"] == .null)
     }
 
-    /// As `perennial topics apply` does: what the simulation has made keeps every record.
+    /// As `perennial topics apply` does it: a topic that the simulation has made keeps every record.
     private static func makeTopics(_ log: MemoryLog, _ names: Names) throws {
         for id in [TopicID.entitlements, .accounts] { log.delete(topic: names.topic(id)) }
         let all: [TopicID] = [.entitlements, .accounts, .churnCells, .consumption]

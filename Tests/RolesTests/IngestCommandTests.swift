@@ -26,7 +26,7 @@ import Testing
                 [
                     "--apps", "APPS", "--ingest.tls.key", "APPS", "--ingest.tls.certificate", "APPS",
                     "--ingest.plaintext", "true",
-                ], "take one of the two out"
+                ], "remove one of the two"
             ),
         ])
     func `ends with 2 and says why when settings do not go together`(_ arguments: [String], _ words: String)
@@ -39,7 +39,7 @@ import Testing
         #expect(result.standardError.contains(words), "\(result.standardError)")
     }
 
-    /// By `check` too, before it says anything good of the settings.
+    /// `check` refuses it, too, before it reports anything good about the settings.
     @Test(arguments: ["ingest", "check"])
     func `ends with 2 when the files that settings name do not hold what they should`(_ command: String) async throws {
         let folder = try ScratchDirectory("ingest-command")
@@ -71,14 +71,14 @@ import Testing
             #expect(result.code == 2, "\(result.words)")
             #expect(result.standardError.contains(words), "\(result.standardError)")
             #expect(result.standardOutput.isEmpty, "\(result.standardOutput)")
-            // Whoever collects the lines of a service finds JSON in each, also of one that does not start.
+            // Every log line is JSON, also those of a service that does not start, because a collector parses each line.
             guard command == "ingest" else { continue }
             for line in result.standardError.split(separator: "\n") {
                 #expect(try JSONValue.read(Array(line.utf8))["level"]?.string != nil, "\(line)")
             }
         }
         guard command == "check" else { return }
-        // With the right ones it goes on to Kafka, where nobody is.
+        // With the right ones it connects to Kafka, where nothing listens.
         let right = try await outcome(certificate, ownKey)
         let beginning = "ok       settings\nwarning  ingest.tls.certificate  the TLS certificate CN=localhost,"
         #expect(right.code == 1 && right.standardOutput.hasPrefix(beginning), "\(right.words)")
@@ -115,7 +115,7 @@ import Testing
         try await waitUntil("the notification is acknowledged") {
             try await blocking { try client.answer(to: Self.notification(authority, port)).status == 200 }
         }
-        // Another file of apps, without any signal: what was taken is set aside now.
+        // Another file of apps, without any signal: notifications that were accepted before are quarantined now.
         _ = try folder.write(Self.apps.replacing("com.example.app", with: "com.example.other"), to: "apps.json")
         try await waitUntil("the new apps count") {
             try await blocking {
@@ -126,7 +126,7 @@ import Testing
         #expect(child.standardOutput.contains("usage.token were read again"))
         let isOld = LibraryVersion.libmicrohttpd.warningBehindProxy != nil
         #expect(child.standardOutput.contains("the proxy before it") == isOld, "\(child.standardOutput)")
-        // What cannot be used is told, and changes nothing.
+        // An unusable file is reported, and changes nothing.
         _ = try folder.write("nonsense", to: "apps.json")
         try await child.waitUntilPrinted("changed files of settings cannot be used")
         #expect(
@@ -139,7 +139,7 @@ import Testing
         try await child.waitUntilPrinted("reloaded")
         let ending = try await child.terminate()
         #expect(ending == .exited(code: 0), "\(child.lastLines(20))")
-        // Neither ids nor payloads are anybody's business.
+        // Neither ids nor payloads may be in the log.
         #expect(!child.standardOutput.contains("notification-uuid"))
     }
 

@@ -1,4 +1,4 @@
-// A customer's story as notifications tell it, the worker that answers, and somebody who looks at it with `inspect`.
+// A customer's story as notifications report it, the worker that answers, and `inspect` on its topics.
 
 import Configuration
 import Contract
@@ -14,13 +14,13 @@ import WorkerTestKit
 
 @testable import Roles
 
-/// A day or a moment in UTC.
+/// A day or an instant in UTC.
 func at(_ text: String) -> Int64 {
     guard let time = pointInTime(text, now: 0) else { preconditionFailure("\(text) is no time") }
     return time
 }
 
-/// A decoded payload: members as JSON, texts quoted with `'`. Of members given twice the first counts.
+/// A decoded payload: members as JSON, texts quoted with `'`. If a member is given twice, the first one counts.
 struct Payload {
     var members: [(name: String, value: String)]
 
@@ -66,7 +66,7 @@ func told(
     return (signed, value.replacing("'", with: "\""))
 }
 
-/// The topics in memory, with the worker on them.
+/// Topics in memory, with the worker that processes them.
 final class InspectDesk {
     static let partitions: Int32 = 3
     static let token = "7e5d0c1a-0001-4000-8000-000000000001"
@@ -112,7 +112,7 @@ final class InspectDesk {
             headers: [RecordHeader("type", type), RecordHeader("schema", schema)], timestamp: time)
     }
 
-    /// The clock of every partition is this late, and the worker has dealt with everything.
+    /// Moves the clock of every partition to this time, and lets the worker process everything.
     func wait(until time: String) throws {
         try simulation.tick(at: at(time))
         try work()
@@ -129,7 +129,7 @@ final class InspectDesk {
         let messages: [String]
     }
 
-    /// As the command does it, with another log.
+    /// As the command works, but with another log.
     func inspect(
         _ arguments: [String], rules: EntitlementRules? = nil, partitions: Int32? = nil,
         now: String = "2026-11-22T12:00:20",

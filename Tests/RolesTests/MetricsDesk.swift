@@ -9,7 +9,7 @@ import Settings
 
 @testable import Roles
 
-/// Cells in memory, and somebody who looks at them with `inspect metrics`.
+/// Cells in memory, and `inspect metrics` on them.
 final class MetricsDesk {
     static let partitions: Int32 = 3
     static let month = ["--from", "2026-11-01", "--to", "2026-12-01"]
@@ -18,9 +18,9 @@ final class MetricsDesk {
     let log = MemoryLog(clock: .manual())
     var topic: String { names.topic(.churnCells) }
     private let writer: any LogWriter
-    /// The clock of what is written next.
+    /// The clock of the records that are written next.
     var asOf = at("2026-11-28T10:00")
-    /// Header of what is written next.
+    /// The header of the records that are written next.
     var rules: String?
 
     init() throws {
@@ -55,7 +55,7 @@ final class MetricsDesk {
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }
 
-    /// The month of docs/how-to/read-churn-numbers.md: two products and two currencies, most of it long decided.
+    /// The month of docs/how-to/read-churn-numbers.md: two products and two currencies, most of it decided long ago.
     func tellStory() throws {
         try cell(
             "2026-10-01", "'activeDelta':1180,'graceDelta':20,'retryDelta':35,'trialDelta':60",

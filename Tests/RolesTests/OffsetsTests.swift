@@ -84,7 +84,7 @@ import Testing
         #expect(much.isDone)
         #expect(much.found == LagProbe.Found(lag: .atMost(limit - 3), timestamp: 100))
         #expect(count(0, limit, [(4, 100)]).isDone == false)
-        // Only ends of transactions, and many of them.
+        // Only ends of transactions, many of them.
         #expect(count(0, limit + 1, [], next: limit + 1).found.lag == .exactly(0))
     }
 
@@ -178,7 +178,7 @@ import Testing
 
     @Test func `moves every partition of the topic, and not what is there already`() throws {
         #expect(try changes(.beginning) == [[0, 4, 2], [1, 9, 0], [2, nil, 0]])
-        // The end of committed records: what an open transaction holds back is not skipped.
+        // The last stable offset: records of an open transaction are not skipped.
         #expect(try changes(.end) == [[0, 4, 9], [2, nil, 1]])
         #expect(try changes(.time(4)) == [[1, 9, 4], [2, nil, 4]])
         #expect(try changes(.offsets([1: 3, 0: 9])) == [[0, 4, 9], [1, 9, 3]])

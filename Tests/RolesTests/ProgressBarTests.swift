@@ -6,7 +6,7 @@ import Testing
 @Suite struct `A progress bar` {
     private let start = ContinuousClock.now
 
-    /// What is written when it is told of these fractions at these seconds.
+    /// What it writes when it gets these fractions at these seconds.
     private func written(_ style: ProgressBar.Style, _ steps: [(seconds: Double, fraction: Double)], ends: Bool = false)
         -> String
     {

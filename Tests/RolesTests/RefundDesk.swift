@@ -1,4 +1,4 @@
-// Refund requests as Apple asks them, the worker that answers, and somebody who looks at them.
+// Apple's refund requests, the worker that answers them, and `inspect` on its topics.
 
 import Configuration
 import Consumption
@@ -15,7 +15,7 @@ import WorkerTestKit
 
 @testable import Roles
 
-/// The topics in memory, with the worker on them.
+/// Topics in memory, with the worker that processes them.
 final class RefundDesk {
     static let partitions: Int32 = 3
     static let policy = #"""
@@ -113,7 +113,7 @@ final class RefundDesk {
         return Answer(code: code, lines: recorder.data, messages: recorder.messages)
     }
 
-    /// As the command does it, with another log.
+    /// As the command works, but with another log.
     func inspect(_ arguments: [String], now: String = "2026-11-22T12:00:20", topic isThere: Bool = true) -> Answer {
         call(["refunds"] + arguments, Command.inspect.options, .inspect, topic: isThere) {
             invocation, partitions throws(ToolFault) in
@@ -157,7 +157,7 @@ extension RefundDesk {
             "'errorCode':4290000,'retryAt':\(at("2026-11-20T10:15"))")
         try attempt(3, Self.uuid(1), of: "2000000000000001", on: "2026-11-20T10:15:01", 202)
         try tell("REFUND_DECLINED", "d-1", of: "2000000000000001", on: "2026-11-21T09:00")
-        // Refused for good after an attempt without an answer.
+        // Failed after an attempt without an answer.
         try use(
             "'consented':true,'deliveryStatus':'DELIVERED','consumptionPercentage':100000", of: "2000000000000006",
             on: "2026-11-18")
@@ -168,7 +168,7 @@ extension RefundDesk {
         try attempt(
             2, Self.uuid(6), of: "2000000000000006", on: "2026-11-20T10:00:04", 400,
             "'errorCode':4000000,'retryAt':null")
-        // Withheld by the policy; refunded.
+        // Withheld by the policy, then refunded.
         try use("'consented':true,'deliveryStatus':'DELIVERED'", of: "2000000000000002", on: "2026-11-18")
         try use("'consumptionPercentage':0", of: "2000000000000002", on: "2026-11-18T00:01")
         try tell(
@@ -177,9 +177,9 @@ extension RefundDesk {
         try tell(
             "REFUND", "d-2", of: "2000000000000002", on: "2026-11-21T11:00",
             ("price", "600000"), ("currency", "'JPY'"), ("revocationDate", "\(at("2026-11-21T11:00"))"))
-        // Nobody has said anything of it.
+        // Usage says nothing about it.
         try tell("CONSUMPTION_REQUEST", Self.uuid(3), of: "2000000000000003", on: "2026-11-22T09:00")
-        // A subscription, decided and not sent; the second request of it is shared.
+        // A subscription: decided and not sent; its second request is family-shared.
         try use("'consented':true,'deliveryStatus':'DELIVERED'", of: "2000000000000004", on: "2026-11-18")
         try tell(
             "CONSUMPTION_REQUEST", Self.uuid(4), of: "2000000000000004", on: "2026-11-22T11:00", reason: "OTHER",

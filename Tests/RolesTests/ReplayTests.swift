@@ -106,11 +106,11 @@ import Testing
         var progress = ReplayProgress(beginnings: at(0, 10, 0), ends: at(100, 30, 0), positions: at(40))
         #expect(progress.total == 80 && progress.done == 0 && !progress.isAtEnd)
         #expect(progress.partitions == 3 && progress.partitionsAtEnd == 1)
-        // Beyond the end that was seen at the start, and another topic's.
+        // Offsets beyond the end that was seen at the start, and an offset of another topic.
         progress.update(at(200, 20).merging([TopicPartition("u", 0): NextOffset(7)]) { $1 })
         #expect(progress.done == 70 && progress.fraction == 0.875)
         #expect(progress.left == [TopicPartition("t", 1): 20..<30])
-        // What is left is the end of a transaction.
+        // The remaining offset is the end of a transaction.
         progress.noteRead(TopicPartition("t", 1))
         #expect(progress.isAtEnd && progress.fraction == 1)
         #expect(ReplayProgress(beginnings: [:], ends: [:], positions: [:]).isAtEnd)
@@ -126,7 +126,7 @@ import Testing
         progress.holding.partitions = [0, 1]
         progress.holding.stuck = [0: "behind its end", 1: "why"]
         #expect(progress.standstill == [1: "why"])
-        // Another process has the third one; this one gets it, and has something to do.
+        // Another process owns the third partition; then this one gets it, and has work.
         progress.holding.partitions = [0, 1, 2]
         #expect(progress.standstill.isEmpty)
         progress.update(at(10, 4, 10))
@@ -167,7 +167,7 @@ import Testing
         let words = KeptHistory.words(lost).joined(separator: "\n")
         #expect(words.contains("n[0] begins at offset 7, of 2026-01-01 00:00 UTC"))
         #expect(words.contains("knows only what arrived since 2026-01-01 00:00 UTC"))
-        // What a replay has read already may go.
+        // Records that a replay has already read may be deleted.
         #expect(KeptHistory.lostBeginnings(beginnings, positions: [a: NextOffset(7)]).isEmpty)
         #expect(KeptHistory.lostBeginnings(beginnings, positions: [a: NextOffset(6)]).count == 1)
     }

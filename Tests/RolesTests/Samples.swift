@@ -5,13 +5,13 @@ import JSON
 
 @testable import Simulation
 
-/// A signed text, or something like it, and what it is called in a list of differences.
+/// A signed text, or something like one, and its name in a list of differences.
 struct Sample: Sendable {
     let name: String
     let text: String
 }
 
-/// Genuine payloads, forgeries, and what systematic changes make of them. The same in every run.
+/// Genuine payloads, forgeries, and systematic changes of them. They are the same in every run.
 struct SampleMaker {
     let authority: SimulatedAuthority
     private let forger: Forger
@@ -29,7 +29,7 @@ struct SampleMaker {
         var configuration = Simulation.Configuration(
             seed: 11, subscribers: 80, apps: Self.apps, start: start, end: start + 400 * 86_400_000)
         configuration.sandboxPerMille = 300
-        // Every story alike: the rare ones have the rare forms.
+        // Every story equally often, because rare stories have rare forms.
         configuration.weights = configuration.weights.mapValues { _ in 1 }
         notifications = Array(try Simulation(configuration).notifications.prefix(2000))
     }
@@ -60,7 +60,7 @@ struct SampleMaker {
 
     // MARK: Texts
 
-    /// With purchase and renewal inside, of production.
+    /// A notification with transaction and renewal info, of production.
     private var model: SimulatedNotification {
         notifications.first { $0.renewalInfo != nil && $0.environment == .production && $0.status == 1 }!
     }
@@ -77,7 +77,7 @@ struct SampleMaker {
                 all[index] = String(decoding: changed, as: UTF8.self)
                 samples.append(Sample(name: "text \(name) \(change)", text: all.joined(separator: ".")))
             }
-            // A prime number of places, none of them at the end of a group of four by design.
+            // A prime number of places, so that they are not all at the end of a group of four.
             for place in stride(from: 1, to: part.count - 2, by: max(1, part.count / 37)) {
                 var changed = part
                 changed[place] = changed[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
@@ -102,7 +102,7 @@ struct SampleMaker {
         return samples
     }
 
-    /// The signature's last character has four bits that mean nothing, and are 0 in the canonical form.
+    /// Four bits of the signature's last character mean nothing. In the canonical form they are 0.
     private func looseEnd(_ text: String) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         let value = alphabet.firstIndex(of: text.last!)!
@@ -166,7 +166,7 @@ struct SampleMaker {
 
     private func urlForm(_ text: String) -> String { text.replacing("+", with: "-").replacing("/", with: "_") }
     private func longer(_ certificate: Certificate) -> String { Data(certificate.der + [0]).base64EncodedString() }
-    /// One that needs padding, whatever its length.
+    /// A text that needs padding, whatever its length.
     private func unpadded(_ certificate: Certificate) -> String {
         Data(certificate.der).base64EncodedString().replacing("=", with: "")
     }
@@ -182,7 +182,7 @@ struct SampleMaker {
             $0.renewalInfo != nil && $0.environment == .production
                 && $0.originalTransactionId != model.originalTransactionId
         }!
-        /// Replaced once, and it has to be there.
+        /// Replaces it once; it must be there.
         func with(_ old: String, _ new: String) -> String {
             precondition(payload.contains(old), old)
             return payload.replacing(old, with: new, maxReplacements: 1)
@@ -244,7 +244,7 @@ struct SampleMaker {
         return outer + innerVariants.map { Sample(name: "inner \($0)", text: signed(Array($1.utf8))) }
     }
 
-    /// The outer payload with another purchase or renewal inside, signed like the genuine one.
+    /// The outer payload with another transaction or renewal info inside, signed like the genuine one.
     private var innerVariants: [(String, String)] {
         let (transaction, renewal) = [model.transaction, model.renewalInfo].map { String(decoding: $0!, as: UTF8.self) }
             .withUnsafeBufferPointer { ($0[0], $0[1]) }

@@ -10,11 +10,11 @@ import Testing
 
 @testable import Roles
 
-/// A kind of payload on which the two do not agree.
+/// A kind of payload on which the two verifiers disagree.
 private struct Difference {
-    /// Beginnings of the names of samples.
+    /// First words of the names of samples.
     let samples: [String]
-    /// What ours says.
+    /// The verdict of ours.
     let verdict: String
     let reason: String
 
@@ -115,11 +115,11 @@ private struct Difference {
         try await holdCommand(to: ours, samples, root: root, apps: apps, folder)
     }
 
-    /// The program itself, on some of them: it starts anew for each.
+    /// Runs the program itself on some of them, because it starts a process for each.
     private func holdCommand(
         to verdicts: [String], _ samples: [Sample], root: String, apps: String, _ folder: ScratchDirectory
     ) async throws {
-        // One line end behind the text is the file's, says the command.
+        // The command ignores one line end after the text.
         let judged = Array(zip(samples, verdicts)).filter { !$0.0.text.hasSuffix("\n") }
         for (sample, verdict) in stride(from: 0, to: judged.count, by: judged.count / 30).map({ judged[$0] }) {
             let file = try folder.write(sample.text, to: "payload.jws")

@@ -6,9 +6,10 @@ import Testing
 
 @testable import Roles
 
-/// Whatever is wrong, and wherever it was given: a message that holds a secret puts it into logs for good.
+/// A message that contains a secret puts it into logs for good. This must not happen, whatever is wrong and wherever the secret
+/// was given.
 @Suite struct `The value of a secret` {
-    /// Base64 as the middle of a private key has it, long enough for a token. No message can hold it by chance.
+    /// Base64 as in the middle of a private key, long enough for a token. No message can contain it by chance.
     private static let value = "MIGTAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBHkwdwIBAQQgSECRET"
 
     private static let keys =
@@ -18,7 +19,7 @@ import Testing
             "sasl.oauthbearer.client.secret", "consumer.sasl.password",
         ].map { "kafka.\($0)" }
 
-    /// Right as it is, and with what somebody may have pasted along.
+    /// The secret alone, and with text that somebody may have pasted with it.
     private static let spellings = [
         value, value + "\n", "a" + value, "\u{7}" + value, value + "\n" + value, value + " # comment",
         "\"" + value + "\"",
@@ -55,12 +56,12 @@ import Testing
         #expect(messages == Self.spellings.count * 20)
     }
 
-    /// Of its three lines only the middle one was copied.
+    /// Only the middle of its three lines was copied.
     @Test func `is not shown where a key without its frame is taken for a path`() {
         for command in ["check", "consumption"] {
             let apple = ["--apple.issuer.id", "i", "--apple.key.id", "k", "--apple.key", Self.value]
             let words = says([command] + apple)
-            #expect(words.contains("apple.key: it names no file that is there"), "\(words)")
+            #expect(words.contains("apple.key: it names no existing file"), "\(words)")
             #expect(!words.contains(Self.value.prefix(20)), "\(words)")
         }
     }

@@ -15,7 +15,7 @@ import Testing
 
 @testable import Roles
 
-/// Answers as the contract has it, by the verifier itself; nothing is kept but what was said.
+/// Answers as the contract requires, using the verifier itself. It keeps nothing but its answers.
 private final class JudgingEndpoint: HTTPHandler {
     private let verifier: Mutex<Verifier>
     private let said = Mutex<[String: [Int]]>([:])
@@ -58,7 +58,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
     try readFile(path, limitBytes: 64 << 20).split(separator: UInt8(ascii: "\n")).map { try JSONValue.read(Array($0)) }
 }
 
-/// Short enough to be shown when two files differ.
+/// Short enough to print if two files differ.
 private func fingerprint(_ path: String) throws -> String {
     let bytes = try readFile(path)
     return hexadecimal(SHA256.digest(bytes.span))
@@ -134,7 +134,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
         #expect(outcome.code == .done, "\(outcome.messages)")
         let acknowledged = try lines(path("acknowledged"))
         #expect(outcome.messages.first?.hasPrefix("\(acknowledged.count) posts, ") == true)
-        // What the file says is what the other side did.
+        // The file agrees with what the other side did.
         let said = Dictionary(grouping: acknowledged) { $0["sha256"]?.string ?? "" }.mapValues { entries in
             entries.compactMap { $0["status"]?.integer.map(Int.init) }.sorted()
         }
@@ -156,7 +156,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
         #expect(strict.answers.values.allSatisfy { $0 == Array(repeating: 400, count: 6) })
     }
 
-    /// Those of the command, as its users know them.
+    /// The defaults of the command, as its users know them.
     private var apps: [App] {
         [("com.example.orbit", 6_400_000_001), ("com.example.tide", 6_400_000_002)].map {
             SimulatedApp(bundleId: $0, appAppleId: $1).contractApp
@@ -242,7 +242,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
     }
 
     @Test func `ends with 3 when it is interrupted`() async throws {
-        // It refuses everything, and so waits for its next turn.
+        // The endpoint refuses everything, so the simulator waits for its next retry.
         let strict = JudgingEndpoint(Verifier(VerificationPolicy(anchors: TrustAnchors([]), apps: nil)))
         let server = try HTTPServer(
             HTTPServer.Configuration(name: "strict", address: ListenAddress("127.0.0.1:0")!), handler: strict,

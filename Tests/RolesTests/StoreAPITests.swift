@@ -17,7 +17,7 @@ import Testing
 private let start: Int64 = 1_735_689_600_000
 private let day: Int64 = 86_400_000
 
-/// A store whose subscribers all ask for their money, and its API.
+/// A store whose subscribers all ask for refunds, and its API.
 private struct Desk {
     let store: MakeBelieveStore
     let simulation: Simulation
@@ -75,7 +75,7 @@ private struct Desk {
             "\(base ?? server.production)/inApps/v2/transactions/consumption/\(transaction.transactionId)",
             headers: [
                 .init("Authorization", "Bearer \(token)"), .init("Content-Type", "application/json"),
-                // A request over a connection that was kept libcurl sends again by itself, when that is cut.
+                // If a kept connection is cut, libcurl itself sends a request again.
                 .init("Connection", "close"),
             ],
             body: Array(body.utf8))
@@ -103,7 +103,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
         #expect(entry["version"]?.integer == 2 && entry["server"]?.string == "both")
         let body = try #require(entry["body"]?.string)
         #expect(entry["sha256"]?.string == hexadecimal(SHA256.digest(Array(body.utf8).span)))
-        // No token in any file.
+        // No file contains a token.
         #expect(!String(decoding: try readFile(desk.journalPath), as: UTF8.self).contains("eyJ"))
         #expect(try await desk.answer(transaction, preference: "PLEASE").get().status == 400)
         #expect(try desk.journal.last?["errorCode"]?.integer == 4_000_044)
@@ -160,7 +160,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
         defer { desk.close() }
         let transaction = try #require(desk.asked.first)
         var statuses: [Int] = []
-        // Two of so many fall into one second.
+        // Of so many requests two fall into one second.
         for _ in 0..<5 { statuses.append(try await desk.answer(transaction).get().status) }
         #expect(Set(statuses) == [202, 429])
         let refused = try #require(try desk.journal.first { $0["status"]?.integer == 429 })
@@ -190,7 +190,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
         while let parcel = parcels.next() {
             guard parcel.kind == .wait else { continue }
             waits += 1
-            // Everybody who has been asked about by now; those who were decided stay so.
+            // All purchases that have been asked about by now; those that were decided stay decided.
             guard waits == 1 else { continue }
             for transaction in desk.asked {
                 #expect(try await desk.answer(transaction).get().status == 202)
@@ -215,7 +215,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
                 + ["--api-key=\(path("key.p8"))", "--api-settings=\(path("settings"))"]
                 + ["--api-journal=\(path("journal"))"],
             environment: .only([:]), workingDirectory: "/")
-        // The truth is written before it only serves.
+        // The truth is written before the simulator only serves its API.
         try await child.waitUntilPrinted("serving until")
         let result = try await Interop.run("client_against_simulator.py", [path("settings"), path("truth")])
         try #require(result.code == 0, "\(result.standardError.suffix(2000))")
@@ -231,7 +231,7 @@ private func lines(_ path: String) throws -> [JSONValue] {
     }
 }
 
-/// Takes notifications and usage, and keeps the bodies.
+/// Accepts notifications and usage, and keeps the bodies.
 private final class Inbox: HTTPHandler {
     private let received = Mutex<[(path: String, token: String?, body: String)]>([])
     var all: [(path: String, token: String?, body: String)] { received.withLock { $0 } }
@@ -277,7 +277,7 @@ private final class Inbox: HTTPHandler {
         let written = try lines(path("usage")).compactMap { $0["record"] }
         #expect(written.count > 60)
         #expect(try posted.map { try JSONValue.read(Array($0.body.utf8)) } == written)
-        // Not all before, not all after.
+        // Some come before it and some after it.
         let kinds = inbox.all.map(\.path)
         #expect(kinds.firstIndex(of: "/usage")! < 10 && kinds.lastIndex(of: "/notifications")! > kinds.count / 2)
     }
@@ -298,7 +298,7 @@ private final class Inbox: HTTPHandler {
         #expect(requests.count > 5)
         let open = 12 * 3_600_000 as Int64
         #expect(requests.allSatisfy { $0["at"]?.integer ?? 0 > before - open && $0["deadline"]?.integer ?? 0 > before })
-        // Nobody answered, and Apple decides all the same.
+        // Nobody answered, and Apple decides without an answer.
         #expect(requests.contains { $0["outcome"]?.string != nil })
         #expect(try readFile(path("journal")).isEmpty)
     }

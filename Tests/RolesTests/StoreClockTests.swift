@@ -8,7 +8,7 @@ import Testing
     private static let hour: Int64 = 3_600_000
     private static let start: Int64 = 1_750_000_000_000
 
-    /// A clock a thousand times faster than the hand that the test moves.
+    /// A clock that runs a thousand times as fast as the one that the test moves.
     private final class Rig: Sendable {
         private let wall = Mutex(Duration.zero)
         private let limit = Mutex(Int64.max)

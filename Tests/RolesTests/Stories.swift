@@ -1,9 +1,9 @@
-// What can happen to a customer, one story each: what was told, and when somebody asks.
+// What can happen to a customer, one story each: the notifications, and when the card is made.
 
 @testable import Roles
 
 struct Story: Sendable, CustomStringConvertible {
-    /// Of its card in the folder Cards.
+    /// The name of its card in the folder Cards.
     let name: String
     let tells: @Sendable (InspectDesk) throws -> Void
     var asks = ["subscription", "2000000000000001"]

@@ -14,7 +14,7 @@ import Testing
         prefix: TopicPrefix("p")!, partitions: 3, replicationFactor: 1, minimumInSyncReplicas: 1
     ).topics(in: .production)
 
-    /// Waits as the command does, for at most 26 s, on a clock that only the pauses move.
+    /// Waits as the command does, for at most 26 s, by a clock that only the pauses move.
     private func left(refused: [String] = [], _ look: (Int) -> [TopicFinding]?) throws -> (left: [TopicFinding], Clock)
     {
         let clock = Clock()

@@ -61,7 +61,7 @@ import Testing
             \(Self.right)
             """, to: "usage.jsonl")
         for arguments in [[path], [path, "--dry-run"]] {
-            // Nobody answers there: Kafka is not asked.
+            // Nothing listens there: Kafka is not asked.
             let result = try await put(arguments)
             #expect(result.code == 2, "\(result.words)")
             let lines = result.standardError.split(separator: "\n").map(String.init)
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    /// Every ```sh block of docs/how-to/report-usage.md, as it stands there, but for address and token.
+    /// Every ```sh block of docs/how-to/report-usage.md, unchanged except for address and token.
     @Test func `and POST /usage work as docs/how-to/report-usage.md says`() async throws {
         let cluster = try Self.cluster()
         defer { cluster.close() }

@@ -5,7 +5,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// A chain with Apple's markers, and what its leaf signs.
+/// A chain with Apple's markers, and payloads that its leaf signs.
 private struct Chain {
     static let now = WallClock.milliseconds()
     static let validity = now - 1000 * 86_400...now + 86_400_000
@@ -66,7 +66,8 @@ private let notification = #"""
         try content.write(to: URL(fileURLWithPath: "\(directory.path)/\(name)"))
     }
 
-    /// With the chain's root among the trusted ones; `input` is what the file holds that is verified. May run beside others.
+    /// With the chain's root among the trusted ones. `input` is the content of the file to verify. May run in parallel with
+    /// others.
     private func verify(
         _ input: String, _ arguments: [String] = [], roots: String? = "root.der"
     ) async throws -> ProgramResult {
@@ -184,7 +185,7 @@ private let notification = #"""
         async let spoilt = verify(
             String(signed.dropLast(86)) + String(repeating: "A", count: 86), ["--verify.ocsp", "hard"])
         async let soft = verify(signed, ["--verify.ocsp", "soft"])
-        // Beside one another: each asks for ten seconds.
+        // In parallel: each takes ten seconds.
         for outcome in try await [whole, empty, spoilt] {
             #expect(outcome.code == 3)
             #expect(outcome.standardOutput.isEmpty)

@@ -75,7 +75,7 @@ private func librdkafka(_ running: String, headers: String = "2.0.2") -> Library
     func `warns of an HTTP library that reads otherwise than the proxy before it`(_ running: String, _ warns: Bool) {
         let library = LibraryVersion(name: "libmicrohttpd", running: running, headers: "0.9.75")
         #expect(library.warningBehindProxy?.contains("ingest.tls.certificate") == (warns ? true : nil))
-        // Most have no proxy, or end TLS themselves.
+        // Most installations have no proxy, or terminate TLS themselves.
         #expect(library.warnings == [])
     }
 

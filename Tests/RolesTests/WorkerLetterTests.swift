@@ -7,11 +7,11 @@ import WorkerTestKit
 
 @testable import Roles
 
-/// Letters as the runtime writes them, not as these tests imagine them.
+/// Letters written by the runtime itself, not imitated by these tests.
 @Suite struct `A worker's letter` {
     private static let headers = [
         RecordHeader("id", "n-1"), RecordHeader("type", "word"), RecordHeader("schema", "word/1"),
-        // Of the same names as those that are added to a letter.
+        // Headers with the same names as those that the runtime adds to a letter.
         RecordHeader("detail", "mine"), RecordHeader("source", "elsewhere:0:1"), RecordHeader("app", "perennial/9"),
         RecordHeader("empty", nil as [UInt8]?),
     ]
@@ -80,7 +80,7 @@ import WorkerTestKit
 
     @Test func `without a detail leaves the record its own`() throws {
         let simulation = try Self.simulation()
-        // No key: the ledger refuses it and says no more. It goes back to the partition it came from.
+        // It has no key, so the ledger refuses it. It goes back to the partition that it came from.
         try simulation.feed(partition: 1, key: nil, value: Array("add 1".utf8), headers: Self.headers)
         let letters = try Self.letters(of: simulation)
         try #require(letters.count == 1)
@@ -96,7 +96,7 @@ import WorkerTestKit
         let partition = Partitioner.partition(of: key, count: 2)
         let headers = [RecordHeader("type", "word"), RecordHeader("schema", "word/1")]
         try simulation.feed(partition: partition, key: key, value: Array("wake 10".utf8), headers: headers)
-        // It sets itself again three times out of four, and the seventh firing fails.
+        // Three times out of four it sets itself again, and the seventh firing fails.
         for _ in 0..<4 {
             simulation.clock.advance(by: .seconds(10))
             try simulation.feed(partition: partition, key: key, value: Array("wake 10".utf8), headers: headers)
@@ -134,7 +134,7 @@ import WorkerTestKit
 
     @Test(arguments: [
         "others:0:0", "events", "events:0", "events:x:0", "events:0:x", "events:-1:0", "events:0:0:0", "", ":0:0",
-        // Without a key the partition is that of the source, which has to be there.
+        // Without a key the partition is that of the source, which must exist.
         "events:2:0",
     ])
     func `goes nowhere else, whatever its headers say`(source: String) {

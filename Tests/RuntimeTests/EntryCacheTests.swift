@@ -19,7 +19,7 @@ import Testing
         cache.changed(entry)
     }
 
-    /// Writes what is committed.
+    /// Writes the committed changes.
     private func write(_ cache: EntryCache, _ store: any PartitionStore) throws {
         let changes = StoreChanges()
         var bytes: [UInt8] = []
@@ -63,7 +63,7 @@ import Testing
                 try write(cache, store)
                 #expect(cache.bytes <= 5000)
                 #expect(cache.unstoredBytes == 0)
-                // The store has what is committed, and nothing else.
+                // The store has the committed changes, and nothing else.
                 for key in Self.keys {
                     var bytes: [UInt8] = []
                     let isThere = try store.read(key.span, into: &bytes)

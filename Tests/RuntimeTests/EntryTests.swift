@@ -54,7 +54,7 @@ import Testing
             #expect(read.value == value)
             #expect(read.format == content.format)
             #expect(read.timers == timers)
-            // A changelog says when timers are due, and nothing of where one store has them.
+            // A changelog contains when timers are due, but not where one store keeps them.
             let logged = encoded(content, withPlaces: false)
             #expect(decoded(logged)?.timers == timers.map { EntryTimer(kind: $0.kind, due: $0.due) })
         }
@@ -86,7 +86,7 @@ import Testing
 @Suite struct `The hash of an entry` {
     private func hash(_ key: [UInt8], _ entry: [UInt8]) -> UInt64 { EntryHash.hash(key: key.span, entry: entry.span) }
 
-    /// Notes in logs and on disks hold sums of them.
+    /// Notes in logs and on disks contain sums of entries.
     @Test func `is the same in every build`() {
         #expect(hash([], []) == 17_299_426_708_889_911_597)
         #expect(hash([1], [1, 0]) == 13_886_776_137_765_850_876)
@@ -104,7 +104,7 @@ import Testing
                 seen.insert(hash(Array(turned[..<20]), Array(turned[20...])))
             }
         }
-        // Zeros at an end are bytes, too.
+        // Zeros at the end count as bytes, too.
         for count in 1..<20 { seen.insert(hash([], [UInt8](repeating: 0, count: count))) }
         #expect(seen.count == 41 + 320 + 19)
     }
@@ -144,7 +144,7 @@ import Testing
         #expect(Note(decoding: Note(format: 1).encoded) == Note(format: 1))
     }
 
-    /// Logs and disks hold them: what reads these may change, these may not.
+    /// These bytes are in logs and on disks: the code that reads them may change, but the bytes may not.
     @Test func `is read as other builds have written it`() throws {
         func bytes(_ hexadecimal: String) -> [UInt8] {
             let digits = Array(hexadecimal.utf8)

@@ -26,13 +26,13 @@ import Testing
         for round in 0..<5 {
             let begin = Duration.seconds(20 * round)
             fencings.asks(at: begin)
-            // More is asked meanwhile: the silence began with the first.
+            // More requests follow meanwhile: the silence began with the first.
             fencings.asks(at: begin + .seconds(9))
             #expect(fencings.fenced(at: begin + .seconds(10)) == .ofSilence)
         }
     }
 
-    /// A copy of what was asked during the silence may arrive after the answer.
+    /// A duplicate of a request of the silence may arrive after the answer.
     @Test func `does not count soon after such a silence, and counts later`() {
         var fencings = fencings()
         fencings.asks(at: .zero)
@@ -43,7 +43,7 @@ import Testing
         #expect(fencings.fenced(at: .seconds(23)) == .again)
     }
 
-    /// Nothing was asked: a worker without input is silent for hours.
+    /// Nothing was requested: a worker without input is silent for hours.
     @Test func `counts however long nothing was asked`() {
         var fencings = fencings()
         fencings.asks(at: .zero)

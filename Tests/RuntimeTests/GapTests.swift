@@ -6,7 +6,7 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// A worker of two partitions; the first one is about to lose records.
+/// A worker of two partitions, the first of which is about to lose records.
 private struct GapBench {
     let simulation: WorkerSimulation
     let events = TopicPartition("events", 0)
@@ -140,7 +140,7 @@ private struct GapBench {
         #expect(letter.header("source") == "events:0:1")
         #expect(letter.header("detail")?.contains("2 offsets of events[0] were lost") == true)
 
-        // From the disk that is behind the changelog, and from none.
+        // From the disk that is behind the changelog, and from no disk.
         for loses in [false, true] {
             if loses { bench.simulation.loseDisk(of: bench.worker) }
             bench.simulation.start(bench.worker)

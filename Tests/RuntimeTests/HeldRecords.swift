@@ -1,6 +1,6 @@
 import Log
 
-/// Records that a test makes by hand, lent as a log lends them.
+/// Records that a test makes itself, lent in the same way as a log lends them.
 final class HeldRecords: RecordAccess {
     struct Record {
         var topic = 0

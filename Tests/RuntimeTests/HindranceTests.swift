@@ -7,13 +7,13 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// A worker of two partitions, the first of which has a disk that can be made to fail.
+/// A worker of two partitions; the disk of the first can be made to fail.
 private struct HinderedBench {
     let simulation: WorkerSimulation
     private let trouble = Trouble()
     private let blow = Blow()
 
-    /// What the disk answers about the first partition.
+    /// The disk's answer about the first partition.
     private final class Trouble: Sendable {
         let fault = Mutex<(operation: MemoryDisk.Operation, fault: StoreFault)?>(nil)
     }
@@ -68,7 +68,7 @@ private struct HinderedBench {
         }
     }
 
-    /// Both partitions have something in log and store.
+    /// Both partitions have records in log and store.
     func begin() throws {
         simulation.start(process)
         for partition in Int32(0)..<2 { try feed(partition, "put n \(partition);tell begun") }
@@ -128,7 +128,7 @@ private struct HinderedBench {
                 + "No space left on device")
     }
 
-    /// Each new session would otherwise begin to count anew.
+    /// Otherwise each new session would start to count again.
     @Test func `is not forgotten when the session ends in between`() throws {
         let bench = try HinderedBench()
         bench.fail(.open)
@@ -173,7 +173,7 @@ private struct HinderedBench {
         #expect(try bench.told().contains("0 late"))
         #expect(bench.simulation.stop(bench.process))
 
-        // The common place again as soon as it can be had, and nothing stays beside it.
+        // The worker uses the shared directory again as soon as it can, and leaves nothing beside it.
         try sibling.close()
         bench.simulation.start(bench.process)
         bench.pass(seconds: 1)

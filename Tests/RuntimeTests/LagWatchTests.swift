@@ -71,7 +71,7 @@ import Testing
         #expect(reading(stall, of: metrics) == "0")
     }
 
-    /// A transaction that nobody ends, which Kafka sometimes makes by itself.
+    /// A transaction that nobody ends. Kafka sometimes leaves one by itself.
     private func hang(in topic: String) throws -> any LogSession {
         var options = SessionOptions(group: "g", identity: "i", inputs: ["rows"], outputs: [topic])
         options.transactionTimeout = .seconds(3600)
@@ -86,7 +86,7 @@ import Testing
     func `names after half a minute what an open transaction hides, and how to end it`(_ place: Int64) throws {
         let topic = place == 0 ? Script().definition.changelog : "events"
         var watch = watch()
-        // Given, and not open: its restore waits for what is hidden.
+        // Assigned but not open: its restore waits for the open transaction.
         board.give([0], to: 0)
         let session = try hang(in: topic)
         watch.look(elapsed: .seconds(100), wallClock: 5000)

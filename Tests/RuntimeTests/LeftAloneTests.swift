@@ -8,7 +8,7 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// Workers of four partitions whose topics somebody gives more.
+/// Workers of four partitions, whose topics get more partitions.
 @Suite struct `A topic that has grown` {
     private static let events = "events now has 6 partitions, but the setting partitions is 4"
 
@@ -31,7 +31,7 @@ import WorkerTestKit
         }
     }
 
-    /// The partitions from which a text came.
+    /// The partitions from which a text was read.
     private func told(_ simulation: WorkerSimulation, _ text: String) throws -> [Int32] {
         try simulation.read("told").filter { $0.valueText.hasPrefix("\(text) ") }.map(\.partition)
     }
@@ -69,7 +69,7 @@ import WorkerTestKit
         for process in processes.prefix(2) { simulation.start(process) }
         try feed(simulation, "before")
         #expect(try simulation.runToEnd())
-        // All inputs, so that the group deals them out alike; and somebody comes and goes, so that it does.
+        // All inputs grow, so that the group assigns them alike; and a member joins and leaves, so that it assigns them.
         for topic in ["events", "rows"] { try simulation.log.grow(topic, to: 6) }
         simulation.start(processes[2])
         pass(simulation)

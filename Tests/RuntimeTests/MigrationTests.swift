@@ -1,4 +1,4 @@
-// A change of the state's format, rehearsed: the Ledger's second one is there for that.
+// A change of the state's format, rehearsed. The Ledger has a second format for this purpose.
 
 import Ledger
 import Log
@@ -34,7 +34,7 @@ import WorkerTestKit
         simulation.start(process)
     }
 
-    /// Of the values of words in the changelog, as a restore reads them. Totals have no second one.
+    /// Formats of the values of words in the changelog, as a restore reads them. Totals have no second format.
     private func formats() throws -> Set<UInt8> {
         var entries: [[UInt8]: UInt8] = [:]
         for record in try simulation.read(simulation.processor.definition.changelog) {
@@ -44,7 +44,7 @@ import WorkerTestKit
         return Set(entries.values)
     }
 
-    /// What the workers of all builds have written, against a plain fold of their input.
+    /// Compares what the workers of all builds have written with a plain fold of their input.
     private func wrong() throws -> [String] {
         let definition = simulation.processor.definition
         func read(_ topic: String) throws -> [LedgerRecord] {
@@ -70,14 +70,14 @@ import WorkerTestKit
         simulation.stop(process)
         #expect(try formats() == [1])
 
-        // Half of the keys are changed: values of both formats lie side by side.
+        // Half of the keys change: values of both formats are mixed.
         start(format: 2, losingDisk: losesDisk)
         try feed(keys.prefix(6), "add 4")
         #expect(try simulation.runToEnd(), "\(process.troubles)")
         simulation.stop(process)
         #expect(try formats() == [1, 2])
 
-        // A restore of both, and timers that the build before has set.
+        // A restore of both formats, and timers that the earlier build has set.
         start(format: 2, losingDisk: losesDisk)
         try feed(keys, "add 5")
         simulation.clock.advance(by: .seconds(10))
@@ -87,7 +87,7 @@ import WorkerTestKit
         #expect(try formats() == [2])
         #expect(try wrong() == [])
 
-        // Back to the build before: it touches nothing, and says what is to be done.
+        // Back to the earlier build: it changes nothing, and says what to do.
         let changelog = try simulation.read(simulation.processor.definition.changelog)
         start(format: 1, losingDisk: losesDisk)
         try feed(keys, "add 6")

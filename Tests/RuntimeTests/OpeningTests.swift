@@ -7,12 +7,12 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// Writes down what it is told of its partitions; every record is put under its key.
+/// Records the calls for its partitions; every record is stored under its key.
 private final class Onlooker: Processor, @unchecked Sendable {
-    // Unchecked: a simulation has one thread.
+    // Unchecked: the simulation uses only one thread.
     let definition = Script(partitions: 2).definition
     var heard: [String] = []
-    /// While it asks for state at an opening.
+    /// Called while it reads state at an opening.
     let isAsking = Atomic(false)
 
     func process(_ record: borrowing RecordView, _ turn: Turn) throws(ProcessFailure) {
@@ -33,7 +33,7 @@ private final class Onlooker: Processor, @unchecked Sendable {
     func closed(_ partition: Int32) { heard.append("closed \(partition)") }
 }
 
-/// Does at the opening what nobody may.
+/// Does at the opening what is not allowed there.
 private final class Intruder: Processor {
     let definition = Script().definition
     let emits: Bool
@@ -49,7 +49,7 @@ private final class Intruder: Processor {
     }
 }
 
-/// Does not work on what was begun with another word than its own.
+/// Refuses to continue a state that was begun with another word than its own.
 private final class Stickler: Processor {
     let definition = Script(partitions: 2).definition
     let word: String
@@ -69,7 +69,7 @@ private final class Stickler: Processor {
     }
 }
 
-/// One fault, at the next time that a step is reached.
+/// One fault, the next time that a step is reached.
 private final class Blow: LogFaults {
     private let next = Mutex<(step: LogStep, kind: InjectedFault.Kind)?>(nil)
 
@@ -102,7 +102,7 @@ private final class Blow: LogFaults {
             headers: [RecordHeader("type", "word")], timestamp: timestamp)
     }
 
-    /// What is heard until it is as much as that, and while nothing more comes.
+    /// What it has recorded, once there are this many calls and no more come.
     private func hear(_ count: Int) -> [String] {
         for _ in 0..<3_000 where onlooker.heard.count < count {
             for process in simulation.processes { simulation.step(process) }
@@ -113,7 +113,7 @@ private final class Blow: LogFaults {
         return onlooker.heard
     }
 
-    /// Both partitions run, and have something.
+    /// Both partitions run, and have records.
     private func begin() throws {
         simulation.start(first)
         #expect(hear(2) == ["opened 0 @0: nothing", "opened 1 @0: nothing"])
@@ -213,7 +213,7 @@ private final class Blow: LogFaults {
         #expect(try written() == ["0 one", "1 two"])
         #expect(process.isRunning && simulation.stop(process))
 
-        // What was refused is as it was.
+        // The refused state is unchanged.
         simulation.processor = Stickler("one")
         simulation.start(process)
         steps()

@@ -7,7 +7,7 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// Counts commits, and does what is asked for at the next step of its kind.
+/// Counts commits, and injects the requested fault at the next step of its kind.
 private final class Counting: LogFaults {
     private struct State {
         var commits = 0
@@ -60,7 +60,7 @@ private final class Counting: LogFaults {
         #expect(Set(first.keys).union(second.keys) == [0, 1, 2, 3])
         let ownership = try #require(simulation.processes[0].ownership)
         #expect((0..<4).allSatisfy { ownership.isHeld($0) == (first[$0] != nil) })
-        // One that waits for a later build is not read any more.
+        // A record that waits for a later build is not read again.
         let mine = try #require(first.keys.min())
         try simulation.feed(
             partition: mine, key: nil, value: [],
@@ -78,7 +78,7 @@ private final class Counting: LogFaults {
         step(simulation, 60, of: .milliseconds(500))
         #expect(counting.commits == 1)
         #expect(held(simulation).mapValues(\.since) == since)
-        // The process is stopped for longer than the lease runs, and not for as long as the group waits.
+        // The process is suspended for longer than its lease, but not as long as the group waits.
         simulation.clock.advance(by: Self.lease + .milliseconds(1))
         #expect(held(simulation).isEmpty)
         let now = Duration.milliseconds(simulation.clock.now)

@@ -51,7 +51,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         #expect(bench.task.next[0] == NextOffset(100))
         try bench.commit()
         #expect(bench.letters.count == 100)
-        // Letters of a table are counted apart.
+        // Letters of a table are counted separately.
         #expect(try bench.handle("fail c", topic: 1, at: 1) == .done)
     }
 
@@ -171,7 +171,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         let changelog = bench.committed.filter { $0.topic == Script.changelog }
         #expect(changelog.map { $0.key } == ["\u{1}a", "\u{1}b", "\0", "\u{1}b", "\0"])
         #expect(changelog.map { $0.value == nil } == [false, false, false, true, false])
-        // Its position is the store's, too, as soon as the store has the changes.
+        // The store gets the offset as soon as it has the changes.
         if !writesStore { #expect(try bench.store.note() == nil) }
         try bench.task.writeStore()
         let note = try #require(try bench.store.note().flatMap { Note(decoding: $0) })
@@ -199,7 +199,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
                     entries[record.key!] = record.value
                 }
             }
-            // Places of timers, which are the store's alone, come from it as well.
+            // Places of timers, which only the store has, are read from it as well.
             if round % 10 == 9 {
                 try bench.task.writeStore()
                 try bench.restart()
@@ -240,7 +240,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         let crashes = CrashPlan()
         let bench = try TaskBench(crashes: crashes)
         try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 200", at: 100)
-        // The last timer of the mass is the one that is noted when the failing record is reached.
+        // The last of the due timers is the one that is noted when the failing record is reached.
         var fired: (topic: Int, offset: Int64)?
         bench.disk.fail { _, _ in nil }
         try bench.run("tell x", at: 150)
@@ -272,11 +272,11 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         let bench = try TaskBench()
         try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 200;put c 1;wake c 1 200", at: 100)
         try bench.run("wake a 1 400;cancel b 1;wake c 1 150", at: 101)
-        // One that moves later stays in its place until that is reached.
+        // A timer that is moved later keeps its place until that time is reached.
         #expect(try bench.storedTimers().map(\.due) == [150, 200])
         try bench.run("tell x", at: 300)
         #expect(try bench.storedTimers().map(\.due) == [400])
-        // In one cycle, too.
+        // Also within one cycle.
         _ = try bench.handle("put d 1;wake d 1 500;wake d 1 600;cancel d 1", at: 301)
         _ = try bench.handle("tell y", at: 700)
         try bench.commit()
@@ -295,7 +295,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         try bench.run("tell x", at: 120)
         #expect(try bench.storedTimers().map(\.due) == [150])
         if restarts { try bench.restart() }
-        // Earlier than its place again, and later.
+        // Moved to before its place again, and then later.
         try bench.run("wake a 1 130;wake a 1 140", at: 121)
         #expect(try bench.storedTimers().map(\.due) == [130])
         if restarts { try bench.restart() }
@@ -310,7 +310,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
         bench.writesStoreAtCommit = false
         try bench.run("put a 1;wake a 1 200;put b 1;wake b 1 300;put c 1;wake c 1 400", at: 100)
         try bench.run("tell x", at: 200)
-        // One that was put where it belongs in the cycle that is taken back.
+        // A timer that got its right place in a cycle that is rolled back.
         try bench.run("wake c 1 450", at: 201)
         _ = try bench.handle("tell y", at: 420)
         bench.rollBack()

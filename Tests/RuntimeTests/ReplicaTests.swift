@@ -58,7 +58,7 @@ import Testing
             ([definition.events.topic, definition.tables[0].topic, definition.deadLetters]
                 + definition.outputs.map(\.topic)).map { NewTopic($0, partitions: 1) }
                 + [NewTopic(definition.changelog, partitions: 1, isCompacted: true)], by: soon)
-        // Its transaction would hold readers back for an hour.
+        // Its open transaction would hold readers back for an hour.
         let told = definition.outputs[0].topic
         var options = SessionOptions(
             group: definition.group, identity: "\(definition.group).dynamic-00-0", inputs: [], outputs: [told])

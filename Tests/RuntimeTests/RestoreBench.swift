@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import Runtime
 
-/// A changelog of one partition, a store, and a restorer that brings the one into the other.
+/// A changelog of one partition, a store, and a restorer that restores the store from the changelog.
 final class RestoreBench {
     let script = Script()
     let clock = MemoryLog.Clock.manual(startingAt: 1_700_000_000_000)
@@ -16,13 +16,13 @@ final class RestoreBench {
     private let writer: any LogWriter
     private let heard = Heard()
     private(set) var tokens: UInt64 = 0
-    /// What the notes of commits tell; nil: those of a build that knew no lives.
+    /// The life of the changelog in the notes of commits; nil: the notes are of a build without lives.
     var life: UInt64?
-    /// So often the state of a replay has taken the place of this one.
+    /// How often the state of a replay has replaced this one.
     var epoch: UInt32 = 0
-    /// What is committed, as the changelog has it.
+    /// The committed state, as in the changelog.
     private var entries: [String: [UInt8]] = [:]
-    /// Where the next record goes.
+    /// The offset of the next record.
     private(set) var end: Int64 = 0
 
     init(faults: (any LogFaults)? = nil, format: UInt8 = 3, oldest: UInt8 = 2) throws {
@@ -50,7 +50,7 @@ final class RestoreBench {
 
     // MARK: The changelog
 
-    /// A commit of some keys, with the note of its position; nil deletes. What is `lost` does not reach the changelog.
+    /// A commit of some keys, with the note of its position; nil deletes a key. The `lost` changes do not reach the changelog.
     func commit(_ changes: [(String, String?)], events: Int64, format: UInt8 = 3, lost: Set<String> = []) throws {
         let batch = OutputBatch()
         for (key, value) in changes {
@@ -73,14 +73,14 @@ final class RestoreBench {
         end += Int64(batch.count)
     }
 
-    /// Of what is committed.
+    /// The sum of the committed state.
     var sum: StateSum {
         var sum = StateSum()
         for (key, entry) in entries { sum.add(EntryHash.hash(key: Array(key.utf8).span, entry: entry.span)) }
         return sum
     }
 
-    /// Somebody deletes the changelog and makes it again.
+    /// The changelog is deleted and created again.
     func makeAnew(isCompacted: Bool = true) throws {
         log.delete(topic: "script.changelog")
         try log.create(
@@ -117,7 +117,7 @@ final class RestoreBench {
         return tokens
     }
 
-    /// The outcome, when it comes within so many steps; the store is closed.
+    /// The outcome, if it comes within this many steps; then the store is closed.
     func outcome(steps: Int = 20) throws -> RestoreReply.Outcome? {
         for _ in 0..<steps {
             restorer.step(wait: .zero)

@@ -75,7 +75,7 @@ import Testing
         try bench.commit([("a", "1")], events: 1)
         _ = try bench.order(RestoreBench.note(events: 9, changelog: 3), group: ["events": 9, "rows": 0])
         #expect(useless(try bench.outcome())?.contains("created again") == true)
-        // At the end is not ahead.
+        // At the end does not mean ahead.
         _ = try bench.order(RestoreBench.note(events: 1, changelog: 2), group: ["events": 1, "rows": 0])
         #expect(next(try bench.outcome()) == [1, 0])
     }
@@ -143,7 +143,7 @@ import Testing
         #expect(try bench.outcome() == .withdrawn)
         _ = try bench.order(group: ["events": 1, "rows": 0])
         #expect(next(try bench.outcome()) == [1, 0])
-        // A token that is not known any more does no harm.
+        // A token that is unknown by now does no harm.
         bench.restorer.cancel(token)
         #expect(try bench.outcome(steps: 2) == nil)
     }
@@ -200,7 +200,7 @@ import Testing
     }
 }
 
-/// One after the other at the polls of a restore; then none.
+/// Returned one after the other at the polls of a restore; then none.
 private final class ReaderFaults: LogFaults {
     private let left: Mutex<[InjectedFault.Kind]>
 

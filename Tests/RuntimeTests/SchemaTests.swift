@@ -88,7 +88,7 @@ import Testing
             #expect(allows(&breaker))
             for _ in 0..<9 { breaker.processed() }
         }
-        // The first letter leaves with the 1001st record.
+        // The first letter leaves the window with the 1001st record.
         #expect(!allows(&breaker))
         breaker.processed()
         #expect(allows(&breaker))

@@ -7,13 +7,13 @@ import Log
 /// - `tell TEXT`: emits `TEXT @clock` with the key `told`
 /// - `wake KEY KIND DUE`, `cancel KEY KIND`: timers
 /// - `many COUNT DUE`: that many keys, each with a timer
-/// - `note KEY`: puts the turn's clock, the record's clock and offset, and how much it has emitted
+/// - `note KEY`: stores the turn's clock, the record's clock and offset, and the number of its outputs
 /// - `fail REASON`
 ///
-/// A timer that fires tells so; a value that begins with `!` is then carried out, with `|` between its statements.
+/// A timer that fires emits that; a value that begins with `!` is then run, with `|` between its statements.
 ///
-/// Keys that begin with `=` are settled: their value goes to `cells`, or a tombstone. `zero` deletes itself; `bad` and `huge` emit and
-/// fail; `look KEY` reads another key.
+/// Keys that begin with `=` are settled: their value, or a tombstone, goes to `cells`. `zero` deletes itself; `bad` and `huge`
+/// emit and fail; `look KEY` reads another key.
 struct Script: Processor {
     static let told = 0
     static let cells = 1
@@ -22,9 +22,9 @@ struct Script: Processor {
     static let rows = 4
 
     var definition: WorkerDefinition
-    /// Of a row from outside, by its value; the key's when there is none. It says nil of what it cannot read.
+    /// The key of a row from outside, read from its value; if not set, the record's key. Returns nil for what it cannot read.
     var identity: ((String) -> String?)?
-    /// A partition is given up.
+    /// Called when a partition is closed.
     var isClosing: (Int32) -> Void = { _ in }
 
     init(partitions: Int32 = 1) {

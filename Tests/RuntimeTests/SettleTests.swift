@@ -15,7 +15,7 @@ import Testing
         #expect(
             bench.committed.map(\.topic) == [0, 0, 1, 1, 2, 2, 2, 2])
         #expect(bench.cells == ["=a 3", "=b 1"])
-        // Only what changes again is settled again.
+        // Only a key that changes again is settled again.
         try bench.run("put =b 2;put other 2", at: 100)
         try bench.run("tell z", at: 100)
         #expect(bench.cells == ["=a 3", "=b 1", "=b 2"])
@@ -101,7 +101,7 @@ import Testing
         #expect(letter.key == "=b" && letter.value == nil && letter.timestamp == 100)
         #expect(letter.headers.first == RecordHeader("settle", ""))
         #expect(letter.header("reason") == reason && letter.header("source") == "events:0:0")
-        // What it has changed is taken back, what records have made of it stays.
+        // The settling's own changes are rolled back, those of records stay.
         try bench.restart()
         #expect(try bench.value("=b") == value)
         try bench.run("put =b 2", at: 100)
@@ -152,7 +152,7 @@ import Testing
         try bench.run("put m 1;many 6000 200", at: 100)
         try bench.run("put z !put =a 2|tell z;wake z 0 250", at: 100)
         try bench.run("note =z;tell x", at: 300)
-        // After the first commit the second half of the timers comes, and the record.
+        // After the first commit come the second half of the timers and the record.
         #expect(bench.cells == ["=a 150/300/3/1", "=a 2", "=z 300/300/3/6003"])
         #expect(bench.ids == (0...6003).map { "0-3-\($0)" })
     }
@@ -165,7 +165,7 @@ import Testing
         try bench.run("tell x;note =r", at: 300)
         try bench.run("note =late", at: 200)
         try bench.run("tell x;note =row", topic: 1, at: 900)
-        // Clock, clock of the record, offset, outputs.
+        // Clock, clock of the record, offset, number of outputs.
         #expect(bench.cells == ["=r 300/300/1/3", "=t 150/300/1/2", "=late 300/300/2/0", "=row 300/300/0/1"])
     }
 }

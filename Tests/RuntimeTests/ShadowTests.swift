@@ -10,7 +10,7 @@ import WorkerTestKit
 @testable import Runtime
 
 @Suite struct `A shadow` {
-    /// Output begins with the third event.
+    /// Output starts with the third event.
     private static func script(partitions: Int32 = 1, silentBefore events: Int64 = 2, rows: Int64 = 0) -> Script {
         var script = Script(partitions: partitions)
         script.definition.isShadow = true
@@ -91,7 +91,7 @@ import WorkerTestKit
         #expect(bench.metric(#"perennial_records_rerouted_total{worker="script"}"#) == "1")
     }
 
-    /// As a promotion wants it: exactly as far as the live worker.
+    /// As a promotion needs it: exactly as far as the live worker.
     @Test func `ends at its bound, though there is more`() throws {
         let simulation = try WorkerSimulation(Script(), processes: 1)
         let bounds = [TopicPartition("events", 0): NextOffset(2), TopicPartition("rows", 0): NextOffset(0)]
@@ -109,14 +109,14 @@ import WorkerTestKit
         }
         #expect(try simulation.read("told").count == 2)
         simulation.stop(process)
-        // What it has not read is still there for the next life.
+        // Records that it has not read are there for the next start.
         simulation.bounds = [:]
         simulation.start(process)
         #expect(try simulation.runToEnd())
         #expect(try simulation.read("told").count == 4)
     }
 
-    /// Without the right to write to them.
+    /// Its user has no right to write to them.
     @Test(arguments: [true, false])
     func `does not ask to write to its tables`(isShadow: Bool) throws {
         var script = Self.script()
@@ -135,7 +135,7 @@ import WorkerTestKit
     }
 }
 
-/// Notes which outputs a session is opened with.
+/// Records with which outputs a session is opened.
 private final class OutputsLog: RecordLog {
     let log: MemoryLog
     let outputs = Mutex<[String]>([])
@@ -157,7 +157,7 @@ private final class OutputsLog: RecordLog {
 }
 
 @Suite struct `A pace` {
-    /// In time that passes only where somebody waits.
+    /// Time passes only while something waits.
     private final class Time: Sendable {
         let now = Mutex(Duration.zero)
         let longest = Mutex(Duration.zero)
@@ -186,7 +186,7 @@ private final class OutputsLog: RecordLog {
         let (pace, time) = (Pace(recordsPerSecond: 100, threads: 1), Time())
         for _ in 0..<1_000 { pace.giveBack(pace.reserve(upTo: 250, time.environment)) }
         #expect(time.now.withLock { $0.wholeMilliseconds } < 1_000)
-        // Nor does it save up what was not used.
+        // It does not accumulate unused budget either.
         time.now.withLock { $0 += .seconds(100) }
         var count = 0
         let (start, end) = (time.now.withLock { $0 }, Duration.seconds(2))

@@ -1,4 +1,4 @@
-// One seed: workers, input and everything that can go wrong.
+// One seed: workers, input and all kinds of faults.
 
 import Ledger
 import Log
@@ -6,8 +6,8 @@ import MemoryLog
 import Runtime
 import WorkerTestKit
 
-/// Feeds a ledger while processes are killed, frozen, stopped and started, disks are lost and the log refuses; then lets everything
-/// heal and compares what readers see with the oracle.
+/// Feeds a ledger while processes are killed, suspended, stopped and started, disks are lost and the log refuses requests. Then
+/// all faults end, and what readers see is compared with the oracle.
 struct SimulatedRun {
     private static let partitions: Int32 = 4
     private static let rounds = 120
@@ -31,19 +31,19 @@ struct SimulatedRun {
             Ledger(partitions: Self.partitions), processes: 3, faults: faults, seed: seed)
         simulation.commitInterval = .milliseconds(Int.random(in: 1...50, using: &dice))
         simulation.bytesPerAppend = [0, 100, 1 << 20].randomElement(using: &dice)!
-        // A quarter of it may wait for the stores.
+        // A quarter of it may be committed and not yet in the stores.
         simulation.cacheBytes = Int.random(in: 500...5000, using: &dice) * (Bool.random(using: &dice) ? 1 : 20)
         simulation.storeInterval = .milliseconds([0, 10, 200, 5000].randomElement(using: &dice)!)
     }
 
-    /// What is wrong with what the workers have written; empty when nothing is.
+    /// What is wrong with the workers' output; empty if nothing is.
     mutating func run() throws -> [String] {
         for process in simulation.processes { simulation.start(process) }
         for round in 0..<Self.rounds { try play(round) }
         faults.heal()
         frozenUntil = [:]
         for process in simulation.processes where !process.isRunning { simulation.start(process) }
-        // Far enough that every timer fires, and those that they set again.
+        // Far enough that every timer fires, also those that timers set.
         for _ in 0..<3 {
             simulation.clock.advance(by: .seconds(3600))
             try simulation.tick()
@@ -57,13 +57,13 @@ struct SimulatedRun {
     private mutating func runToEnd() throws -> Bool {
         for _ in 0..<50 {
             if try simulation.runToEnd(limit: 200) { return true }
-            // One whose slot was taken over twice has ended itself, as it should; somebody starts it again.
+            // A worker whose slot was fenced twice has ended itself, as it should; it is started again.
             for process in simulation.processes where !process.isRunning { simulation.start(process) }
         }
         return false
     }
 
-    // MARK: What happens
+    // MARK: Disturbances
 
     private mutating func play(_ round: Int) throws {
         try feed()
@@ -134,7 +134,7 @@ struct SimulatedRun {
                     value: Array((number < 20 ? "no row" : "row \(number)").utf8), headers: [])
                 continue
             }
-            // The clock of a partition does not go back with a record that is late.
+            // A late record does not turn back the clock of its partition.
             let late = Int.random(in: 0..<8, using: &dice) == 0 ? Int64(number) : 0
             try simulation.feed(
                 partition: home, key: Array(key.utf8), value: Array(text.utf8), headers: headers,
@@ -162,7 +162,7 @@ struct SimulatedRun {
         }
     }
 
-    /// Faults by step and kind, and what was done to the processes by its first words.
+    /// Faults by step and kind, and the disturbances of processes by their first words.
     var met: Set<String> {
         var met = Set(
             faults.trace.map { line in
@@ -178,6 +178,6 @@ struct SimulatedRun {
         return met
     }
 
-    /// For the one who looks into a failure.
+    /// Printed to help with a failure.
     var trace: [String] { faults.trace + happened }
 }

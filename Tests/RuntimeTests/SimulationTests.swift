@@ -3,22 +3,22 @@ import MemoryLog
 import Synchronization
 import Testing
 
-/// How many seeds: 300 in the ordinary run; `PERENNIAL_TEST_SEEDS` asks for more, `PERENNIAL_TEST_SEED` for a certain one.
+/// Number of seeds: 300 in `make test`; `PERENNIAL_TEST_SEEDS` sets another number, `PERENNIAL_TEST_SEED` a single seed.
 private var seeds: [UInt64] {
     func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
     if let seed = number("PERENNIAL_TEST_SEED") { return [seed] }
     return Array(1...(number("PERENNIAL_TEST_SEEDS") ?? 300))
 }
 
-/// In a few parts that can run side by side.
+/// In a few parts that can run in parallel.
 private let parts: [Int] = Array(0..<4)
 
-/// What the seeds have met, over all parts.
+/// The faults and disturbances that occurred, over all parts.
 private let met = Mutex((parts: 0, events: Set<String>()))
 
-/// What has to happen somewhere among 300 seeds: every fault at every step at which it can, and what people and machines do.
+/// What must occur somewhere among 300 seeds: every fault at every step where it is possible, and every disturbance.
 private let expected: Set<String> = {
-    // Nothing but the restorer reads without a group while faults happen.
+    // Only the restorer reads without a group while faults happen.
     let faults = LogStep.allCases.filter { $0 != .readerPoll }.flatMap { step in
         step.kinds.map { "\(step.rawValue) \($0.rawValue)" }
     }
@@ -37,7 +37,7 @@ private let expected: Set<String> = {
             Issue.record(
                 "seed \(seed): \(wrong.prefix(3).joined(separator: "; ")). Repeat with: make simulate SEED=\(seed)")
         }
-        // Whoever is last knows what all have met.
+        // The last part to end knows what occurred in all.
         let missing = met.withLock { met in
             met.parts += 1
             return met.parts == parts.count && seeds.count >= 300 ? expected.subtracting(met.events) : []

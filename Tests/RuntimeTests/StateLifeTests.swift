@@ -9,7 +9,7 @@ import WorkerTestKit
 @testable import Runtime
 
 @Suite struct `The life of a changelog` {
-    /// A store that was brought to the end of a changelog of this life, and its note.
+    /// A store that was restored to the end of a changelog of this life, and its note.
     private func begun(_ bench: RestoreBench, life: UInt64? = 1, keys: [String] = ["a", "b", "c"]) throws -> Note {
         bench.life = life
         try bench.commit(keys.map { ($0, "1") }, events: 1)
@@ -31,7 +31,8 @@ import WorkerTestKit
         #expect(useless(try bench.outcome())?.contains("an earlier life of script.changelog") == true)
     }
 
-    /// By what comes behind its place alone it would reach the same sum: nothing is left to luck, or to what compaction has left.
+    /// The records after its position alone would give the same sum. So the refusal does not depend on luck, or on what
+    /// compaction has left.
     @Test func `tells a store from before the state of a replay took its place`() throws {
         let bench = try RestoreBench()
         let note = try begun(bench)
@@ -39,7 +40,7 @@ import WorkerTestKit
         try bench.commit([("a", "2")], events: 1)
         _ = try bench.order(note, group: ["events": 1, "rows": 0])
         #expect(useless(try bench.outcome())?.contains("is of epoch 0") == true)
-        // Begun anew it is of the new epoch, and goes on.
+        // Rebuilt from the beginning it has the new epoch, and continues.
         _ = try bench.order(group: ["events": 1, "rows": 0])
         #expect(next(try bench.outcome()) == [1, 0])
         let anew = try #require(bench.stored)
@@ -79,7 +80,7 @@ import WorkerTestKit
         let bench = try RestoreBench()
         let note = try begun(bench, life: nil)
         #expect(note.life == nil && note.sum == bench.sum)
-        // As the build before has written it: without what is new.
+        // As the earlier build has written it, without the new fields.
         var old = note
         (old.sum, old.noteOffset) = (nil, nil)
         for more in 0..<2 {
@@ -88,7 +89,7 @@ import WorkerTestKit
             #expect(next(try bench.outcome()) == [1 + Int64(more), 0])
             #expect(bench.stored?.sum == bench.sum && bench.stored?.life == nil)
         }
-        // Somebody has begun a life since; a store from before belongs to it when its contents say so.
+        // A life has begun since then. An older store belongs to it if its contents show that.
         bench.life = 5
         try bench.commit([("d", "5")], events: 3)
         _ = try bench.order(old, group: ["events": 3, "rows": 0])
@@ -98,7 +99,7 @@ import WorkerTestKit
 }
 
 @Suite struct `A state that lacks something` {
-    /// Without a store, and with one that a few records are missing from, and many.
+    /// Without a store, and with stores that lack a few records or many.
     @Test(arguments: [0, 1, 9])
     func `is not taken for whole`(keysBefore: Int) throws {
         for isOther in [false, true] {
@@ -112,7 +113,7 @@ import WorkerTestKit
                 note = bench.stored
             }
             try bench.commit([("a", "1"), ("b", "1")], events: 2, lost: isOther ? [] : ["b"])
-            // Another value than the changelog was given.
+            // Another value than the one in the changelog.
             if isOther { try bench.commit([("a", "2")], events: 3, lost: ["a"]) }
             _ = try bench.order(note, group: ["events": isOther ? 3 : 2, "rows": 0])
             let words = try #require(useless(try bench.outcome()))
@@ -133,7 +134,7 @@ import WorkerTestKit
         #expect(next(try bench.outcome()) == [1, 0])
         for round in 2..<30 {
             let note = try #require(bench.stored)
-            // Fewer than there are keys: nothing is counted anew.
+            // Fewer changes than there are keys, so that nothing is counted again from the start.
             var changes: [(String, String?)] = []
             for step in 0..<6 {
                 let key = keys[(round * 7 + step * step) % keys.count]
@@ -159,7 +160,7 @@ import WorkerTestKit
         return bench
     }
 
-    /// Also where its notes tell nothing of what should be there.
+    /// Also if its notes do not say what should be there.
     @Test(arguments: [nil, 1] as [UInt64?])
     func `restores no empty store`(life: UInt64?) throws {
         let bench = try bench(until: 2, life: life)
@@ -222,7 +223,7 @@ import WorkerTestKit
         simulation.stop(process)
     }
 
-    /// The keys that a store has, by their bytes.
+    /// The keys in a store, by their bytes.
     private func keys(of process: WorkerSimulation.Process) throws -> [String] {
         let store = try MemoryStores(disk: process.disk.copy()).open(0)
         var keys: [String] = []
@@ -260,7 +261,7 @@ import WorkerTestKit
     @Test func `does not work on a part of its state, and says what is to be done`() throws {
         let process = simulation.processes[0]
         try run(process, ["put a 1", "put b 1"])
-        // A changelog in which a key is missing: the last record of `a` was written by somebody else.
+        // A changelog in which a key is missing: the last record of `a` was written by another program.
         let changelog = simulation.processor.definition.changelog
         let writer = try simulation.log.openWriter(WriterOptions(name: "intruder", topics: [changelog]))
         let batch = OutputBatch()

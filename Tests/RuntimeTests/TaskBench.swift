@@ -4,7 +4,7 @@ import Telemetry
 
 @testable import Runtime
 
-/// A partition's task on the bench: a test hands it records, and sees what a commit of it would make visible.
+/// A partition's task on the bench: a test passes records to it, and sees what a commit would make visible.
 final class TaskBench {
     struct Sent: Equatable {
         var topic: Int
@@ -25,10 +25,10 @@ final class TaskBench {
     let crashes: CrashPlan?
     private(set) var store: any PartitionStore
     private(set) var task: PartitionTask
-    /// In the order in which they were committed.
+    /// In the order of commits.
     private(set) var committed: [Sent] = []
     private(set) var commits = 0
-    /// Else a test writes the store when it wants to.
+    /// If false, a test writes the store when it wants to.
     var writesStoreAtCommit = true
     let outputs = OutputBatch()
     private let batch = RecordBatch()
@@ -84,7 +84,7 @@ final class TaskBench {
         return try task.handle(batch[0])
     }
 
-    /// The record, with commits wherever the task wants one; then a commit.
+    /// Processes the record, with commits wherever the task wants one; then commits.
     func run(_ value: String?, topic: Int = 0, key: String? = "k", at timestamp: Int64) throws {
         var outcome = try handle(value, topic: topic, key: key, at: timestamp)
         while outcome == .commitFirst {
@@ -107,13 +107,13 @@ final class TaskBench {
         commits += 1
     }
 
-    /// What a commit would make visible; it has to follow, or a roll-back.
+    /// What a commit would make visible. A commit or a roll-back must follow.
     func settled() throws -> [Sent] {
         try task.addChangelog(timestamp: 0)
         return pending
     }
 
-    /// Appended, and not committed.
+    /// Appended but not committed.
     var pending: [Sent] {
         outputs.records.indices.map { index in
             let record = outputs.records[index]
@@ -134,7 +134,7 @@ final class TaskBench {
         task.rollBack()
     }
 
-    /// The process ends, and another goes on with the store.
+    /// The process ends, and another continues with the store.
     func restart() throws {
         outputs.removeAll()
         disk.crash()
@@ -143,11 +143,11 @@ final class TaskBench {
         offsets = task.next.map(\.value)
     }
 
-    // MARK: What there is
+    // MARK: State of the bench
 
     var told: [String] { committed.filter { $0.topic == Script.told }.compactMap(\.value) }
     var ids: [String] { committed.filter { $0.topic == Script.told }.compactMap { $0.header("id") } }
-    /// Key and value of what was settled.
+    /// Key and value of each settled output.
     var cells: [String] {
         committed.filter { $0.topic == Script.cells }.map { "\($0.key ?? "")\($0.value.map { " \($0)" } ?? "")" }
     }
@@ -174,9 +174,9 @@ func reading(_ series: String, of metrics: Metrics) -> String? {
     return lines.first { $0.hasPrefix(series + " ") }.map { String($0.dropFirst(series.count + 1)) }
 }
 
-/// Crash notes that say what a test wants.
+/// Crash notes whose content a test sets.
 final class CrashPlan: CrashNoting {
-    /// At how many traps which place stands; the place is the one last worked on when `traps` was set.
+    /// The number of traps, and where they happened: at the record that was worked on when `traps` was set.
     var traps = 0
     private(set) var place: (topic: Int, offset: Int64)?
     private(set) var isIdle = true

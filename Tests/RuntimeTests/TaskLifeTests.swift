@@ -2,7 +2,7 @@ import Testing
 
 @testable import Runtime
 
-/// Who has the store of the partition open.
+/// Who has opened the partition's store.
 private enum Hand { case nobody, worker, restorer }
 
 extension TaskStage {
@@ -16,7 +16,7 @@ extension TaskStage {
 }
 
 @Suite struct `The life of a partition in a worker` {
-    /// Every pair that can happen; what is not listed cannot.
+    /// Every pair that can occur; pairs that are not listed cannot.
     private static let table = """
         gone assigned -> opening: open
         gone notAssigned -> gone:
@@ -100,7 +100,7 @@ extension TaskStage {
                 var hand = stage.hand
                 switch event {
                 case .opened: hand = take(hand, .nobody, .worker, path, event)
-                // The reply brings the store; in `opening` these events are of the worker itself.
+                // The reply carries the store; in `opening` these events come from the worker itself.
                 case .restored, .withdrawn, .useless, .refuse, .hindered:
                     if stage != .opening { hand = take(hand, .restorer, .worker, path, event) }
                 default: break

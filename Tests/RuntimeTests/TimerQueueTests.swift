@@ -5,7 +5,7 @@ import Testing
 
 @testable import Runtime
 
-/// Which timers are set: in the open cycle, at the last commit, and in the store.
+/// The timers that are set: in the open cycle, at the last commit, and in the store.
 private struct TimerModel {
     struct Name: Hashable {
         var key: [UInt8]
@@ -26,7 +26,7 @@ private struct TimerModel {
         return first
     }
 
-    /// What the store lacks of the last commit.
+    /// Changes of the last commit that the store does not have yet.
     var unstored: [TimerEntry] { Self.entries(committed.filter { stored[$0.key] != $0.value }) }
 
     mutating func write() -> StoreChanges {
@@ -46,7 +46,7 @@ private struct TimerModel {
         var queue = TimerQueue(store: store)
         var model = TimerModel()
         var moment: Int64 = 0
-        /// The next that is still set: of others whoever takes them finds nothing in their entries.
+        /// The next timer that is still set. For the others the caller finds nothing in their entries.
         func take() throws -> TimerEntry? {
             while let timer = try queue.take(dueBy: moment) {
                 if model.set[.init(key: timer.key, kind: timer.kind)] == timer.due { return timer }
@@ -60,13 +60,13 @@ private struct TimerModel {
         for step in 0..<600 {
             switch Int.random(in: 0..<100, using: &dice) {
             case 0..<40:
-                // Never due before what has fired: the turn sees to that.
+                // Never due before a timer that has fired: the turn ensures that.
                 set(
                     [UInt8.random(in: 0...20, using: &dice)], UInt8.random(in: 0...1, using: &dice),
                     moment + Int64.random(in: 1...200, using: &dice))
             case 40..<45: model.set[.init(key: [UInt8.random(in: 0...20, using: &dice)], kind: 0)] = nil
             case 45..<48:
-                // More than one look into the store brings.
+                // More than one read of the store returns.
                 for number in 0..<300 { set([9, UInt8(number % 256), UInt8(number / 256)], 0, moment + 50) }
             case 48..<56: model.committed = model.set
             case 56..<60:

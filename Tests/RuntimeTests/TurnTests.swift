@@ -60,7 +60,7 @@ import Testing
         #expect(
             headers == [
                 ["id=0-0-0"] + rest + ["source=events:0:0"], ["id=0-0-1"] + rest + ["source=events:0:0"],
-                // Offsets of a table may be those of the events.
+                // Offsets of a table may equal offsets of the events.
                 ["id=rows-0-0-0"] + rest + ["source=rows:0:0"],
             ])
         #expect(bench.committed.filter { $0.topic == Script.told }.map(\.timestamp) == [100, 100, 5])

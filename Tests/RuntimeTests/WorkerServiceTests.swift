@@ -12,7 +12,7 @@ import Testing
 
 @testable import Runtime
 
-/// A ledger's log by the real clock, and services that work on it.
+/// A ledger's log with the real clock, and services that work on it.
 private final class ServiceBench: Sendable {
     let log: MemoryLog
     let ledger = Ledger(partitions: 4)
@@ -68,7 +68,7 @@ private final class ServiceBench: Sendable {
         return done >= fed.withLock { $0 }
     }
 
-    /// What is wrong with what readers see.
+    /// What is wrong with the committed output.
     func wrong() throws -> [String] {
         let definition = ledger.definition
         return LedgerCheck(
@@ -131,7 +131,7 @@ extension Health {
         try bench.feed(100)
         try await waitUntil("everything is done") { bench.isAllDone }
         try first.service.stop(by: Deadline(after: .seconds(10)))
-        // Somebody sets the group's offsets by hand.
+        // The group's offsets are set by hand.
         let options = SessionOptions(
             group: bench.ledger.definition.group, identity: "\(bench.ledger.definition.group).0-0",
             inputs: bench.ledger.definition.inputs.map(\.topic), outputs: [])
@@ -175,7 +175,7 @@ extension Health {
 }
 
 @Suite struct `The counters of a worker` {
-    /// `increase()` of a series that is born with 1 is nothing: the first dead letter would wake nobody.
+    /// `increase()` of a series that starts with 1 is 0: no alert would fire for the first dead letter.
     @Test func `are there before they count, with every label that is known`() {
         let metrics = Metrics()
         let worker = WorkerMetrics(metrics, worker: "script", reasons: ["json"], hasTables: true)

@@ -9,7 +9,7 @@ import WorkerTestKit
 
 @testable import Runtime
 
-/// Faults at certain times a step is reached.
+/// Injects faults at certain times that a step is reached.
 private final class Plan: LogFaults {
     private let left: Mutex<[(step: LogStep, kind: InjectedFault.Kind)]>
 
@@ -26,12 +26,12 @@ private final class Plan: LogFaults {
     }
 }
 
-/// Workers of scripts whose cycles end when a test wants it.
+/// Workers of scripts whose cycles end when a test says so.
 private struct WorkerBench {
     let plan = Plan()
     let simulation: WorkerSimulation
 
-    /// - Parameter storeInterval: what is committed is in the store at once, unless a test wants something else.
+    /// - Parameter storeInterval: by default committed changes are in the store at once.
     init(
         processes: Int = 1, partitions: Int32 = 1, storeInterval: Duration = .zero, bytesPerAppend: Int = 0,
         sessionTimeout: Duration = .seconds(6), keepsPlace: Bool = true
@@ -52,7 +52,7 @@ private struct WorkerBench {
 
     var first: WorkerSimulation.Process { simulation.processes[0] }
 
-    /// Enough that a poll does not bring all of it, and the cycle stays open.
+    /// Enough that one poll does not return all of it, so that the cycle stays open.
     func feed(_ count: Int = Worker.recordsPerPoll + 200) throws {
         for number in 0..<count { try feed("put n \(number);tell \(number)") }
     }
@@ -64,7 +64,7 @@ private struct WorkerBench {
 
     var committed: Int64? { simulation.log.committed(group: "script")[TopicPartition("events", 0)]?.value }
 
-    /// Of the events in the first partition, as whoever opens the store would find it; nil: nothing was written.
+    /// The position of the events in the first partition, as found when the store is opened; nil: nothing was written.
     func stored() throws -> (next: NextOffset?, value: String?)? {
         let store = try MemoryStores(disk: first.disk.copy()).open(0)
         guard let note = try store.note().flatMap({ Note(decoding: $0) }) else { return nil }
@@ -133,7 +133,7 @@ private struct WorkerBench {
         let bench = try WorkerBench(storeInterval: .seconds(3600))
         try bench.feed()
         #expect(try bench.simulation.runToEnd())
-        // A store that lacks something is wiped and comes back whole.
+        // A store that lacks something is wiped and completely restored.
         let wipes = Mutex(0)
         bench.first.disk.fail { operation, _ in
             if operation == .wipe { wipes.withLock { $0 += 1 } }
@@ -186,7 +186,7 @@ private struct WorkerBench {
         #expect(try bench.told() == all)
     }
 
-    /// In the transaction, or still with the worker.
+    /// Outputs already in the transaction, or still with the worker.
     @Test(arguments: [0, 1 << 20]) func `drops what is open when its partitions are lost`(bytesPerAppend: Int) throws {
         let bench = try WorkerBench(bytesPerAppend: bytesPerAppend)
         try bench.feed()
@@ -233,7 +233,7 @@ private struct WorkerBench {
         #expect(!bench.first.isRunning)
     }
 
-    /// The log ends a transaction that has lasted too long and fences its writer, as a second process would.
+    /// The log aborts a transaction that has lasted too long and fences its writer, as a second process would.
     @Test func `whose log stands still again and again for longer than a transaction may last goes on`() throws {
         let bench = try WorkerBench(sessionTimeout: .seconds(30))
         for _ in 0..<4 {
@@ -246,7 +246,7 @@ private struct WorkerBench {
             #expect(try bench.simulation.runToEnd())
         }
         #expect(bench.first.isRunning)
-        // A second process is told from that as ever.
+        // A second process is still recognised.
         bench.simulation.clock.advance(by: .seconds(11))
         bench.simulation.step(bench.first)
         for _ in 0..<2 {
@@ -368,8 +368,8 @@ private struct LoneWorker {
     let deadline = Deadline(after: .seconds(1))
 
     /// - Parameters:
-    ///   - partitions: what the worker is told.
-    ///   - count: what a topic has.
+    ///   - partitions: the number that the worker is configured for.
+    ///   - count: the number that a topic has.
     init(partitions: Int32 = 1, _ count: (_ topic: String) -> Int32 = { _ in 1 }) throws {
         let clock = MemoryLog.Clock.manual(startingAt: 5000)
         log = MemoryLog(clock: clock)
@@ -390,7 +390,7 @@ private struct LoneWorker {
 }
 
 extension Bool {
-    /// The value, and false from now on.
+    /// The value; it is false from now on.
     fileprivate mutating func take() -> Bool {
         defer { self = false }
         return self

@@ -7,7 +7,7 @@ func input(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> [UInt8] {
     Array(UnsafeBufferPointer(start: bytes, count: count))
 }
 
-/// One text for one value: what is decoded encodes to the same text again.
+/// One text per value: a decoded value encodes to the same text again.
 let base64: Target = { bytes, count in
     let text = input(bytes, count)
     if let value = Base64.decodeURL(text.span) {
@@ -21,7 +21,7 @@ let base64: Target = { bytes, count in
     return 0
 }
 
-/// What is read is written and read again as the same value.
+/// A value that was read can be written and read again as the same value.
 let json: Target = { bytes, count in
     guard let value = try? JSONValue.read(input(bytes, count)) else { return 0 }
     var writer = JSONWriter()
@@ -30,8 +30,8 @@ let json: Target = { bytes, count in
     return 0
 }
 
-/// A certificate that is taken is one text in DER, and all that it tells can be asked; nothing leads to the pinned root but
-/// what its authority has signed.
+/// An accepted certificate is one text in DER, and all its properties can be read. A chain reaches the pinned root only if the
+/// root's authority has signed it.
 let certificate: Target = { bytes, count in
     let der = input(bytes, count)
     if let list = try? Certificate.read(der) { precondition(!list.isEmpty, "a file without a certificate was taken") }

@@ -1,10 +1,10 @@
-// What a worker of entitlements reads: records, and the states it wrote itself.
+// The input of the worker of entitlements: records, and the states that it wrote itself.
 
 import Contract
 import Entitlements
 import JSON
 
-/// Records, one a line: whatever they say, order does not matter, and there is an answer at any instant.
+/// Records, one per line: whatever they contain, their order does not matter, and there is an answer at any instant.
 let facts: Target = { bytes, count in
     var document = JSONDocument()
     let readings = input(bytes, count).split(separator: UInt8(ascii: "\n")).compactMap { line -> Facts? in
@@ -19,7 +19,7 @@ let facts: Target = { bytes, count in
     return 0
 }
 
-/// Bytes that are taken for a state are one that could have been written.
+/// Bytes that are accepted as a state are a state that could have been written.
 let state: Target = { bytes, count in
     guard let known = Facts(encoded: input(bytes, count)) else { return 0 }
     precondition(Facts(encoded: known.encoded) == known, "a state reads back as another")
@@ -40,7 +40,7 @@ private let rules: [EntitlementRules] = {
 private func ask(_ known: Facts) {
     for rules in rules {
         guard let timeline = Timeline(known, rules) else { continue }
-        // More instants of one timeline show nothing new, and take the fuzzer's time.
+        // More instants of one timeline find nothing new, and take the fuzzer's time.
         let starts = known.purchases.prefix(8).map(\.transaction.purchaseDate)
         for now in starts + [Int64.min, World.now, Int64.max] {
             let answer = timeline.entitlement(at: now)
@@ -91,7 +91,7 @@ extension World {
         """,
     ]
 
-    /// The states that they leave.
+    /// The states after these records.
     static let states = stories.mapValues { story in
         var document = JSONDocument()
         let known = story.split(separator: "\n").reduce(into: Facts()) { known, line in

@@ -1,4 +1,4 @@
-// Requests over a socket: what the server hands over is what a strict reader finds in the same bytes, and nothing else.
+// Requests over a socket: the server must find exactly what a strict reader finds in the same bytes.
 
 import Glibc
 import HTTP
@@ -6,18 +6,18 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Two readings of the same bytes are how a request is hidden from a proxy.
+/// If two readers read the same bytes differently, a request can be hidden from a proxy.
 let heads: Target = { bytes, count in
     let text = input(bytes, count)
     let (given, said) = FuzzedServer.shared.given(text)
     let found = StrictReader.requests(in: text)
     let answers = FuzzedServer.finalAnswers(in: said)
-    // A page of the library's own, for a length that is no number, comes with its head twice (0.9.75).
+    // For a length that is not a number the library sends a page of its own, with its head twice (0.9.75).
     let limitAnswers = given.count + (said.suffix(7) == Array("</html>".utf8)[...] ? 2 : 1)
     guard StrictReader.canBeToldApart(text) else { return 0 }
     guard given.count <= found.count, zip(given, found).allSatisfy({ $1.isRead(as: $0) }), answers <= limitAnswers
     else {
-        // Not a precondition, whose words are left out of a program that is built to be fast.
+        // Not a precondition, because an optimised program does not print its message.
         fatalError("read otherwise: \(given), answered \(answers) times: \(String(decoding: said, as: UTF8.self))")
     }
     return 0
@@ -36,7 +36,7 @@ let headSeeds: [(String, String)] = [
     ("lines", "\r\nGET / HTTP/1.1\nHost: t\nX:\t y \n\n"),
 ]
 
-/// Takes no chunks, as behind a proxy. Lives as long as the process.
+/// Refuses chunked bodies, as behind a proxy. Lives as long as the process.
 final class FuzzedServer: HTTPHandler {
     static let shared = FuzzedServer()
 
@@ -67,7 +67,7 @@ final class FuzzedServer: HTTPHandler {
         responder.respond(.text(200, "taken"))
     }
 
-    /// What the server makes of `text` on a connection of its own, and what it says.
+    /// What the server reads from `text` on a connection of its own, and what it answers.
     func given(_ text: [UInt8]) -> (requests: [HTTPRequest], said: [UInt8]) {
         requests.withLock { $0 = [] }
         let number = connections.add(1, ordering: .relaxed).newValue
@@ -94,7 +94,7 @@ final class FuzzedServer: HTTPHandler {
         return (requests.withLock { $0 }.filter { $0.peer?.bytes == own }, said)
     }
 
-    /// `100 Continue` is none.
+    /// `100 Continue` does not count as an answer.
     static func finalAnswers(in said: [UInt8]) -> Int {
         let start = Array("HTTP/1.1 ".utf8)
         return said.indices.count { index in
@@ -103,7 +103,7 @@ final class FuzzedServer: HTTPHandler {
         }
     }
 
-    /// Each from an address of its own: by it requests are told apart, and a closed connection keeps its port for a minute.
+    /// Each request comes from an address of its own: that identifies it, and a closed connection keeps its port for a minute.
     private func connected(from own: UInt32) -> Int32 {
         let port = server.withLock { $0?.address.port } ?? 0
         let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -117,7 +117,7 @@ final class FuzzedServer: HTTPHandler {
             let size = socklen_t(MemoryLayout<sockaddr_in>.size)
             let code = withUnsafePointer(to: &name) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    // Where it was interrupted, Linux goes on with the same connection.
+                    // After an interruption Linux continues with the same connection.
                     let address = $0
                     return uninterrupted { isOwn ? bind(socket, address, size) : connect(socket, address, size) }
                 }
@@ -128,7 +128,7 @@ final class FuzzedServer: HTTPHandler {
     }
 }
 
-/// libFuzzer's alarm, each three seconds, interrupts whatever waits.
+/// libFuzzer's alarm, every three seconds, interrupts any waiting call.
 private func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
     while true {
         let result = call()

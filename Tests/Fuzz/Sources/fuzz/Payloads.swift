@@ -1,10 +1,10 @@
-// Parsers of what Apple, or somebody else, posts.
+// Parsers of what Apple, or an attacker, posts.
 
 import AppStore
 import JSON
 import Records
 
-/// No text but the one that was signed is taken.
+/// Only the text that was signed is accepted.
 let jws: Target = { bytes, count in
     let text = input(bytes, count)
     let world = World.shared
@@ -17,8 +17,8 @@ let jws: Target = { bytes, count in
     return 0
 }
 
-/// Whatever a signed payload says, what is taken of it makes one JSON object without repeated names. Objects where texts
-/// signed by themselves belong are signed first.
+/// Whatever a signed payload contains, its record is one JSON object without repeated names. Objects in the place of texts with a
+/// signature of their own are signed first.
 let payload: Target = { bytes, count in
     let world = World.shared
     let text = world.signed(withPartsSigned(input(bytes, count)))
@@ -34,7 +34,7 @@ let payload: Target = { bytes, count in
     return 0
 }
 
-/// Both bodies that ingest takes.
+/// Both kinds of bodies that ingest accepts.
 let body: Target = { bytes, count in
     let body = input(bytes, count)
     if let text = try? NotificationBody.signedPayload(of: body) {
@@ -46,8 +46,8 @@ let body: Target = { bytes, count in
     return 0
 }
 
-/// The payload with `{"signedTransactionInfo":{...}}` made into `{"signedTransactionInfo":"eyJ..."}`, and so for the others:
-/// no input of chance holds a signature.
+/// The payload with `{"signedTransactionInfo":{...}}` replaced by `{"signedTransactionInfo":"eyJ..."}`, and the other members
+/// likewise: random input never contains a valid signature.
 private func withPartsSigned(_ payload: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []
     var rest = payload[...]
@@ -71,7 +71,7 @@ private func nextName(in bytes: ArraySlice<UInt8>) -> Range<Int>? {
     return nil
 }
 
-/// From the first byte, a brace, to the one that belongs to it; braces within strings are none.
+/// From the first byte, a brace, to the matching one. Braces within strings do not count.
 private func leadingObject(of bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     guard bytes.first == UInt8(ascii: "{") else { return nil }
     var depth = 0

@@ -1,10 +1,11 @@
-// Refund policies, as somebody writes them by hand.
+// Refund policies, as people write them by hand.
 
 import Consumption
 import JSON
 import Notices
 
-/// What is taken means the same however it is written; what is said of its rules holds; what is refused has places in order.
+/// An accepted policy means the same however it is formatted; remarks about its rules are true; problems are reported in order of
+/// their places.
 let policy: Target = { bytes, count in
     let text = input(bytes, count)
     do throws(PolicyFaults) {
@@ -47,7 +48,7 @@ private func ask(_ policy: RefundPolicy) {
     _ = policy.remarks()
 }
 
-/// Such as the rule asks for.
+/// Facts that the rule matches.
 private func facts(of rule: RefundPolicy.Rule, stars: String) -> RefundFacts {
     var facts = RefundFacts()
     for test in rule.tests {

@@ -1,4 +1,4 @@
-// What the worker of refund answers reads: rows that anybody may write, and the states it wrote itself.
+// The input of the worker of refund answers: rows that anybody may write, and the states that it wrote itself.
 
 import Consumption
 import Contract
@@ -6,7 +6,7 @@ import JSON
 import Notices
 import Records
 
-/// A row of usage: what is taken decides a request or leaves it waiting, and stays what it is in the kept bytes.
+/// A row of usage: an accepted row decides a request or leaves it waiting, and stays the same in the stored bytes.
 let usage: Target = { bytes, count in
     guard let row = try? JSONValue.read(input(bytes, count)), (try? UsageRecord(row)) != nil else { return 0 }
     var state = RefundState()
@@ -15,7 +15,7 @@ let usage: Target = { bytes, count in
     return 0
 }
 
-/// Bytes that are taken for a state are one that could have been written, and the worker goes on with it.
+/// Bytes that are accepted as a state are a state that could have been written, and the worker can continue with it.
 let refunds: Target = { bytes, count in
     guard var state = RefundState(input(bytes, count)) else { return 0 }
     precondition(RefundState(state.bytes) == state, "a state reads back as another")
@@ -89,7 +89,7 @@ extension World {
         """,
     ]
 
-    /// After each step of a request's life.
+    /// The states after each step of a request's life.
     static let refundStates: [String: [UInt8]] = {
         var states: [String: [UInt8]] = [:]
         for (name, text) in usages {

@@ -1,15 +1,15 @@
-// Answers about revocation: as they come, and signed, so that what stands behind a signature is read too.
+// OCSP answers: as they arrive, and signed, so that the part behind a signature is read, too.
 
 import Crypto
 
-/// Nothing but what the issuer has signed is an answer. What it has signed is read without harm, and holds for a time.
+/// Only what the issuer has signed is an answer. Reading it must not crash, and it is valid for a limited time.
 let ocsp: Target = { bytes, count in
     let text = input(bytes, count)
     if let answer = try? Issuer.question.answer(text, now: World.now) {
         precondition(
             answer.status == .good && answer.validUntil == World.now + 3_600_000, "a forged answer was taken")
     }
-    // Signing is dear, and nothing else is read as the data of an answer.
+    // Signing is slow, and only a sequence is read as the data of an answer.
     if text.first == 0x30, let answer = try? Issuer.question.answer(Issuer.signed(text), now: World.now) {
         precondition(answer.validUntil > World.now, "an answer that has ended was taken")
     }
@@ -28,7 +28,7 @@ enum Issuer {
         ]
     }
 
-    /// A whole response around what it says.
+    /// A whole response around its data.
     static func signed(_ data: [UInt8]) -> [UInt8] {
         let numbers = World.shared.intermediateKey.sign(digest: SHA256.digest(data.span).span, isDeterministic: true)
         let half = numbers.count / 2
@@ -47,14 +47,14 @@ enum Issuer {
         return der(0x30, der(0xA1, subject) + time("20260101000000Z") + der(0x30, single))
     }
 
-    /// The question has it four sequences deep.
+    /// In the request it is nested four sequences deep.
     private static var certificateID: [UInt8] {
         var rest = question.request[...]
         for _ in 0..<4 { rest = parts(of: rest)[0].content }
         return der(0x30, Array(rest))
     }
 
-    /// Of the issuer: the sixth part of what is signed in a certificate, its version counted.
+    /// The issuer's name: the sixth part of what is signed in a certificate, counting its version.
     private static var subject: [UInt8] {
         let certificate = parts(of: World.shared.intermediate.der[...])[0].content
         return Array(parts(of: parts(of: certificate)[0].content)[5].whole)
@@ -75,7 +75,7 @@ enum Issuer {
         }
     }
 
-    /// Of bytes that this program has made itself.
+    /// For bytes that this program has made itself.
     private static func parts(of bytes: ArraySlice<UInt8>) -> [(whole: ArraySlice<UInt8>, content: ArraySlice<UInt8>)] {
         var parts: [(ArraySlice<UInt8>, ArraySlice<UInt8>)] = []
         var rest = bytes

@@ -1,4 +1,4 @@
-// Where the search begins: genuine inputs, because chance alone never finds a certificate or a signature.
+// The initial corpus: genuine inputs, because random search never finds a certificate or a signature.
 
 import Crypto
 import Glibc

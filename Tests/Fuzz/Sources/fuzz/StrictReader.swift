@@ -1,4 +1,4 @@
-// A reader of HTTP/1 that refuses whatever RFC 9112 does not allow, written without regard to the server's.
+// A reader of HTTP/1 that refuses everything that RFC 9112 does not allow. It was written without looking at the server's.
 
 import HTTP
 
@@ -10,7 +10,7 @@ struct ReadRequest {
 
     func isRead(as request: HTTPRequest) -> Bool {
         guard Array(request.method.utf8) == method, request.body == body else { return false }
-        // In the absolute form the authority is left out.
+        // In the absolute form the authority is removed.
         if target.first == UInt8(ascii: "/") {
             guard shown(target) == shown(Array((request.path + (request.query.map { "?" + $0 } ?? "")).utf8)) else {
                 return false
@@ -24,7 +24,7 @@ struct ReadRequest {
             }
     }
 
-    /// Bytes that are no UTF-8 become replacement characters in texts.
+    /// Bytes that are not UTF-8 become replacement characters in texts.
     private func shown(_ bytes: [UInt8]) -> [UInt8] { Array(String(decoding: bytes, as: UTF8.self).utf8) }
 }
 
@@ -34,7 +34,7 @@ struct StrictReader {
     private let text: [UInt8]
     private var place = 0
 
-    /// Up to the first that cannot be read, or after which nothing may follow.
+    /// Reads up to the first request that cannot be read, or after which nothing may follow.
     static func requests(in text: [UInt8]) -> [ReadRequest] {
         var reader = StrictReader(text: text)
         var requests: [ReadRequest] = []
@@ -45,8 +45,8 @@ struct StrictReader {
         return requests
     }
 
-    /// The library (0.9.75) makes zero bytes of CR, LF and the colon behind a name, so beside a bare LF its users cannot tell them
-    /// from zero bytes that came, or from a colon that was all of a line. No proxy sends such lines on as they are.
+    /// The library (0.9.75) replaces CR, LF and the colon after a name by zero bytes. So beside a bare LF its users cannot
+    /// distinguish them from zero bytes that came, or from a line that was only a colon. No proxy forwards such lines unchanged.
     static func canBeToldApart(_ text: [UInt8]) -> Bool {
         let hasBareLF = text.indices.contains { text[$0] == 0x0A && ($0 == 0 || text[$0 - 1] != 0x0D) }
         let hasColonAlone = text.indices.dropLast().contains { index in
@@ -59,7 +59,7 @@ struct StrictReader {
 
     private mutating func next() throws(Refused) -> (ReadRequest, goesOn: Bool) {
         var line = try self.line()
-        // Empty lines may come before a request, and what the library takes for one is not seen by its users.
+        // Empty lines may come before a request. The library's users do not see what it treats as an empty line.
         while line.isEmpty || line[0] == 0 { line = try self.line() }
         let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map(Array.init)
         guard words.count == 3, Self.isToken(words[0]), !words[1].isEmpty,

@@ -1,4 +1,4 @@
-// What a verifier is told to trust here: an authority made like Apple's, the same in every run.
+// What the verifier trusts here: an authority made like Apple's, the same in every run.
 
 import AppStore
 import Contract
@@ -7,17 +7,17 @@ import Crypto
 final class World {
     nonisolated(unsafe) static let shared = World()
 
-    /// 2026-01-01, within every certificate's dates.
+    /// 2026-01-01, within the validity of every certificate.
     static let now: Int64 = 1_767_225_600_000
 
     let anchors: TrustAnchors
     let intermediate: Certificate
     let leaf: Certificate
     let verifier: Verifier
-    /// A notification that holds: the only text that may be taken.
+    /// A valid notification: the only text that may be accepted.
     let genuine: [UInt8]
 
-    /// Of the intermediate, which answers for the leaf.
+    /// The key of the intermediate, which answers for the leaf.
     let intermediateKey: SigningKey
     private let leafKey: SigningKey
     private let header: [UInt8]
@@ -64,7 +64,7 @@ final class World {
         genuine = World.sign(Array(World.test.utf8), header: header, key: leafKey)
     }
 
-    /// The text of a JWS whose signature holds, whatever its payload says.
+    /// The text of a JWS with a valid signature, whatever its payload contains.
     func signed(_ payload: [UInt8]) -> [UInt8] { World.sign(payload, header: header, key: leafKey) }
 
     private static func sign(_ payload: [UInt8], header: [UInt8], key: SigningKey) -> [UInt8] {
@@ -94,7 +94,7 @@ final class World {
         "receiptCreationDate":\(now),"appTransactionId":"7","originalPlatform":"iOS"}
         """
 
-    /// One of each kind that a verifier takes; the target signs objects in members for signed texts.
+    /// One payload of each kind that a verifier accepts. The target signs objects in members that hold signed texts.
     static let payloads = [
         "test": test,
         "token": """

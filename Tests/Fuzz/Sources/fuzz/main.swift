@@ -1,6 +1,7 @@
 // FUZZ_TARGET=name fuzz [libFuzzer's arguments], or: fuzz seeds FOLDER
 //
-// The target's name is no argument, because libFuzzer starts itself anew with its own (to merge, or after a crash).
+// The target's name is not an argument, because libFuzzer starts itself again with its own arguments (to merge, or after a
+// crash).
 
 import CFuzzer
 import Glibc
