@@ -1,4 +1,4 @@
-// A ticker over any log, for a process that has all partitions to itself and a clock of its own.
+// A ticker for any log, for a process that has all partitions to itself and its own clock.
 
 public import Contract
 public import Log
@@ -7,20 +7,21 @@ import Records
 public import Service
 public import Telemetry
 
-/// Appends a tick to each partition of `notifications`, of the environments named, that has been quiet for `interval`.
+/// Appends a tick to each partition of `notifications`, in the given environments, that has been silent for `interval`.
 ///
-/// It ticks sandbox like production: what a process that has a clock of its own keeps, it keeps for a while only.
+/// It ticks in sandbox as in production, without a limit: the log of a process with its own clock exists only for a
+/// while.
 ///
-/// It shares nothing with other processes: two of them would both tick. That is `Ticker`, whose members divide the partitions
-/// over a group of Kafka.
+/// It does not coordinate with other processes: two of them would both tick. Use `Ticker` there, whose members divide
+/// the partitions by a consumer group of Kafka.
 public final class LogTicker: ServicePart {
     public struct Configuration: Sendable {
         public var prefix: TopicPrefix
         public var partitions: Int32
         public var environments = Environment.allCases
-        /// Silence after which a tick is due, by the clock that is given.
+        /// Silence after which a tick is due, by the given clock.
         public var interval: Duration
-        /// Between two looks at the log, by the clock on the wall.
+        /// Time between two looks at the log, by the real clock.
         public var lookInterval: Duration = .milliseconds(50)
         /// The program and its version, for the header `app` of each tick.
         public var app: String
@@ -54,7 +55,7 @@ public final class LogTicker: ServicePart {
                         try member.look(now: now)
                     } catch {
                         guard error.remedy == .retrySameCall else { throw error }
-                        logger.debug("asking again", ["part": "clock", "reason": .string(error.words)])
+                        logger.debug("retrying a request", ["part": "clock", "reason": .string(error.words)])
                     }
                 }
             }
@@ -65,7 +66,7 @@ public final class LogTicker: ServicePart {
     public func stop(by deadline: Deadline) throws { try part.stop(by: deadline) }
 }
 
-/// The partitions of one environment. One thread.
+/// The partitions of one environment. For use by one thread.
 private final class Member {
     private let topic: String
     private let app: String
@@ -107,7 +108,7 @@ private final class Member {
 
     func look(now: () -> Int64) throws(LogFault) {
         let ends = try reader.ends(.all, of: partitions, by: Deadline(after: Self.answerLimit))
-        // Asked after the ends: what came before them carries a time that has been.
+        // Read after the ends: the records before them have timestamps that are not later.
         let time = now()
         for (partition, end) in ends { schedule.saw(end: end.value, of: partition.partition, at: time) }
         let unread = schedule.unread(at: time)
@@ -116,7 +117,7 @@ private final class Member {
         if !due.isEmpty { try tick(due.map(\.partition), time) }
     }
 
-    /// The timestamps of the records before these ends. What does not come in time is asked for by the next look.
+    /// Reads the timestamps of the records before these ends. The next look requests those that do not arrive in time.
     private func read(_ ends: [Int32: Int64]) throws(LogFault) {
         var starts: [TopicPartition: NextOffset] = [:]
         for (partition, end) in ends { starts[TopicPartition(topic, partition)] = NextOffset(end - 1) }
@@ -136,10 +137,10 @@ private final class Member {
                 }
             }
             batch.removeAll()
-            // Nothing more is fetched until the next time.
+            // Fetches nothing more until the next look.
             try reader.read(from: [:])
         } catch {
-            // Retention was quicker: nothing is known of the last record, and a tick is due at once.
+            // Retention has deleted the last record, so nothing is known about it, and a tick is due at once.
             guard error.cause == .positionGone else { throw error }
             for (partition, end) in ends { schedule.read(nil, before: end, of: partition) }
         }

@@ -1,33 +1,33 @@
-// Ends of partitions, and what stands before them.
+// Reads the ends of partitions, and the records before them.
 
 import Kafka
 import Log
 import Platform
 
-/// A reader without a group. One thread.
+/// A reader without a group. For use by one thread.
 final class PartitionReader {
     private let consumer: Consumer
     private let topic: String
 
-    /// - Parameter group: a name that this user may ask for. It is neither joined nor committed to, but the library looks its
-    ///   coordinator up all the same.
+    /// - Parameter group: a group that this user may read. The reader neither joins it nor commits to it, but
+    ///   librdkafka looks up its coordinator anyway.
     init(clientID: String, group: String, topic: String, properties: ClientProperties) throws(PropertyFault) {
         var options = Consumer.Configuration(clientID: clientID, groupID: group, properties: properties)
-        // The true end counts, whoever wrote what stands before it.
+        // The true end matters, including records of open and aborted transactions.
         options.readsUncommitted = true
-        // One record of each partition is wanted.
+        // One record of each partition is enough.
         options.queuedRecords = 1
         options.queuedKilobytes = 1024
         consumer = try Consumer(options)
         self.topic = topic
     }
 
-    /// Where the next record of each partition will stand. One request to each broker that leads one.
+    /// The offset of the next record of each partition. One request to each broker that leads one.
     func ends(of partitions: [Int32], by deadline: Deadline) throws(KafkaFault) -> [Int32: Int64] {
         byNumber(try consumer.ends(of: partitions.map { TopicPartition(topic, $0) }, by: deadline))
     }
 
-    /// The records before these ends; nil where there is none any more. A partition that does not answer in time is left out.
+    /// The records before these ends; nil if no record is left. A partition that does not answer in time is left out.
     func lastRecords(
         before ends: [Int32: Int64], by deadline: Deadline
     ) throws(KafkaFault) -> [Int32: TickSchedule.Record?] {
@@ -51,22 +51,22 @@ final class PartitionReader {
                     record.timestamp.map { TickSchedule.Record(timestamp: $0, isTick: record.key == nil) },
                     forKey: record.partition)
             }
-            // The marker of a transaction takes an offset and is no record.
+            // The control record of a transaction uses an offset but is not a record.
             for (partition, next) in consumer.positions
             where found[partition.partition] == nil && next.value >= ends[partition.partition, default: .max] {
                 found.updateValue(nil, forKey: partition.partition)
             }
         }
-        // Nothing more is fetched until the next time.
+        // Fetches nothing more until the next look.
         try consumer.assign([:])
         return found
     }
 
-    /// Of each partition the timestamp of the last notification before its end, among the records since `time`; nil: there is
-    /// none. A partition that is not read in time is left out.
+    /// For each partition the timestamp of the last notification before its end, among the records since `time`; nil:
+    /// there is none. A partition that is not read in time is left out.
     ///
-    /// Looked for from the end on, in ever larger steps: only ticks can stand behind it, and of those there are few, however many
-    /// notifications have come since `time`.
+    /// The search goes backwards from the end, in ever larger steps: only ticks can follow the notification, and of
+    /// those there are few, however many notifications there are since `time`.
     func lastNotifications(
         since time: Int64, before ends: [Int32: Int64], by deadline: Deadline
     ) throws(KafkaFault) -> [Int32: Int64?] {
@@ -95,7 +95,7 @@ final class PartitionReader {
 
     private static let firstStep: Int64 = 128
 
-    /// Of those that were read to their ends.
+    /// For the partitions that were read to their ends.
     private func lastNotifications(
         from starts: [Int32: Int64], before ends: [Int32: Int64], by deadline: Deadline
     ) throws(KafkaFault) -> [Int32: Int64?] {

@@ -1,4 +1,4 @@
-// The headers of a tick, whoever writes it.
+// The headers of a tick, for both tickers.
 
 import Contract
 import Log

@@ -1,4 +1,4 @@
-// The ticker: keeps the clock of every partition of `notifications` going while no notifications come.
+// The ticker: moves the clock of every partition of `notifications` while no notifications arrive.
 
 public import Contract
 public import Kafka
@@ -7,15 +7,15 @@ public import Service
 import Synchronization
 public import Telemetry
 
-/// Appends a tick to each partition of `notifications`, of both environments, that has been quiet for `interval`.
+/// Appends a tick to each partition of `notifications`, in both environments, that was silent for `interval`.
 ///
-/// The processes that run one share the partitions as members of a consumer group, so each partition has one that ticks. The
-/// log, the gauge `perennial_clock_working` and a condition of health say what is wrong; nothing that is wrong outside the
-/// process ends it.
+/// The processes with a ticker share the partitions as members of a consumer group, so exactly one of them ticks each
+/// partition. The log, the gauge `perennial_clock_working` and a health condition say what is wrong. No fault outside
+/// the process ends it.
 public final class Ticker: ServicePart {
     public struct Configuration: Sendable {
         public var prefix: TopicPrefix
-        /// A topic with another count is refused: it is not the one that keys were spread over.
+        /// A topic with another number of partitions is refused: keys were not distributed over it.
         public var partitions: Int
         /// Silence after which a tick is due.
         public var interval: Duration
@@ -32,18 +32,19 @@ public final class Ticker: ServicePart {
         }
     }
 
-    /// Which trouble makes the process unready.
+    /// Which faults make the process unready.
     public enum Readiness: Sendable {
-        /// For a process that is there to tick.
+        /// For a process whose task is to tick.
         case ticking
-        /// For one that has other work: only that brokers refuse the time of this host, with which its own records would be
-        /// wrong or refused. Ticks that others have to write, or that come late, are no reason to send it nothing.
+        /// For a process with another task: only if brokers refuse the time of this host, with which its own records
+        /// would be wrong or refused. If others must write the ticks, or ticks are late, the process can still serve
+        /// requests.
         case timeOfHost
     }
 
-    /// How long partitions are ticked after their last notification, in milliseconds; nil: for ever. Subscriptions of sandbox renew
-    /// every hour at the longest, those of TestFlight once a day: after two days none of them has a date ahead, also when its last
-    /// notification was lost.
+    /// How long partitions get ticks after their last notification, in milliseconds; nil: forever. Subscriptions in
+    /// sandbox renew at least every hour, those of TestFlight once a day: after two days none of them has a date in the
+    /// future, even if its last notification was lost.
     static func life(in environment: Environment) -> Int64? { environment == .sandbox ? 2 * 86_400_000 : nil }
 
     public let name = "clock"
@@ -55,11 +56,11 @@ public final class Ticker: ServicePart {
     ) {
         let status = TickerStatus()
         health.condition(name) { status.reason(for: readiness) }
-        // Environments share nothing, so that a topic missing in one does not hold up the other.
+        // Environments share nothing, so that a missing topic in one does not block the other.
         parts = Environment.allCases.map { environment in
             let names = Names(prefix: configuration.prefix, environment: environment)
             let instruments = TickerMetrics(metrics, environment)
-            status.set(.init("\(names.topic(.notifications)) has not been seen yet"), for: environment)
+            status.set(.init("\(names.topic(.notifications)) has not been found yet"), for: environment)
             return ThreadPart("clock-\(environment.rawValue)") { stop in
                 let keeper = TickerKeeper(
                     configuration, names: names, metrics: instruments, logger: logger,
@@ -85,10 +86,10 @@ public final class Ticker: ServicePart {
     }
 }
 
-/// Why ticks do not come.
+/// Why no ticks are written.
 struct TickerTrouble: Sendable, Equatable {
     let words: String
-    /// Brokers refused the time of this host, and have taken none since.
+    /// Brokers refused the time of this host, and have accepted no tick since.
     let isTimeRefused: Bool
 
     init(_ words: String, isTimeRefused: Bool = false) {
@@ -114,9 +115,9 @@ final class TickerStatus: Sendable {
     }
 }
 
-/// What a ticker counts, of one environment.
+/// The metrics of a ticker for one environment.
 struct TickerMetrics: Sendable {
-    /// Why a member had to start anew.
+    /// Why a member had to be replaced.
     enum Cause: String, CaseIterable { case topics, timestamp, kafka }
 
     let ticks: Counter
@@ -132,25 +133,26 @@ struct TickerMetrics: Sendable {
             "perennial_clock_ticks_total", help: "Ticks that Kafka has acknowledged.", labels: ["environment": name])
         isWorking = metrics.gauge(
             "perennial_clock_working",
-            help: "1 while this process ticks or stands by to; 0 when it cannot, for a reason that the log tells.",
+            help: "1 while this process ticks or is ready to tick; 0 while it cannot, for a reason that is logged.",
             labels: ["environment": name])
         isWorking.set(0)
         partitions = metrics.gauge(
-            "perennial_clock_partitions", help: "Partitions of notifications that this process ticks.",
+            "perennial_clock_partitions", help: "Partitions of notifications to which this process writes ticks.",
             labels: ["environment": name])
         rebalances = metrics.counter(
-            "perennial_clock_rebalances_total", help: "Times that partitions were given to this process anew.",
+            "perennial_clock_rebalances_total", help: "Times that partitions were assigned to this process.",
             labels: ["environment": name])
         lateness = metrics.histogram(
-            "perennial_clock_lateness_seconds", help: "From the time a tick was due to its acknowledgement.",
+            "perennial_clock_lateness_seconds",
+            help: "Seconds from the time at which a tick was due to its acknowledgement.",
             bounds: Histogram.latencySeconds, labels: ["environment": name])
         faults = Dictionary(
             uniqueKeysWithValues: Cause.allCases.map { cause in
                 let counter = metrics.counter(
                     "perennial_clock_faults_total",
                     help:
-                        "Times that this process stopped ticking and began anew: topics are not as they should be, the "
-                        + "broker refused the time of a tick, or Kafka could not be worked with.",
+                        "Times that this process stopped ticking and started again: the topics were wrong, the broker "
+                        + "refused the timestamp of a tick, or a request to Kafka failed.",
                     labels: ["environment": name, "cause": cause.rawValue])
                 return (cause, counter)
             })

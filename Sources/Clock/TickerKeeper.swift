@@ -1,17 +1,17 @@
-// Keeps one environment ticking: members of the group come and go, the reason of the last trouble stays.
+// Keeps one environment ticking: members of the group are replaced, the reason of the last fault stays.
 
 import Contract
 import Kafka
 import Platform
 import Telemetry
 
-/// Makes a member, lets it work, and makes another one when it cannot go on. One thread.
+/// Creates a member, runs it, and creates another one if it fails. For use by one thread.
 struct TickerKeeper {
-    /// Between two looks at topics that are not as they should be: nobody is disturbed by looking.
+    /// Pause between two looks at wrong topics: a look disturbs no other member.
     private static let topicPause: Duration = .seconds(2)
-    /// Each joining takes the partitions from all members for a moment, so it is not tried often.
+    /// Each join causes a rebalance of all members, so it is not retried often.
     private static let joinPauses: [Duration] = [.seconds(1), .seconds(5), .seconds(15), .seconds(30)]
-    /// To leave the group, so that the others take over at once instead of after the session.
+    /// Time for leaving the group, so that the others take over at once instead of after the session timeout.
     private static let closeLimit: Duration = .seconds(8)
 
     private let configuration: Ticker.Configuration
@@ -31,7 +31,7 @@ struct TickerKeeper {
         self.setTrouble = setTrouble
     }
 
-    /// Throws only for properties of which no client can be made.
+    /// Throws only if no client can be created with the properties.
     func run(until stop: Latch) throws(PropertyFault) {
         var failures = 0
         var isRefused = false
@@ -39,7 +39,7 @@ struct TickerKeeper {
             let member = try TickerMember(configuration, names: names, metrics: metrics, logger: logger)
             member.onSuccess = { [setTrouble] success in
                 if success == .ticked { isRefused = false }
-                // A clock that was refused is not right before a tick was taken.
+                // After a refused timestamp the clock counts as right only when a tick was accepted.
                 if isRefused { return }
                 if success != .topicSeen { failures = 0 }
                 setTrouble(nil)
@@ -71,7 +71,7 @@ struct TickerKeeper {
     }
 }
 
-/// Why a member cannot go on.
+/// Why a member cannot continue.
 struct TickerFault: Error {
     let cause: TickerMetrics.Cause
     /// For people, with what to do.

@@ -1,4 +1,4 @@
-// One member of the group that shares the ticking.
+// One member of the group that divides the partitions.
 
 import Contract
 import Kafka
@@ -7,32 +7,32 @@ import Platform
 import Records
 import Telemetry
 
-/// Owns partitions for as long as the group says so, and ticks them. One thread; good for one joining.
+/// Owns partitions as long as the group assigns them, and ticks them. For use by one thread, and for one join.
 final class TickerMember: RebalanceHooks {
-    /// A tick is at most this part of the interval late when it follows notifications: their end is seen by the next look.
+    /// A tick that follows notifications is late by at most this part of the interval: the next look sees their end.
     private static let looksPerInterval = 10
-    /// Below it the looks themselves would be the load; above it somebody who waits for a tick would notice.
+    /// Below this range the looks themselves would be the load; above it someone who waits for a tick would notice.
     private static let lookBounds: ClosedRange<Duration> = .milliseconds(50)...(.seconds(3))
-    /// A member that dies without leaving holds its partitions' clocks up for this long: a third of the default interval.
-    /// Shorter would take partitions away from hosts that only stood still for a moment.
+    /// If a member crashes without leaving, its partitions get no ticks for this long: a third of the default interval.
+    /// A shorter time would take partitions away from hosts that only paused for a moment.
     private static let sessionTimeout: Duration = .seconds(10)
-    /// Long enough for one broker of three to be replaced.
+    /// Long enough to replace one broker of three.
     private static let patience: Duration = .seconds(15)
-    /// Longer than a member that hangs holds up the others (`max.poll.interval.ms`, two minutes).
+    /// Longer than a hanging member can block the others (`max.poll.interval.ms`, two minutes).
     private static let groupPatience: Duration = .seconds(150)
-    /// For one question to the brokers, and for a tick's acknowledgement.
+    /// For one request to the brokers, and for a tick's acknowledgement.
     private static let answerLimit: Duration = .seconds(5)
-    /// A process may have stood still between its look and its tick, while others took over.
+    /// A process may have been paused between its look and its tick, while others took over.
     private static let lookLife: Duration = .seconds(1)
     /// Clocks of synchronised hosts differ by less.
     private static let strangeLeadMilliseconds: Int64 = 5_000
 
-    /// What went well.
+    /// What succeeded.
     enum Success {
-        /// The topic is as it should be. Joining may take as long as the session of a member that died, which harms nobody.
+        /// The topic is right. Joining may take as long as the session of a crashed member, which does no harm.
         case topicSeen
         case looked
-        /// Ticks were acknowledged, or there is nothing to tick that could be refused.
+        /// Ticks were acknowledged, or no tick is due that could be refused.
         case ticked
     }
 
@@ -48,13 +48,13 @@ final class TickerMember: RebalanceHooks {
     private let producer: Producer
     private let reports: Reports
     private var schedule: TickSchedule
-    /// Whether the group has given partitions, which may be none.
+    /// Whether the group has assigned partitions, perhaps none.
     private var hasJoined = false
-    /// By when it has to.
+    /// The deadline for that.
     private var joining = Deadline(after: TickerMember.groupPatience)
     private let lookInterval: Duration
 
-    /// Delivery reports come in while the producer is polled, on the same thread.
+    /// The producer delivers reports while it is polled, on the same thread.
     private final class Reports {
         var taken: [DeliveryReport] = []
     }
@@ -70,7 +70,7 @@ final class TickerMember: RebalanceHooks {
         let clientID = "perennial-clock-\(names.environment.rawValue)"
         reader = try PartitionReader(
             clientID: "\(clientID)-reader", group: group, topic: topic, properties: configuration.kafka)
-        // No instance id: who leaves is replaced at once.
+        // No instance id: a member that leaves is replaced at once.
         var options = Consumer.Configuration(clientID: clientID, groupID: group, properties: configuration.kafka)
         options.sessionTimeout = Self.sessionTimeout
         membership = try Consumer(options)
@@ -88,7 +88,7 @@ final class TickerMember: RebalanceHooks {
 
     func close(by deadline: Deadline) {
         metrics.partitions.set(0)
-        // First the group: the others wait for it.
+        // The group comes first: the other members wait for it.
         membership.close(by: deadline)
         producer.close(by: deadline)
         reader.close(by: deadline)
@@ -129,7 +129,7 @@ final class TickerMember: RebalanceHooks {
             try asking { () throws(KafkaFault) in try serveGroup(step) }
             guard hasJoined else {
                 if joining.hasPassed {
-                    throw TickerFault(.kafka, "the group \(group) has given no partitions for long")
+                    throw TickerFault(.kafka, "the group \(group) has assigned no partitions for too long")
                 }
                 continue
             }
@@ -141,18 +141,18 @@ final class TickerMember: RebalanceHooks {
                 trouble = Deadline(after: Self.patience)
             } catch {
                 if error.remedy != .retrySameCall || trouble.hasPassed { throw TickerFault(error, topic: topic) }
-                logger.debug("asking again", ["topic": .string(topic), "reason": .string(error.words)])
+                logger.debug("retrying a request", ["topic": .string(topic), "reason": .string(error.words)])
                 notBefore = Deadline(after: lookInterval)
             }
         }
     }
 
-    /// Before joining: a member that cannot tick would only take partitions away from those that can.
+    /// Called before joining: a member that cannot tick would only take partitions away from those that can.
     private func checkedTopic() throws(TickerFault) -> ProducerTopic {
         let (target, counts) = try asking { () throws(KafkaFault) in
             (try producer.topic(topic), try producer.partitionCounts(by: Deadline(after: Self.answerLimit)))
         }
-        // What has come to the topic since it was made is nobody's work, and needs no ticks.
+        // Partitions that were added to the topic later are not used, and need no ticks.
         guard let count = counts.first, Int(count) >= configuration.partitions else {
             let fault = LogFault.partitions(of: topic, are: counts.first ?? 0, not: Int32(configuration.partitions))
             throw TickerFault(.topics, fault.words)
@@ -168,15 +168,15 @@ final class TickerMember: RebalanceHooks {
         }
     }
 
-    /// Takes part in rebalances. Records never come: all partitions are paused.
+    /// Takes part in rebalances. It gets no records: all partitions are paused.
     private func serveGroup(_ wait: Duration) throws(KafkaFault) {
         _ = try membership.poll(wait)
     }
 
-    /// Sees what has been appended, and ticks what has been quiet.
+    /// Finds what was appended, and ticks the silent partitions.
     ///
-    /// The ends come first, each time: whoever has lost its partitions without knowing sees the ticks of their new owner in them,
-    /// and has nothing due.
+    /// The ends are always read first: a member that has lost its partitions without knowing sees the ticks of their
+    /// new owner, and has nothing due.
     private func look(_ target: ProducerTopic) throws(KafkaFault) {
         guard !schedule.owned.isEmpty else { return onSuccess(.ticked) }
         let begin = ContinuousClock.now
@@ -187,10 +187,10 @@ final class TickerMember: RebalanceHooks {
         guard unread.isEmpty, schedule.unsearched.isEmpty else {
             try read(unread)
             try searchNotifications()
-            // That took time. What is due is found by the next look, which comes at once.
+            // That took time. The next look, which follows at once, finds what is due.
             return onSuccess(.looked)
         }
-        // A rebalance may be under way, and take partitions from the schedule.
+        // A rebalance may be in progress, and remove partitions from the schedule.
         try serveGroup(.zero)
         guard begin.duration(to: .now) < Self.lookLife else { return }
         let due = schedule.due(at: now)
@@ -206,12 +206,12 @@ final class TickerMember: RebalanceHooks {
         let ahead = schedule.ahead(of: WallClock.milliseconds())
         guard ahead > Self.strangeLeadMilliseconds else { return }
         logger.warning(
-            "the last record of a partition lies ahead of this host's clock, and its ticks wait for that time: check the time "
-                + "synchronisation here and where notifications are taken in",
+            "the last record of a partition is ahead of this host's clock, and its ticks wait until then: check the "
+                + "time synchronisation here and on the hosts of ingest",
             ["topic": .string(topic), "milliseconds": .integer(ahead)])
     }
 
-    /// Where the last record is a tick: is there a notification that keeps the partition alive?
+    /// If the last record is a tick: finds out whether a notification keeps the partition alive.
     private func searchNotifications() throws(KafkaFault) {
         let unsearched = schedule.unsearched
         guard let life = schedule.life, !unsearched.isEmpty else { return }
@@ -231,7 +231,7 @@ final class TickerMember: RebalanceHooks {
                 to: target, partition: partition, key: nil, value: value.span,
                 headers: TickRecord.headers(partition: partition, time, app: configuration.app), timestamp: time)
         }
-        // Every tick has its report by then: its own time limit is shorter.
+        // By then every tick has its report: its own time limit is shorter.
         try producer.flush(by: Deadline(after: Self.answerLimit + .seconds(1)))
         let acknowledged = WallClock.milliseconds()
         var failure: KafkaCode?

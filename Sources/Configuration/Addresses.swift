@@ -1,9 +1,9 @@
-// Addresses to listen on, and ranges of addresses to let in.
+// Addresses to listen on, and ranges of addresses to accept.
 
 public import Platform
 public import Settings
 
-/// Addresses that agree in their first bits.
+/// Addresses with the same first bits.
 public struct AddressRange: Sendable, Hashable {
     public let first: IPAddress
     public let prefixLength: Int

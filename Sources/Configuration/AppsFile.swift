@@ -1,4 +1,4 @@
-// The file that `apps` names: which apps, what their products give, how long non-renewing products last.
+// The file that `apps` names: the apps, the entitlements of their products, and how long non-renewing products last.
 
 import Contract
 import JSON
@@ -6,7 +6,7 @@ import Platform
 import Settings
 
 struct AppsFile {
-    /// More apps than any developer account has; the file stays readable.
+    /// More apps than any developer account has, so that the file stays small.
     static let limitApps = 1000
     /// Apple's limit for a product id is 255 characters.
     static let limitNameBytes = 255
@@ -43,7 +43,7 @@ struct AppsFile {
         for (index, element) in list.enumerated() {
             guard let app = app(element, at: "[\(index)]") else { continue }
             if apps.contains(where: { $0.bundleId == app.bundleId }) {
-                refuse("[\(index)].bundleId", "\(quoted(app.bundleId)) has an entry already; keep one of the two")
+                refuse("[\(index)].bundleId", "\(quoted(app.bundleId)) already has an entry; keep one of the two")
             } else {
                 apps.append(app)
             }
@@ -109,7 +109,7 @@ struct AppsFile {
         return periods
     }
 
-    /// The members of an optional object, without those whose names are none.
+    /// The members of an optional object, without those with invalid names.
     private mutating func members(_ value: JSONValue?, at place: String, example: String) -> [JSONObject.Member] {
         guard let value, value != .null else { return [] }
         guard let object = value.object else {

@@ -1,4 +1,4 @@
-// Every command of the contract: those that are, those to come, and those whose names are kept.
+// Every command of the contract: existing ones, planned ones, and reserved names.
 
 public enum CommandName: String, Sendable, CaseIterable {
     case ingest, entitlements, churn, consumption, api, clock
@@ -12,13 +12,13 @@ public enum CommandName: String, Sendable, CaseIterable {
 
 extension [CommandName] {
     static let workers: [CommandName] = [.entitlements, .churn, .consumption]
-    /// Run a worker, live or in the shadow.
+    /// Commands that run a worker, live or as a shadow.
     static let runWorkers: [CommandName] = workers + [.replay]
-    /// Verify what Apple signed.
+    /// Commands that verify what Apple signed.
     static let verifiers: [CommandName] = [.ingest, .backfill, .verify, .deadLetters]
-    /// Stay up, with health and metrics.
+    /// Commands that keep running, with health and metrics.
     static let services: [CommandName] = [.ingest] + workers + [.api, .clock]
-    /// Read or write records of the topics.
+    /// Commands that read or write records of the topics.
     static let onTopics: [CommandName] =
         [.ingest] + workers + [.api, .clock, .backfill, .replay, .diff, .promote]
         + [.offsets, .topics, .deadLetters, .inspect, .usage]

@@ -57,7 +57,7 @@ extension Configuration.ReadAPI {
 }
 
 extension Configuration.Consumption {
-    /// Of Apple's limits in sandbox, a tenth of those of production.
+    /// Of Apple's limits in sandbox, which are a tenth of those of production.
     private static let sandboxRate = 5
 
     init(_ settings: ResolvedSettings, _ environment: Contract.Environment) {

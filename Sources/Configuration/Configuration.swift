@@ -6,7 +6,7 @@ public import Platform
 public import Settings
 public import Telemetry
 
-/// Everything that is wrong, at once.
+/// All faults at once.
 public struct ConfigurationFaults: Error, CustomStringConvertible {
     public let faults: [SettingFault]
 
@@ -16,12 +16,12 @@ public struct ConfigurationFaults: Error, CustomStringConvertible {
 }
 
 public struct Configuration: Sendable {
-    /// What every client is made with.
+    /// The properties of every client.
     public var kafka: ClientProperties
     public let topicPlan: TopicPlan
-    /// The one that was named; production where none was, or both.
+    /// The named environment; production if none or both were named.
     public let environment: Contract.Environment
-    /// Both, unless one was named; production first.
+    /// Both environments, unless one was named; production first.
     public let namedEnvironments: [Contract.Environment]
     public let apps: [App]
     public let verification: Verification
@@ -34,7 +34,7 @@ public struct Configuration: Sendable {
     public let api: ReadAPI
     public let consumption: Consumption
     public let apple: Apple
-    /// Every setting as people may see it.
+    /// Every setting in a form that people may see.
     public let rows: [(key: String, value: String, origin: SettingOrigin)]
 
     public struct Verification: Sendable {
@@ -44,7 +44,8 @@ public struct Configuration: Sendable {
     }
 
     public struct Ingest: Sendable {
-        /// Of `maxBodyBytes`. Who reads what ingest has taken at any time, with whatever setting, must be able to take this.
+        /// The maximum of `maxBodyBytes`. A reader of what ingest accepted at any time, with any setting, must accept
+        /// bodies of this size.
         public static let greatestBodyBytes = 524_288
 
         public let listen: ListenAddress
@@ -56,9 +57,9 @@ public struct Configuration: Sendable {
         public let maxBodyBytes: Int
         public let timeout: Duration
         public let maxInFlight: Int
-        /// At least twice `greatestBodyBytes`: large bodies have half of it.
-        /// 0: everything is written, also what Kafka has already.
+        /// 0: every body is written, even if Kafka already has it.
         public let repeatedMilliseconds: Int
+        /// At least twice `greatestBodyBytes`: half of it is for large bodies.
         public let maxBufferedBytes: Int
         public let rejectedMaxBytesPerHour: Int
         public let usageToken: String?
@@ -81,7 +82,7 @@ public struct Configuration: Sendable {
 
     public struct ReadAPI: Sendable {
         public let listen: ListenAddress
-        /// Empty: everybody who reaches the address may ask.
+        /// Empty: every client that reaches the address may send requests.
         public let tokens: [String]
         public let maxBehind: Duration
     }
@@ -90,14 +91,14 @@ public struct Configuration: Sendable {
         public let policyPath: String?
         public let wait: Duration
         public let sends: Bool
-        /// Answers a second for each app, of all replicas together.
+        /// Answers per second for each app, for all replicas together.
         public let rate: Int
     }
 
     public struct Apple: Sendable {
         public let issuerId: String?
         public let keyId: String?
-        /// A path, or the key itself when it was given by `file:`.
+        /// A path, or the key itself if it was given by `file:`.
         public let key: String?
         public let production: BaseURL
         public let sandbox: BaseURL
@@ -105,19 +106,20 @@ public struct Configuration: Sendable {
         public let authorityPath: String?
     }
 
-    /// Every file that this was read from, as far as their names are known here: of the settings, of values, of `apps` and of
-    /// `verify.roots`.
+    /// Every file that was read, as far as the names are known here: the settings file, and the files of values, of
+    /// `apps` and of `verify.roots`.
     public let files: [String]
-    /// What works, and lets other users of this machine read a secret.
+    /// Things that work, but let other users of this machine read a secret.
     public let warnings: [String]
 
     public var names: Names { Names(prefix: topicPlan.prefix, environment: environment) }
 
     /// Reads every source.
     ///
-    /// Files that settings name are opened only if `command` reads the setting; `check` reads all, or those of one role.
+    /// Files that settings name are opened only if `command` reads the setting; `check` reads all, or those of one
+    /// role.
     ///
-    /// - Parameter role: what `check` is asked about; nil: everything.
+    /// - Parameter role: the role that `check` checks; nil: all of them.
     public static func load(
         _ command: CommandName, of role: CommandName? = nil, arguments: ParsedArguments, options: [CommandOption] = [],
         environment: [(name: String, value: String)]
@@ -166,7 +168,7 @@ public struct Configuration: Sendable {
         warnings = settings.warnings + openKeys(settings, readBy: command) + foreignFiles(settings, readBy: command)
     }
 
-    /// Subscriptions of sandbox renew within minutes: an hour of leeway would hide every expiry there.
+    /// Subscriptions in sandbox renew within minutes: an hour of leeway would hide every expiry there.
     private static func leeway(_ settings: ResolvedSettings, _ environment: Contract.Environment) -> Duration {
         let leeway = SettingTable.entitlementsLeeway
         let isDefault = settings.origin(of: leeway.definition.key) == .builtIn
@@ -179,9 +181,9 @@ extension PassThroughEntry {
         ClientProperties.Property(kind: scope.flatMap(ClientKind.init(rawValue:)), name: name, value: value)
     }
 
-    /// What the Kafka layer says may repeat the value: a private key, where the path of one is wanted.
+    /// A message of the Kafka layer may repeat the value: a private key where a path is expected.
     fileprivate func told(_ fault: PropertyFault) -> SettingFault {
-        // Long enough to find it even where the end is cut off.
+        // Long enough to find it even if the end is cut off.
         let beginning = value.prefix(16)
         let mayBeSecret = isSecret || value.utf8.contains { $0 < 0x20 }
         guard mayBeSecret, !beginning.isEmpty, fault.reason.contains(beginning) else {

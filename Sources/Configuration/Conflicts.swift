@@ -1,18 +1,18 @@
-// Settings that are each right and do not go together.
+// Settings that are valid alone but not together.
 
 import Glibc
 import Platform
 import Settings
 import Zone
 
-/// Only for commands that read them: a role's own settings may be set where its process runs and nowhere else.
+/// Only for commands that read them: a role's own settings may be set only where its process runs.
 ///
-/// - Parameter role: what `check` is asked about; nil: everything.
+/// - Parameter role: the role that `check` checks; nil: all of them.
 func conflicts(in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil) -> [SettingFault] {
     environmentConflicts(settings, for: role ?? command) + partConflicts(settings, for: command, of: role)
 }
 
-/// Of the others each reads, or writes, what belongs to one.
+/// Every other command reads or writes data of one environment only.
 private func environmentConflicts(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     let servesBoth: [CommandName] = [.ingest, .clock, .api, .topics, .deadLetters, .offsets, .check]
     let definition = SettingTable.environment.definition
@@ -22,7 +22,8 @@ private func environmentConflicts(_ settings: ResolvedSettings, for command: Com
     return [
         SettingFault(
             settings.origin(of: definition.key),
-            "environment is both, and perennial \(command.rawValue) takes one: production or sandbox; run one for each")
+            "environment is both, but perennial \(command.rawValue) needs one, production or sandbox: run one process "
+                + "for each")
     ]
 }
 
@@ -42,8 +43,8 @@ private func partConflicts(
     }
 }
 
-/// Files that `command` is going to need. `apps` is read in full and not among them; what is in the others is judged by who
-/// uses it.
+/// Files that `command` will need. `apps` is parsed completely and is not among them; the users of the other files
+/// check their contents.
 func unreadableFiles(
     in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil
 ) -> [SettingFault] {
@@ -68,10 +69,10 @@ func unreadableFiles(
     return faults + unknownZone(settings, for: command)
 }
 
-/// A key without its first and last line is taken for a path. So what names no file is never shown.
+/// A key without its first and last line looks like a path. So a text that names no file is never shown.
 private func unreadableKey(_ path: String, _ fault: FileFault) -> String {
     if access(path, F_OK) == 0 { return "\(fault)" }
-    return "it names no file that is there (it is not shown, for it may be the key itself; a key begins with "
+    return "it names no existing file (it is not shown, because it may be the key itself; a key begins with "
         + "-----BEGIN PRIVATE KEY-----)"
 }
 
@@ -83,7 +84,7 @@ func openKeys(_ settings: ResolvedSettings, readBy command: CommandName) -> [Str
     }
 }
 
-/// Files that decide whose words are taken, and what is answered, and that somebody else can change.
+/// Files that decide which signatures are accepted and what is answered, and that another user can change.
 func foreignFiles(_ settings: ResolvedSettings, readBy command: CommandName) -> [String] {
     var named = [SettingTable.apps, SettingTable.consumptionPolicy].compactMap { setting in
         settings[setting].map { (setting.definition, $0) }
@@ -94,7 +95,7 @@ func foreignFiles(_ settings: ResolvedSettings, readBy command: CommandName) -> 
     }
 }
 
-/// Nothing is said where the system has no time zones at all: the name may be right.
+/// Reports nothing if the system has no time zones at all: the name may be right.
 private func unknownZone(_ settings: ResolvedSettings, for command: CommandName) -> [SettingFault] {
     let definition = SettingTable.churnZone.definition
     guard definition.readers.contains(command.rawValue), access(Zone.directory, F_OK) == 0 else { return [] }
@@ -113,15 +114,17 @@ private func topicConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     return [
         SettingFault(
             settings.origin(of: SettingTable.minimumInSyncReplicas.definition.key),
-            "topics.min.insync.replicas (\(needed)) is greater than topics.replication.factor (\(copies)): "
-                + "nothing could be written; lower the one or raise the other")
+            "topics.min.insync.replicas (\(needed)) is greater than topics.replication.factor (\(copies)): nothing "
+                + "could be written; lower the first or raise the second")
     ]
 }
 
 private func ingestConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     var faults = tlsConflicts(settings)
     if !settings.isGiven(SettingTable.apps.definition.key) {
-        faults.append(SettingFault("apps is not set: ingest has to know which apps are yours; name the JSON file"))
+        faults.append(
+            SettingFault(
+                "apps is not set: ingest must know which apps are yours; set it to the path of the JSON file"))
     }
     let isPlaintext = settings.required(SettingTable.ingestPlaintext)
     let hasNoTLS =
@@ -130,14 +133,14 @@ private func ingestConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     if hasNoTLS && !isPlaintext {
         faults.append(
             SettingFault(
-                "ingest has no certificate: set ingest.tls.certificate and ingest.tls.key, or, behind a proxy that ends "
-                    + "TLS, ingest.plaintext = true"))
+                "ingest has no certificate: set ingest.tls.certificate and ingest.tls.key, or, behind a proxy that "
+                    + "terminates TLS, ingest.plaintext = true"))
     }
     if !hasNoTLS && isPlaintext {
         faults.append(
             SettingFault(
                 settings.origin(of: SettingTable.ingestPlaintext.definition.key),
-                "ingest.plaintext is true and a certificate is set: it would not be used; take one of the two out"))
+                "ingest.plaintext is true, so the certificate that is set would not be used: remove one of the two"))
     }
     return faults
 }
@@ -152,15 +155,15 @@ private func tlsConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     return [SettingFault(settings.origin(of: given), "\(given) is set and \(missing) is not; set both or none")]
 }
 
-/// Who owns what is nobody else's business: without a token only this machine may ask.
+/// Account data is private: without a token only this machine may send requests.
 private func apiConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     let listen = settings.required(SettingTable.apiListen)
     guard !settings.isGiven(SettingTable.apiToken.definition.key), !listen.address.isLoopback else { return [] }
     return [
         SettingFault(
             settings.origin(of: SettingTable.apiListen.definition.key),
-            "api.listen \(listen) can be reached from other machines and api.token is not set; set the token, or listen on "
-                + "127.0.0.1")
+            "api.listen \(listen) can be reached from other machines, but api.token is not set; set the token, or "
+                + "listen on 127.0.0.1")
     ]
 }
 

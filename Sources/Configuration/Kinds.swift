@@ -5,7 +5,7 @@ import Platform
 import Settings
 import Zone
 
-/// What `environment` may be.
+/// The values of `environment`.
 public enum EnvironmentChoice: String, Sendable, CaseIterable {
     case production, sandbox, both
 
@@ -21,16 +21,18 @@ public enum EnvironmentChoice: String, Sendable, CaseIterable {
 
 public enum OCSPMode: String, Sendable, CaseIterable { case off, soft, hard }
 
-/// The number of a replica, stable over restarts.
+/// The number of a replica, the same after a restart.
 public enum WorkerSlot: Sendable, Hashable {
     case fixed(Int)
     case auto
 
-    /// Kubernetes names the pods of a StatefulSet so. Higher than any count of replicas; a longer number is a random name.
+    /// Kubernetes names the pods of a StatefulSet like this. The limit is above any number of replicas; a longer number
+    /// is a random name.
     static let limit = 9999
 
-    /// nil: `auto`, and the host name does not end in a dash and a number. Other names that end in digits are often made by
-    /// chance, such as those of containers: the next one would have another number, or the number of a replica that lives.
+    /// nil: the value is `auto`, and the host name does not end in a dash and a number. Other names that end in digits
+    /// are often random, such as those of containers: after a restart the number would differ, or be that of a running
+    /// replica.
     public func number(hostName: String) -> Int? {
         switch self {
         case .fixed(let number): return number
@@ -44,7 +46,7 @@ public enum WorkerSlot: Sendable, Hashable {
     }
 }
 
-/// `http` or `https`, a host, perhaps a port and a path; without a slash at the end.
+/// `http` or `https`, a host, optionally a port and a path, without a slash at the end.
 public struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 
@@ -52,7 +54,7 @@ public struct BaseURL: Sendable, Hashable, CustomStringConvertible {
         let scheme = ["https://", "http://"].first { text.hasPrefix($0) }
         guard let scheme, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { return nil }
         let rest = text.dropFirst(scheme.count)
-        // A query would swallow the path that is appended; a user name belongs into no address.
+        // A query would take in the path that is appended, and a user name does not belong in an address.
         guard let first = rest.first, first != "/", first != ":", !rest.contains(where: { "?#@\\".contains($0) }) else {
             return nil
         }
@@ -65,7 +67,7 @@ extension SettingKind where Value == BaseURL {
     static var baseURL: SettingKind {
         SettingKind("URL") { text throws(SettingProblem) in
             guard let url = BaseURL(text) else {
-                // The text may hold a password, in front of the host.
+                // The text may contain a password before the host.
                 throw SettingProblem(
                     "an http or https address without user and query, such as https://api.example.com",
                     hidesValue: true)
@@ -101,7 +103,7 @@ extension SettingKind where Value == WorkerSlot {
 }
 
 extension SettingKind where Value == String {
-    /// Travels in an HTTP header.
+    /// Sent in an HTTP header.
     static var bearerToken: SettingKind {
         SettingKind("token") { text throws(SettingProblem) in
             guard isBearerToken(text) else {
@@ -115,7 +117,7 @@ extension SettingKind where Value == String {
         (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
     }
 
-    /// The name of a time zone. Whether the zone's data is there is found out by who counts its days.
+    /// The name of a time zone. The code that counts its days finds out whether the zone's data exists.
     static var zone: SettingKind {
         SettingKind("IANA time zone") { text throws(SettingProblem) in
             guard Zone.isName(text) else {
@@ -137,10 +139,10 @@ extension SettingKind where Value == String {
 }
 
 extension SettingKind where Value == [String] {
-    /// Shorter ones can be guessed.
+    /// Shorter tokens can be guessed.
     static let leastTokenBytes = 16
 
-    /// All of them are valid at once: so a new one is given out before the old one goes.
+    /// All of them are valid at once, so a new token can be distributed before the old one is removed.
     static var bearerTokens: SettingKind {
         SettingKind("tokens, several separated by commas") { text throws(SettingProblem) in
             let tokens = text.split(separator: ",", omittingEmptySubsequences: false).map {

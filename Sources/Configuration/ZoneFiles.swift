@@ -1,21 +1,21 @@
-// Where the machine keeps its time zones.
+// Where the machine stores its time zones.
 
 import Platform
 public import Zone
 
 extension Zone {
     public static let directory = "/usr/share/zoneinfo"
-    // The largest has 4 KB; the list of all that tells the version has 100.
+    // The largest zone file has 4 KB; the list of all zones, which contains the version, has 100.
     private static let limitFileBytes = 1 << 16
     private static let limitListBytes = 1 << 20
 
-    /// Reads the zone's file; UTC needs none. Waits for the disk.
+    /// Reads the zone's file; UTC needs none. Blocks on the disk.
     public init(name: String, directory: String = Zone.directory) throws(ZoneFault) {
         guard name != Zone.utc.name else {
             self = .utc
             return
         }
-        // Before it becomes part of a path.
+        // Checked before it becomes part of a path.
         guard Zone.isName(name) else { throw .notAName(name) }
         let file: [UInt8]
         do throws(FileFault) {
@@ -30,7 +30,7 @@ extension Zone {
     /// UTC, or a zone of the machine's list.
     private static func nearest(to name: String, in directory: String) -> String? {
         let list = (try? readFile("\(directory)/tzdata.zi", limitBytes: limitListBytes)) ?? []
-        // `Z NAME ...` is a zone, `L OTHER NAME` another name of one.
+        // `Z NAME ...` is a zone, `L OTHER NAME` an alias of one.
         let names = list.split(separator: UInt8(ascii: "\n")).compactMap { line -> String? in
             let words = line.split(separator: UInt8(ascii: " "), maxSplits: 3)
             switch (words.first?.first, words.count) {
@@ -42,7 +42,7 @@ extension Zone {
         return nearestName(to: name, among: [utc.name] + names.filter { $0 != name })
     }
 
-    /// nil when neither of the two files that may tell it is there and does. Waits for the disk.
+    /// nil if neither of the two files that may contain the version has it. Blocks on the disk.
     public static func dataVersion(in directory: String = Zone.directory) -> String? {
         let opening = "# version "
         if let line = firstLine("\(directory)/tzdata.zi"), line.hasPrefix(opening),
@@ -58,7 +58,8 @@ extension Zone {
         return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
-    /// As its makers write them: 2025b, or of a patched one 2025b-2-g12ab. Data that was built from no release says "unknown".
+    /// As its authors write them: 2025b, or 2025b-2-g12ab for a patched release. Data that was built from no release
+    /// says "unknown".
     private static func version(_ text: String) -> String? {
         let isVersion = text.utf8.allSatisfy { isLetterOrDigit($0) || "._+-".utf8.contains($0) }
         return isVersion && (1...64).contains(text.utf8.count) && text != "unknown" ? text : nil

@@ -1,8 +1,8 @@
-// What an installation knows of its apps.
+// The configuration of the apps.
 
 /// One app of the `apps` file.
 public struct App: Sendable, Hashable {
-    /// What one name of an entitlement is worth: any of these products gives it.
+    /// The name of an entitlement, and the products that give it: any of them is enough.
     public struct Entitlement: Sendable, Hashable {
         public let name: String
         public let productIds: [String]
@@ -13,7 +13,7 @@ public struct App: Sendable, Hashable {
         }
     }
 
-    /// How long a non-renewing product lasts: Apple does not say.
+    /// How long a non-renewing product lasts, which Apple does not say.
     public struct ProductPeriod: Sendable, Hashable {
         public let productId: String
         public let period: Period
@@ -25,7 +25,7 @@ public struct App: Sendable, Hashable {
     }
 
     public let bundleId: String
-    /// Mandatory for what Apple signs in production; an app that is only in sandbox has none yet.
+    /// Required for what Apple signs in production; an app that is only in sandbox has none yet.
     public let appAppleId: Int64?
     /// In the order of the file.
     public let entitlements: [Entitlement]
@@ -39,9 +39,9 @@ public struct App: Sendable, Hashable {
     }
 }
 
-/// A span of calendar time, as ISO 8601 writes it without hours: `P30D`, `P1Y6M`, `P2W`.
+/// A duration in calendar units, in ISO 8601 without hours: `P30D`, `P1Y6M`, `P2W`.
 public struct Period: Sendable, Hashable {
-    /// A century: beyond it a typing error is more likely than a product.
+    /// A century: more is probably a typing error.
     static let limitDigits = 4
     private static let limitDays = 36_525
 
@@ -50,13 +50,13 @@ public struct Period: Sendable, Hashable {
     public private(set) var weeks = 0
     public private(set) var days = 0
 
-    /// As it is written, units of nothing left out.
+    /// As in the file, without units that are zero.
     public var text: String {
         let parts = [(years, "Y"), (months, "M"), (weeks, "W"), (days, "D")]
         return "P" + parts.filter { $0.0 > 0 }.map { "\($0)\($1)" }.joined()
     }
 
-    /// nil for any other text, for nothing and for more than a century.
+    /// nil for any other text, for an empty duration and for more than a century.
     public init?(_ text: String) {
         var rest = Array(text.utf8)[...]
         guard rest.popFirst() == UInt8(ascii: "P"), !rest.isEmpty else { return nil }
@@ -64,7 +64,7 @@ public struct Period: Sendable, Hashable {
         while !rest.isEmpty {
             let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
             rest = rest.dropFirst(digits.count)
-            // Units come in falling order, each once.
+            // Units in descending order, each once.
             guard (1...Self.limitDigits).contains(digits.count),
                 let count = Int(String(decoding: digits, as: UTF8.self)),
                 let unit = rest.popFirst(), let place = units.firstIndex(of: unit)

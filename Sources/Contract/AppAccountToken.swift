@@ -1,7 +1,8 @@
-// The name an app gives its customer's account.
+// The token with which an app identifies its customer's account.
 
 public enum AppAccountToken {
-    /// In lower case, as records are keyed by; nil when it is none: 8-4-4-4-12 hexadecimal digits, which Apple has in any case.
+    /// In lower case, as in the keys of records; nil if it is not 8-4-4-4-12 hexadecimal digits, which Apple sends in
+    /// either case.
     public static func canonical(_ bytes: [UInt8]) -> String? {
         guard bytes.count == 36 else { return nil }
         var lower: [UInt8] = []

@@ -1,26 +1,27 @@
 // The calendar: days by their number and by their date.
 
-/// A day of the Gregorian calendar, which holds for all years here.
+/// A day of the Gregorian calendar, which is used for all years here.
 public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Since the 1st of January 1970.
+    /// Days since 1 January 1970.
     public let number: Int64
     public let year: Int
-    /// From 1.
+    /// 1 to 12.
     public let month: Int
     public let day: Int
 
-    /// The days that can be written with four digits of a year.
+    /// The days that can be written with four digits of the year.
     public static let first = CivilDay(year: 1, month: 1, day: 1)
     public static let last = CivilDay(year: 9999, month: 12, day: 31)
 
-    /// A thousand million years either way: beyond that the nearest is taken, so that no number can stop a process.
+    /// A thousand million years in both directions: beyond that the nearest day is used, so that no number can stop a
+    /// process.
     private static let limitYears = 1_000_000_000
     private static let limitDays: Int64 = 365_000_000_000
 
-    // Years are counted from March here: the day that a leap year adds is then the last one of a year. An era is 400 years,
-    // after which days repeat.
+    // Years start in March here, so that the additional day of a leap year is the last one of its year. An era is 400
+    // years, after which days repeat.
     private static let daysPerEra: Int64 = 146_097
-    /// From the 1st of March of the year 0 to 1970.
+    /// From 1 March of the year 0 to 1970.
     private static let daysBefore1970: Int64 = 719_468
 
     public init(number: Int64) {
@@ -36,7 +37,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         year = Int(yearOfEra + era * 400) + (month <= 2 ? 1 : 0)
     }
 
-    /// Of a month or a day that is not there the nearest is meant: of the 31st of April the 30th.
+    /// An invalid month or day becomes the nearest valid one: 31 April becomes 30 April.
     public init(year: Int, month: Int, day: Int) {
         self.year = min(max(year, -Self.limitYears), Self.limitYears)
         self.month = min(max(month, 1), 12)
@@ -49,7 +50,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         number = era * Self.daysPerEra + dayOfEra - Self.daysBefore1970
     }
 
-    /// As `description` writes days from `first` to `last`; nil for any other text, and for a day that is not there.
+    /// As `description` writes days from `first` to `last`; nil for any other text, and for an invalid day.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let dash = UInt8(ascii: "-")
@@ -105,7 +106,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         }
     }
 
-    /// The same day of a later month. Of a day that the month does not have its last one is meant.
+    /// The same day of a later month. If the month lacks the day, its last day is used.
     public func adding(months: Int) -> CivilDay {
         let limit = 12 * Self.limitYears
         let sum = Int64(month - 1 + min(max(months, -limit), limit))
@@ -115,7 +116,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
 }
 
 extension Int64 {
-    /// The greatest whole number that is not above the quotient: -1 by 10 is -1, not 0. The divisor is above 0.
+    /// The greatest whole number that is not above the quotient: -1 divided by 10 is -1, not 0. The divisor is above 0.
     public func floorDivided(by divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient

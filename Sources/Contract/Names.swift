@@ -1,10 +1,10 @@
-// The names that the outside sees: environments, workers, prefix, groups, identities.
+// Names that are visible outside: environments, workers, prefix, groups, identities.
 
-/// Apple's two worlds. Their records never share a topic.
+/// Apple's two environments. Their records never share a topic.
 public enum Environment: String, Sendable, CaseIterable {
     case production, sandbox
 
-    /// As Apple's payloads write it, and our records.
+    /// As in Apple's payloads and in our records.
     public var nameOfApple: String {
         switch self {
         case .production: "Production"
@@ -17,20 +17,20 @@ public enum Environment: String, Sendable, CaseIterable {
 public enum Worker: String, Sendable, CaseIterable {
     case entitlements, churn, consumption
 
-    /// The topics it reads: the events that move its clock, then its tables.
+    /// The topics that it reads: the events that move its clock, then its tables.
     public var inputs: [TopicID] {
         self == .consumption ? [.notifications, .usage, .consumptionAttempts] : [.notifications]
     }
 }
 
-/// The first part of every topic and group name: keeps installations in one cluster apart.
+/// The first part of every topic and group name: it separates installations in one cluster.
 public struct TopicPrefix: Sendable, Hashable, CustomStringConvertible {
     /// Kafka's limit for the name of a topic; it becomes a directory name with a few characters more.
     static let limitTopicNameBytes = 249
-    /// Kept free for the ending of a shadow topic, `.replay-<name>`, with a name of up to 32 bytes.
+    /// Reserved for the suffix of a shadow topic, `.replay-<name>`, with a name of up to 32 bytes.
     static let reservedForShadowBytes = ShadowName.separator.utf8.count + ShadowName.limitBytes
 
-    /// So that the longest name of the catalogue, with the ending of a shadow, is one that Kafka takes.
+    /// Limit with which Kafka accepts the longest name of the catalogue with the suffix of a shadow.
     public static var limitBytes: Int {
         let longestName = TopicID.allCases.map(\.name.utf8.count).max() ?? 0
         let longestEnvironment = Environment.allCases.map(\.rawValue.utf8.count).max() ?? 0
@@ -39,7 +39,7 @@ public struct TopicPrefix: Sendable, Hashable, CustomStringConvertible {
 
     public let description: String
 
-    /// nil when Kafka would not take the names made from it.
+    /// nil if Kafka would not accept the names made with it.
     public init?(_ text: String) {
         guard !text.isEmpty, text.utf8.count <= Self.limitBytes, text.utf8.allSatisfy(isTopicNameByte) else {
             return nil
@@ -57,7 +57,7 @@ func isTopicNameByte(_ byte: UInt8) -> Bool {
     }
 }
 
-/// The names of one installation in one environment. Access lists are written for them.
+/// The names of one installation in one environment. Access control lists use them.
 public struct Names: Sendable, Hashable {
     public let prefix: TopicPrefix
     public let environment: Environment
@@ -72,13 +72,15 @@ public struct Names: Sendable, Hashable {
     /// The consumer group of a worker.
     public func group(_ worker: Worker) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
 
-    /// The group whose members divide the ticking of partitions. Its members are dynamic: they have no instance ids.
+    /// The group whose members divide the partitions to tick. Its members are dynamic: they have no instance ids.
     public var clockGroup: String { "\(prefix).\(environment.rawValue).clock" }
 
-    /// Who the read API is to Kafka, where the group is only looked up, and its part of `state.directory`.
+    /// The group name of the read API, which Kafka only looks up, and the name of its subdirectory of
+    /// `state.directory`.
     public var apiGroup: String { "\(prefix).\(environment.rawValue).api" }
 
-    /// Who one thread of one replica is, as transactional id and as group instance id: after a restart the same, so that it
-    /// fences its predecessor. Two processes with one slot would fence each other for ever.
+    /// The identity of one thread of one replica, as transactional id and as group instance id. It is the same after a
+    /// restart, so that the new process fences its predecessor. Two processes with one slot would fence each other
+    /// forever.
     public func identity(_ worker: Worker, slot: Int, thread: Int) -> String { "\(group(worker)).\(slot)-\(thread)" }
 }

@@ -1,33 +1,33 @@
-// Headers of records, and the values they may have.
+// Headers of records, and their possible values.
 
 public enum HeaderName {
-    /// Stable over retries and replays.
+    /// The same after retries and replays.
     public static let id = "id"
     /// A `RecordType`.
     public static let type = "type"
     /// `<type>/<version>`.
     public static let schema = "schema"
-    /// `topic:partition:offset` of the record it was made from.
+    /// `topic:partition:offset` of the record that caused this one.
     public static let source = "source"
     /// `perennial/<version>`.
     public static let app = "app"
-    /// Hash of the settings that decide the content.
+    /// Hash of the settings that determine the contents.
     public static let rules = "rules"
-    /// Why a record is in `rejected` or among the dead letters.
+    /// Why a record is in `rejected` or in the dead letters.
     public static let reason = "reason"
-    /// On a dead letter: more about the reason, where there is more to say.
+    /// In a dead letter: more about the reason, if there is more.
     public static let detail = "detail"
-    /// On the dead letter of a timer that could not fire: its kind.
+    /// In the dead letter of a timer that could not fire: its kind.
     public static let timer = "timer"
-    /// On the dead letter of a key that could not be settled: empty.
+    /// In the dead letter of a key that could not be settled: empty.
     public static let settle = "settle"
-    /// On the dead letter of a gap that was accepted: `<first offset that is gone>-<offset read on from>`.
+    /// In the dead letter of an accepted gap: `<first missing offset>-<offset at which reading continues>`.
     public static let gap = "gap"
-    /// On a redriven record: how often it was, from 1.
+    /// In a redriven record: how often it was redriven, from 1.
     public static let attempt = "attempt"
-    /// When a dead letter was first written, before its broker's time replaced that: milliseconds as text.
+    /// When a dead letter was first written, before the broker's time replaced that: milliseconds as text.
     public static let firstTimestamp = "first-timestamp"
-    /// On a record of `usage` that was moved to its right partition.
+    /// In a record of `usage` that was moved to its right partition.
     public static let rerouted = "rerouted"
 }
 
@@ -40,7 +40,7 @@ public enum RecordType: String, Sendable, CaseIterable {
     case usage, consumption
     case consumptionAttempt = "consumption-attempt"
 
-    /// Readers read every version up to theirs; a greater one pauses them.
+    /// Readers read every version up to their own; a greater one pauses them.
     public var version: Int { 1 }
     public var schema: String { "\(rawValue)/\(version)" }
 }

@@ -1,4 +1,4 @@
-// Every topic: what is in it, how it is keyed, how long it stays.
+// All topics: their contents, keys and retention.
 
 public enum TopicID: Sendable, Hashable, CaseIterable {
     case notifications, signed, rejected
@@ -14,7 +14,7 @@ public enum TopicID: Sendable, Hashable, CaseIterable {
         ] + Worker.allCases.flatMap { [.changelog($0), .deadLetters($0)] }
     }
 
-    /// What follows prefix and environment.
+    /// The part after prefix and environment.
     public var name: String {
         switch self {
         case .notifications: "notifications"
@@ -34,29 +34,29 @@ public enum TopicID: Sendable, Hashable, CaseIterable {
     }
 }
 
-/// How the partition of a record follows from it. Always computed by us: the default of librdkafka is another than Java's.
+/// How a record's partition is determined. We always compute it: librdkafka's default differs from Java's.
 public enum PartitionRule: Sendable, Hashable {
     /// murmur2 of the whole key.
     case key
     /// murmur2 of the key up to the first `|`: all records of one account are in one partition.
     case keyBeforeBar
-    /// The partition of the record it was made from.
+    /// The partition of the record that caused this one.
     case input
 }
 
 public enum Retention: Sendable, Hashable {
     /// Records are deleted after this many days.
     case days(Int)
-    /// Records stay until somebody deletes them.
+    /// Records stay until a person deletes them.
     case forEver
     /// The last record of each key stays.
     case lastOfKey
 }
 
 public enum TimestampType: String, Sendable {
-    /// The time the writer gives: workers' clocks and replays rest on it.
+    /// The time that the writer sets: workers' clocks and replays depend on it.
     case createTime = "CreateTime"
-    /// The time of arrival: retention counts from it, whatever the record tells.
+    /// The time of arrival: retention counts from it, whatever time the record contains.
     case logAppendTime = "LogAppendTime"
 }
 
@@ -68,7 +68,7 @@ public struct TopicDefinition: Sendable {
     public let partitionRule: PartitionRule
     public let retention: Retention
     public let timestamps: TimestampType
-    /// Records that claim to be further in the future are refused by the broker. nil: the broker's default.
+    /// The broker refuses records further in the future than this. nil: the broker's default.
     public let limitTimestampAheadMilliseconds: Int?
     /// nil: as the writer compressed it.
     public let compression: String?
@@ -97,13 +97,13 @@ public enum TopicCatalogue {
         inputs + outputs + Worker.allCases.flatMap { [changelog(of: $0), deadLetters(of: $0)] }
 
     public static func definition(_ id: TopicID) -> TopicDefinition {
-        // ContractTests goes through every id.
+        // ContractTests checks every id.
         definitions.first { $0.id == id }!
     }
 
-    /// A year and the time it takes to close its books.
+    /// A year and the time needed to close its books.
     private static let days = 400
-    /// A quarter: long enough to notice and redrive what was refused.
+    /// A quarter of a year: long enough to notice and redrive what was refused.
     private static let refusedDays = 90
 
     private static let inputs: [TopicDefinition] = [
@@ -111,7 +111,7 @@ public enum TopicCatalogue {
             .notifications, "verified notifications and ticks",
             key: "originalTransactionId, else appTransactionId, externalPurchaseId, notificationUUID; ticks have none",
             .forEver,
-            // A host whose clock runs ahead would move the clock of a partition, which never goes back.
+            // A host whose clock runs ahead would move a partition's clock, which never goes back.
             limitAhead: 60_000),
         TopicDefinition(
             .signed, "signed payloads as received", key: "as in notifications", .days(days), compression: "zstd"),

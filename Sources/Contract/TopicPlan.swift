@@ -1,4 +1,4 @@
-// What a topic has to look like in Kafka: the settings that the promises rest on, spelled as Kafka spells them.
+// The required settings of topics in Kafka: those that the guarantees depend on, with Kafka's names.
 
 public struct TopicSetting: Sendable, Hashable {
     public let name: String
@@ -10,7 +10,7 @@ public struct TopicSetting: Sendable, Hashable {
     }
 }
 
-/// A topic as it is to be.
+/// A topic as it should be.
 public struct PlannedTopic: Sendable, Hashable {
     public let id: TopicID
     public let name: String
@@ -22,7 +22,7 @@ public struct PlannedTopic: Sendable, Hashable {
 /// What an installation decides about its topics.
 public struct TopicPlan: Sendable {
     public let prefix: TopicPrefix
-    /// Of every topic: a worker writes to the partition number it reads from, and keyed topics are read side by side.
+    /// For every topic: a worker writes to the same partition number that it reads, and keyed topics are read together.
     public let partitions: Int
     public let replicationFactor: Int
     public let minimumInSyncReplicas: Int
@@ -44,22 +44,22 @@ public struct TopicPlan: Sendable {
         }
     }
 
-    /// What a promise rests on is named even where it is Kafka's default: a cluster may have defaults of its own.
+    /// A setting on which a guarantee depends is set even if it is Kafka's default: a cluster may have other defaults.
     public func settings(of definition: TopicDefinition) -> [TopicSetting] {
         var settings = cleanup(definition) + timestamps(definition)
         if let compression = definition.compression { settings.append(TopicSetting("compression.type", compression)) }
         settings += [
             TopicSetting("min.insync.replicas", String(minimumInSyncReplicas)),
-            // A replica that missed records must not lead: what was answered 200 would be gone, and readers of
-            // librdkafka before 2.1 do not notice that a log became shorter.
+            // A replica that missed records must not become leader: records that were answered with 200 would be lost,
+            // and readers with librdkafka before 2.1 do not notice that a log became shorter.
             TopicSetting("unclean.leader.election.enable", "false"),
             TopicSetting("max.message.bytes", String(Self.limitBatchBytes)),
         ]
         return settings
     }
 
-    /// Kafka's own default, named because a smaller one would refuse whole batches: librdkafka fills them up to 1,000,000
-    /// bytes. A body of twice the default limit (`ingest.max.body.bytes`, at most 524,288) fits as well.
+    /// Kafka's own default. It is set because a smaller one would refuse whole batches: librdkafka fills them up to
+    /// 1,000,000 bytes. A body of twice the default limit (`ingest.max.body.bytes`, at most 524,288) also fits.
     public static let limitBatchBytes = 1_048_588
 
     private func cleanup(_ definition: TopicDefinition) -> [TopicSetting] {
@@ -74,7 +74,7 @@ public struct TopicPlan: Sendable {
         [
             TopicSetting("cleanup.policy", "delete"),
             TopicSetting("retention.ms", milliseconds),
-            // Time alone decides; a size would delete early under load.
+            // Only time decides; a limit of size would delete early under load.
             TopicSetting("retention.bytes", "-1"),
         ]
     }
@@ -83,15 +83,16 @@ public struct TopicPlan: Sendable {
         let week = String(7 * 86_400_000)
         let forAll = [
             TopicSetting("cleanup.policy", "compact"),
-            // A reader that was away for longer than this misses deletions and has to read everything again. A week
-            // outlasts a long weekend, and is when Kafka forgets the offsets of a group that is away.
+            // A reader that was away for longer than this misses deletions and must read everything again. A week is
+            // longer than a long weekend, and Kafka also deletes the offsets of an inactive group after a week.
             TopicSetting("delete.retention.ms", week),
         ]
         guard isChangelog else { return forAll }
         return forAll + [
             // A restore reads the newest records; compacting them at once would only move bytes.
             TopicSetting("min.compaction.lag.ms", "3600000"),
-            // The open segment is never compacted: with Kafka's 1 GiB a small state would be restored from a long history.
+            // The open segment is never compacted: with Kafka's 1 GiB, restoring a small state would read a long
+            // history.
             TopicSetting("segment.bytes", String(64 << 20)),
         ]
     }
@@ -99,7 +100,7 @@ public struct TopicPlan: Sendable {
     private func timestamps(_ definition: TopicDefinition) -> [TopicSetting] {
         var settings = [TopicSetting("message.timestamp.type", definition.timestamps.rawValue)]
         guard definition.timestamps == .createTime else { return settings }
-        // Records of a backfill and of a replay are as old as what they tell.
+        // Records of a backfill or a replay are as old as the events that they describe.
         settings.append(TopicSetting("message.timestamp.before.max.ms", String(Int64.max)))
         if let limit = definition.limitTimestampAheadMilliseconds {
             settings.append(TopicSetting("message.timestamp.after.max.ms", String(limit)))

@@ -1,23 +1,24 @@
-// One partition as the follower has it.
+// One partition in the follower.
 
 internal import Log
 
-/// What is read and not written yet, how far reading has come, and how far it has to come. The follower's thread only.
+/// The records that are read and not written yet, the read positions, and the ends to reach. Used only on the
+/// follower's thread.
 final class FollowedPartition {
-    /// An end that was seen, to be reached.
+    /// An end that must be reached.
     struct Goal {
         var end: NextOffset
-        /// When it was asked for.
+        /// When it was requested.
         var wall: Int64
         var elapsed: Duration
     }
 
-    /// Of one topic.
+    /// The progress in one topic.
     struct Course {
         var goal: Goal?
-        /// The newest end that was seen while `goal` was not reached.
+        /// The latest end that arrived before `goal` was reached.
         var laterGoal: Goal?
-        /// When the copy was complete, last; nil: not yet.
+        /// When the copy was last complete; nil: never.
         var completeAt: Duration?
         /// Why reading has stopped before a record.
         var pause: String?
@@ -26,17 +27,17 @@ final class FollowedPartition {
     let number: Int32
     let sink: any PartitionSink
     var isOpen = false
-    /// It had everything, and it was written, since it was opened.
+    /// The copy was complete and written at least once since it was opened.
     var isConfirmed = false
-    /// By the number of the topic, with what the sink has taken.
+    /// By the number of the topic, including what the sink has taken.
     private(set) var places: [KeptPlace]
     /// By the number of the topic.
     var courses: [Course]
     /// Records that the sink has taken and not written.
     var held = 0
-    /// It was begun from nothing and is not complete yet: what is lost with the process is read again.
+    /// The copy was started empty and is not complete yet: what a crash loses is read again.
     var isWhole = false
-    /// Why it has to be built anew, once the reader is gone.
+    /// Why it must be built anew as soon as the reader is closed.
     var uselessness: String?
     var writtenAt: Duration = .zero
 
@@ -56,13 +57,13 @@ final class FollowedPartition {
     var topics: Range<Int> { courses.indices }
     func isRead(_ topic: Int) -> Bool { courses[topic].pause == nil }
 
-    /// When it had everything, last; nil: not since it was opened.
+    /// When the copy was last complete; nil: not since it was opened.
     var completeAt: Duration? {
         guard isConfirmed, isComplete else { return nil }
         return courses.compactMap(\.completeAt).min()
     }
 
-    /// As it is when nothing was read.
+    /// Resets to the state before reading.
     func reset(to places: [KeptPlace]) {
         self.places = places
         courses = Array(repeating: Course(), count: courses.count)
@@ -74,7 +75,7 @@ final class FollowedPartition {
 
     func start(_ topic: Int, at next: NextOffset) { places[topic].next = next }
 
-    /// The topic's copy had everything then.
+    /// The copy of the topic was complete at that time.
     private func complete(_ topic: Int, _ goal: Goal) {
         places[topic].currentAt = goal.wall
         courses[topic].completeAt = goal.elapsed
@@ -84,7 +85,7 @@ final class FollowedPartition {
         places[topic].clock = max(timestamp, places[topic].clock ?? timestamp)
     }
 
-    /// Reading has come to `next`.
+    /// Reading has reached `next`.
     func advance(_ topic: Int, to next: NextOffset) {
         places[topic].next = max(next, places[topic].next ?? next)
         while let goal = courses[topic].goal, next >= goal.end {
@@ -93,7 +94,8 @@ final class FollowedPartition {
         }
     }
 
-    /// The end was seen there. One that is not reached yet stays the goal: under a steady stream there is always a later one.
+    /// The end of the topic was `seen`. An earlier end that is not reached yet stays the goal: in a steady stream there
+    /// is always a later one.
     func see(_ topic: Int, _ seen: Goal) {
         if let next = places[topic].next, next >= seen.end {
             complete(topic, seen)

@@ -1,17 +1,17 @@
-// Asks where the topics end, and logs the progress towards that.
+// Requests the ends of the topics, and logs the progress towards them.
 
 internal import Log
 internal import Platform
 internal import Telemetry
 
 extension FollowerCore {
-    /// Where the topics end now. What was read up to there is complete as of the moment of the question.
+    /// Requests the ends of the topics. What was read up to them is complete as of the time of the request.
     func look(_ reader: any LogReader) throws(LogFault) {
         nextLook = time.elapsed() + options.lookInterval
         for partition in partitions {
             if let fault = partition.sink.fault { fail(partition, fault) }
         }
-        // Gone with a sink that has failed: the next step begins anew.
+        // The reader was dropped with a sink that failed: the next step opens another.
         if self.reader == nil { return }
         var asked: [TopicPartition] = []
         for partition in partitions {
@@ -26,7 +26,8 @@ extension FollowerCore {
                 guard let end = ends[name(topic, partition)] else { continue }
                 remaining += max(0, end.value - (partition.places[topic].next?.value ?? 0))
                 partition.see(topic, Partition.Goal(end: end, wall: wall, elapsed: elapsed))
-                // It was cut off for so long that deletions may be gone: the next opening of the reader judges that.
+                // The follower was cut off for so long that deletions may be lost: the next opening of the reader
+                // decides about that.
                 if partition.courses[topic].goal != nil, isTooOld(topic, partition, at: wall) { dropReader() }
             }
             if partition.held == 0 { partition.sink.move(to: partition.places) }
@@ -50,7 +51,7 @@ extension FollowerCore {
             partition.isConfirmed = true
         }
         let times = partitions.map(\.completeAt)
-        // The copy that was complete longest ago counts.
+        // The copy whose completeness is oldest counts.
         let completeAt = times.contains { $0 == nil } ? nil : times.compactMap { $0 }.min()
         let pauses = partitions.flatMap(\.pauses)
         counts.paused.set(Double(pauses.count))
@@ -75,7 +76,7 @@ extension FollowerCore {
         wasComplete = false
     }
 
-    /// Each trouble is told once.
+    /// Logs each fault once.
     func tell(_ fault: LogFault?) -> FollowStep {
         readiness.update { $0.fault = fault?.words }
         guard let fault else {

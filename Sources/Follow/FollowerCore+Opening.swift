@@ -1,4 +1,4 @@
-// What happens before reading: are the topics as they should be, and do the copies belong to them?
+// Checks before reading whether the topics are right and the copies belong to them.
 
 internal import Log
 internal import Platform
@@ -10,7 +10,7 @@ extension FollowerCore {
         return !(-FollowLimits.clockTolerance...greatest).contains(now - partition.places[topic].currentAt)
     }
 
-    /// The reader, or a new one, which reads on where the copies stand.
+    /// The reader, or a new one, which continues at the positions of the copies.
     func openReader() throws(LogFault) -> any LogReader {
         if let reader, isPlaced { return reader }
         for partition in partitions where partition.uselessness != nil || !partition.isOpen {
@@ -32,14 +32,14 @@ extension FollowerCore {
     private func makeReader() throws(LogFault) -> any LogReader {
         try checkTopics()
         var readerOptions = ReaderOptions(name: options.name, group: options.group, topics: topicNames)
-        // Everything is read at first, and after that little: what is fetched ahead is what there is.
+        // At first everything is read, and later little: fetching ahead then fetches the few records that exist.
         readerOptions.readsAhead = true
         readerOptions.isPolledAlways = true
         readerOptions.readAheadBytes = options.readAheadBytes
         return try log.openReader(readerOptions)
     }
 
-    /// Nothing is written to a sink before.
+    /// Nothing is written to a sink before this.
     private func begin() throws(LogFault) {
         for partition in partitions {
             do throws(SinkFault) {
@@ -94,7 +94,7 @@ extension FollowerCore {
     private func wipe(_ partition: Partition, _ words: String) throws(SinkFault) {
         counts.wipes.add()
         logger.warning(
-            "a local copy is of no use and is built anew",
+            "a local copy cannot be used; building it anew",
             ["partition": .integer(partition.number), "reason": .string(words)])
         partition.isOpen = false
         try partition.sink.wipe()
@@ -116,21 +116,21 @@ extension FollowerCore {
             guard shape.isCompacted else {
                 throw LogFault(
                     .stop, .misuse,
-                    "the topic \(name) is not compacted: what was not written for long would be missing; run perennial "
-                        + "topics apply")
+                    "the topic \(name) is not compacted: keys not written for a long time would be missing; run "
+                        + "perennial topics apply")
             }
             guard let kept = shape.deletionsKept?.wholeMilliseconds else { continue }
             guard kept >= FollowLimits.leastDeletionsKept else {
                 throw LogFault(
                     .stop, .misuse,
-                    "the topic \(name) keeps deletions for \(kept) ms, too short a time to see them all: run perennial "
+                    "the topic \(name) keeps deletions for only \(kept) ms, so some may be missed: run perennial "
                         + "topics apply")
             }
             greatestAges[index] = FollowLimits.greatestAge(whereKept: kept)
         }
     }
 
-    /// The first and the last of each partition, and when they were asked for.
+    /// The first and last offsets of each partition, and when they were requested.
     private struct Ends {
         var wall: Int64
         var elapsed: Duration
@@ -138,7 +138,7 @@ extension FollowerCore {
         var ends: [TopicPartition: NextOffset]
     }
 
-    /// Lets the reader read where the copies stand. One that does not belong to its topics is built anew.
+    /// Makes the reader read from the positions of the copies. A copy that does not belong to its topics is built anew.
     private func place(_ reader: any LogReader) throws(LogFault) {
         let ends = try askEnds(reader)
         for partition in partitions {
@@ -172,12 +172,12 @@ extension FollowerCore {
         let beginnings = try reader.beginnings(of: followed, by: deadline)
         let ends = try reader.ends(options.ends, of: followed, by: deadline)
         for partition in followed where beginnings[partition] == nil || ends[partition] == nil {
-            throw LogFault(.retrySameCall, .timedOut, "the ends of \(partition) are not known")
+            throw LogFault(.retrySameCall, .timedOut, "the broker did not return the end offsets of \(partition)")
         }
         return Ends(wall: wall, elapsed: elapsed, beginnings: beginnings, ends: ends)
     }
 
-    /// Of topics that begin at a moment, and of which nothing is kept.
+    /// Finds the start for topics that begin at a time and of which nothing is stored.
     private func startsByTime(_ reader: any LogReader) throws(LogFault) -> [TopicPartition: NextOffset] {
         var found: [TopicPartition: NextOffset] = [:]
         for (topic, option) in options.topics.enumerated() {
@@ -185,13 +185,15 @@ extension FollowerCore {
             let asked = partitions.filter { $0.places[topic].next == nil && $0.isRead(topic) }.map { name(topic, $0) }
             if asked.isEmpty { continue }
             let deadline = Deadline(after: options.questionLimit)
-            // Asked first: where no record is young enough the answer is the end of a moment later, and what was committed in between
-            // would lie before it.
+            // The ends are requested first: if no record is young enough, the answer is the end of a moment later, and
+            // records committed in between would lie before it.
             let before = try reader.ends(.committed, of: asked, by: deadline)
             let starts = try reader.offsets(at: moment(), in: asked, by: deadline)
             for partition in asked {
                 guard let start = starts[partition], let end = before[partition] else {
-                    throw LogFault(.retrySameCall, .timedOut, "the start of \(partition) is not known")
+                    throw LogFault(
+                        .retrySameCall, .timedOut,
+                        "the broker did not return the start offset of \(partition)")
                 }
                 found[partition] = min(start, end)
             }
@@ -199,19 +201,23 @@ extension FollowerCore {
         return found
     }
 
-    /// Why a copy that stands there cannot be brought to the end; nil when it can.
+    /// Why a copy at this position cannot be continued; nil if it can.
     private func uselessness(
         of state: Partition, _ topic: Int, _ ends: Ends, _ reader: any LogReader
     ) throws(LogFault) -> String? {
         guard let next = state.places[topic].next else { return nil }
         let partition = name(topic, state)
         let end = ends.ends[partition]!
-        if next < ends.beginnings[partition]! { return "\(partition) does not reach back to it" }
+        if next < ends.beginnings[partition]! { return "\(partition) begins after the position of the copy" }
         if next > end {
-            // Committed records may seem to end earlier for a moment, after another broker has taken over.
+            // After a change of the leader the end of the committed records may be lower for a moment.
             let last = try reader.ends(.all, of: [partition], by: Deadline(after: options.questionLimit))[partition]
-            guard let last else { throw LogFault(.retrySameCall, .timedOut, "the end of \(partition) is not known") }
-            if next > last { return "it is ahead of \(partition), which was made anew" }
+            guard let last else {
+                throw LogFault(
+                    .retrySameCall, .timedOut,
+                    "the broker did not return the end offset of \(partition)")
+            }
+            if next > last { return "it is ahead of \(partition), which was deleted and created again" }
         }
         if next < end, isTooOld(topic, state, at: ends.wall) { return "it is so old that it may have missed deletions" }
         return nil

@@ -1,10 +1,10 @@
-// The follower behind its face: the same for all sinks.
+// The implementation of the follower, shared by all sinks.
 
 internal import Log
 internal import Platform
 internal import Telemetry
 
-/// Not generic: the loop over records would look up types that only the user's module knows. One thread.
+/// Not generic: the loop over records would look up types that only the user's module knows. For use by one thread.
 final class FollowerCore {
     typealias Partition = FollowedPartition
 
@@ -16,12 +16,12 @@ final class FollowerCore {
     let logger: Logger
     private let makeSink: (Int32) -> any PartitionSink
     let topicNames: [String]
-    /// In order.
+    /// Sorted by number.
     private(set) var partitions: [Partition] = []
-    /// By number; nil: it is not followed.
+    /// By number; nil: the partition is not followed.
     private var byNumber: [Partition?]
     var reader: (any LogReader)?
-    /// The reader reads what is followed, and nothing else.
+    /// The reader reads exactly the followed partitions.
     var isPlaced = false
     private let batch = RecordBatch()
     var isLookWanted = false
@@ -32,7 +32,7 @@ final class FollowerCore {
     var faultSince: Duration?
     private(set) var recordsRead: Int64 = 0
     var looks = 0
-    /// In milliseconds, by the number of the topic: see `checkTopics`. nil: its copies cannot become too old.
+    /// Milliseconds, by the number of the topic: see `checkTopics`. nil: its copies cannot become too old.
     var greatestAges: [Int64?]
 
     init(
@@ -55,7 +55,7 @@ final class FollowerCore {
         TopicPartition(topicNames[topic], partition.number)
     }
 
-    // MARK: What is followed
+    // MARK: Followed partitions
 
     func follow(partitions wanted: Set<Int32>) {
         precondition(
@@ -89,7 +89,7 @@ final class FollowerCore {
         }
         do throws(LogFault) {
             var reader = try openReader()
-            // Where a copy is too old nothing may be taken before it is known whether something is missing in between.
+            // If a copy is too old, nothing may be taken before it is known whether records are missing in between.
             if isLookWanted || isAnyTooOld {
                 try look(reader)
                 reader = try openReader()
@@ -101,7 +101,7 @@ final class FollowerCore {
             write(all: isDrained)
             if time.elapsed() >= nextLook { try look(reader) }
             report()
-            // The reader would go on to fetch what may not be looked at.
+            // The reader would continue to fetch records that may not be read.
             if hasPaused { dropReader() }
             return tell(nil)
         } catch {
@@ -138,7 +138,7 @@ final class FollowerCore {
         }
         for partition in partitions {
             for topic in partition.topics where partition.isRead(topic) {
-                // What takes offsets without being a record lies before it, too.
+                // This position is also after the control records, which use offsets.
                 guard let next = reader.position(of: name(topic, partition)) else { continue }
                 partition.advance(topic, to: next)
             }
@@ -148,19 +148,19 @@ final class FollowerCore {
 
     private func pause(_ topic: Int, _ partition: Partition, _ words: String) {
         partition.courses[topic].pause = words
-        logger.error("a partition waits for a later build", ["reason": .string(words)])
+        logger.error("a partition is paused: its next record needs a later build", ["reason": .string(words)])
     }
 
     // MARK: Writing
 
-    /// - Parameter all: else only what has grown large.
+    /// - Parameter all: if false, only large partitions are written.
     private func write(all: Bool) {
         let bytes = FollowLimits.heldBytes(partitions: partitions.count)
         let now = time.elapsed()
         for partition in partitions where partition.isOpen {
             let isLarge = partition.held >= FollowLimits.recordsPerWrite || partition.sink.heldBytes >= bytes
             let arePlacesDue = now - partition.writtenAt >= FollowLimits.placesInterval
-            // Whoever hears that it is complete may ask at once: nothing of it may be held back then.
+            // A caller that learns that the copy is complete may read it at once, so nothing of it may be held back.
             if partition.held > 0 && (all || isLarge || partition.isComplete) || partition.held == 0 && arePlacesDue {
                 write(partition)
             } else if partition.held == 0 {
@@ -181,20 +181,20 @@ final class FollowerCore {
         }
     }
 
-    /// The sink is closed; it is opened again, or built anew, with the next reader.
+    /// Closes the sink; it is opened again, or built anew, with the next reader.
     func fail(_ partition: Partition, _ fault: SinkFault) {
-        logger.error("a local copy cannot be used", ["reason": .string(fault.words)])
+        logger.error("a local copy failed; opening it again", ["reason": .string(fault.words)])
         partition.reset(to: partition.places)
         if fault.isBroken { partition.uselessness = fault.words }
         partition.isOpen = false
-        // What it says there is about what is lost already.
+        // An error of closing concerns only what is lost already.
         try? partition.sink.close()
         dropReader()
     }
 
-    // MARK: The end
+    // MARK: Closing
 
-    /// Readers may hold records of a partition that is not wanted any more, or be at a wrong place.
+    /// The reader may hold records of a partition that is no longer wanted, or be at a wrong offset.
     func dropReader() {
         batch.removeAll()
         reader?.close(by: Deadline(after: FollowLimits.closing))
@@ -209,7 +209,7 @@ final class FollowerCore {
         do throws(SinkFault) {
             try partition.sink.close()
         } catch {
-            logger.error("a local copy was not closed", ["reason": .string(error.words)])
+            logger.error("a local copy could not be closed", ["reason": .string(error.words)])
         }
     }
 

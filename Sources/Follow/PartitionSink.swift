@@ -1,15 +1,15 @@
-// Where the records of a partition go.
+// The receiver of a partition's records.
 
 public import Log
 
-/// How far a copy is in one topic.
+/// The position of a copy in one topic.
 public struct KeptPlace: Equatable, Sendable {
-    /// Everything before it is kept; nil: nothing was read yet.
+    /// Everything before this offset is stored; nil: nothing was read yet.
     public var next: NextOffset?
-    /// When this was the end of the topic's partition, in milliseconds since 1970 by the host's clock; of a copy that was never
-    /// complete, when it was begun. Deletions since then are still to be found, as long as the topic keeps them.
+    /// When this was the end of the topic's partition, in milliseconds since 1970 by the host's clock; for a copy that
+    /// was never complete, when it was started. The topic still has the deletions since then, as long as it keeps them.
     public var currentAt: Int64
-    /// The greatest timestamp of a record that was read: the partition's clock. nil: no record was.
+    /// The greatest timestamp of the records read: the partition's clock. nil: no record was read.
     public var clock: Int64?
 
     public init(next: NextOffset?, currentAt: Int64, clock: Int64?) {
@@ -19,20 +19,20 @@ public struct KeptPlace: Equatable, Sendable {
     }
 }
 
-/// What a sink has found when it was opened.
+/// What a sink contains when it is opened.
 public enum SinkContents: Equatable, Sendable {
     case nothing
     /// By the number of the topic.
     case places([KeptPlace])
-    /// Something that does not fit what is followed, and why. It is wiped.
+    /// Contents that do not fit the followed topics, and why. They are wiped.
     case foreign(String)
 }
 
-/// What cannot be opened, read or written. The sink is closed and opened again: the log has everything.
+/// A failed opening, read or write. The sink is closed and opened again: the log has everything.
 public struct SinkFault: Error, Equatable {
-    /// For people: what failed, and why.
+    /// What failed and why, for people.
     public var words: String
-    /// What is kept makes no sense: wiping it and reading everything again helps.
+    /// The stored contents are invalid: wiping them and reading everything again helps.
     public var isBroken: Bool
 
     public init(_ words: String, isBroken: Bool = false) {
@@ -41,36 +41,38 @@ public struct SinkFault: Error, Equatable {
     }
 }
 
-/// A copy of one partition of all topics that are followed: a store, a table of a database, something in memory, another service.
+/// A copy of one partition of all followed topics: a store, a table of a database, something in memory, another
+/// service.
 ///
-/// Records and the places that belong to them become the sink's in one step, `write`: a copy whose places run ahead of its
-/// records misses some for ever, and one whose places stay behind has some twice. Every call comes on the thread that follows.
+/// `write` stores records and their positions in one step: a copy whose positions are ahead of its records misses some
+/// forever, and one whose positions are behind gets some twice. Every call comes on the thread of the follower.
 public protocol PartitionSink: AnyObject {
-    /// Also after `close` and `wipe`, of the same object. What is kept in memory alone is `nothing` then.
+    /// Also called after `close` and `wipe` of the same object. Contents that were only in memory are `nothing` then.
     func open() throws(SinkFault) -> SinkContents
-    /// Places are known to fit the topics, and records come next.
+    /// The positions fit the topics, and records follow.
     func begin() throws(SinkFault)
-    /// Takes a record in; it may be lost until `write`. `record.topic` is the number of the topic.
+    /// Takes a record, which may be lost until `write`. `record.topic` is the number of the topic.
     ///
-    /// - Returns: nil, or why the record may not be passed: then nothing behind it is read of this topic's partition until a sink
-    ///   is opened for it again.
+    /// - Returns: nil, or why reading must not pass the record: then no later record of this topic's partition is read
+    ///   until a sink is opened for it again.
     func take(_ record: borrowing RecordView) -> String?
-    /// Of what was taken and is not written yet.
+    /// Bytes that were taken and are not written yet.
     var heldBytes: Int { get }
-    /// Keeps all that was taken since the last time, and the places behind it: all of it or nothing, also when the process dies in
-    /// the middle.
+    /// Stores everything taken since the last call, and the positions after it: all of it or nothing, even if the
+    /// process crashes in the middle.
     ///
-    /// - Parameter isLasting: false: may be lost with the process, for a copy that is being built, but only from the end.
+    /// - Parameter isLasting: false: a crash of the process may lose the write, but not earlier ones without later
+    ///   ones; for a copy that is being built.
     func write(_ places: [KeptPlace], isLasting: Bool) throws(SinkFault)
-    /// Nothing but the places has changed: that need not be kept each time.
+    /// Only the positions have changed: they need not be stored each time.
     func move(to places: [KeptPlace])
-    /// All that the topics had at some moment is written. Told at every step at which it is so.
+    /// Everything that the topics had at some time is written. Called at every step for which this is true.
     func confirm()
-    /// What somebody else, who reads what is kept, has met there; nil after it was opened again.
+    /// A fault that another reader of the stored contents has found; nil after the sink is opened again.
     var fault: SinkFault? { get }
-    /// What was taken and not written goes.
+    /// Drops what was taken and not written.
     func close() throws(SinkFault)
-    /// Closes it first, in whatever state it is. Nothing is kept afterwards.
+    /// Closes it first, in any state. Afterwards nothing is stored.
     func wipe() throws(SinkFault)
 }
 

@@ -1,38 +1,38 @@
-// Whether copies may be answered from.
+// Whether the copies are fresh enough to answer from.
 
 internal import Synchronization
 
-/// Written by the follower, asked by every other thread.
+/// Written by the follower, read by all other threads.
 public final class Readiness: Sendable {
     struct State {
-        /// Nothing is followed: nothing can be missing.
+        /// Nothing is followed, so nothing can be missing.
         var isIdle = false
-        /// When every copy was known to be complete, last. nil: not since this process has started, or not since a copy is built
-        /// anew.
+        /// When every copy was last known to be complete. nil: not since this process started, or not since a copy had
+        /// to be built anew.
         var completeAt: Duration?
-        /// Offsets that are still to be read. nil: the log has not said how many there are.
+        /// Offsets that are still to be read. nil: the log has not returned the ends yet.
         var remaining: Int64?
-        /// Why records do not come; nil while they do.
+        /// Why no records arrive; nil while they do.
         var fault: String?
-        /// Why nothing behind some record may be read, by partition.
+        /// Why reading has stopped before some record, by partition.
         var pauses: [String] = []
 
         var toBeRead: String {
-            remaining.map { "\($0) records are to be read" } ?? "Kafka has not said yet what there is to read"
+            remaining.map { "\($0) records are still to be read" } ?? "Kafka has not returned the end offsets yet"
         }
     }
 
     private let silenceLimit: Duration
     private let state = Mutex(State())
 
-    /// - Parameter silenceLimit: for how long answers are given although the log says nothing.
+    /// - Parameter silenceLimit: how long copies may be used although the log does not answer.
     public init(silenceLimit: Duration) { self.silenceLimit = silenceLimit }
 
     func update(_ change: (inout State) -> Void) { state.withLock { change(&$0) } }
 
-    /// nil: all is well.
+    /// nil: the copies may be used.
     ///
-    /// - Parameter elapsed: now, by the clock of the follower.
+    /// - Parameter elapsed: the current time of the follower's clock.
     public func trouble(at elapsed: Duration) -> String? {
         state.withLock { state in
             if state.isIdle { return nil }
