@@ -50,7 +50,7 @@ import Testing
         #expect(client.fault(.init("GET", "https://127.0.0.1:\(silent.port)/")) == .timedOut)
     }
 
-    /// One that shares a connection waits for it, and the library counts no time meanwhile.
+    /// A request that shares a connection waits for it, and the library does not count that time.
     @Test func `ends every request of many that wait for a connection which never comes`() async throws {
         let silent = try SilentPort()
         let client = try HTTPClient.make {
@@ -174,10 +174,10 @@ import Testing
 }
 
 @Suite struct `The proxy of the environment` {
-    /// In a process of its own: other tests read the environment while this one writes it.
+    /// Runs in a process of its own, because other tests read the environment while this one changes it.
     @Test func `is used only where it is asked for`() async {
         await #expect(processExitsWith: .success) {
-            // Nobody listens there: who uses it fails, who does not is answered.
+            // Nothing listens there: a client that uses it fails, a client that does not gets its answer.
             setenv("http_proxy", "http://127.0.0.1:1", 1)
             unsetenv("no_proxy")
             unsetenv("NO_PROXY")

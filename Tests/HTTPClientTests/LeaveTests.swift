@@ -5,7 +5,7 @@ import Synchronization
 import TestTraits
 import Testing
 
-/// Says yes until it has been asked a number of times, and counts.
+/// Says yes until it has been asked this many times, and counts.
 private final class Leave: Sendable {
     private let asked = Mutex(0)
     private let yeses: Int
@@ -82,7 +82,8 @@ private final class Leave: Sendable {
         #expect(leave.count == 0)
     }
 
-    /// The server reads the second request of a kept connection, and ends the connection: the library takes it for dead.
+    /// The server reads the second request of a kept connection and closes the connection: the library takes the connection for
+    /// dead.
     private func askOverDeadConnection(
         _ raw: SilentPort, _ leave: Leave, _ client: HTTPClient, _ outcomes: Outcomes, isLast: Bool = false
     ) async throws {

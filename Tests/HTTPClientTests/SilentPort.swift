@@ -2,20 +2,20 @@ import Glibc
 import KafkaTestKit
 import Platform
 
-/// A port where the kernel takes connections and nobody speaks, until a test says what.
+/// A port where the kernel accepts connections and nobody answers, until a test says so.
 final class SilentPort: Sendable {
     private let listener: Listener
     var port: UInt16 { listener.port }
 
     init() throws { listener = try Loopback.listen() }
 
-    /// A port where nobody listens any more.
+    /// A port where nothing listens any more.
     static func closed() throws -> UInt16 { try SilentPort().port }
 
-    /// Nobody can connect any more.
+    /// No client can connect any more.
     func stopListening() { shutdown(listener.descriptor.number, Int32(SHUT_RDWR)) }
 
-    /// Takes one connection, waits for a request, answers and closes.
+    /// Accepts one connection, waits for a request, answers and closes.
     func answerOnce(_ answer: String) async throws {
         var connection: Int32 = -1
         try await waitUntil("somebody connects") {
@@ -24,7 +24,7 @@ final class SilentPort: Sendable {
         }
         let peer = Descriptor(owning: connection)
         var request = [UInt8](repeating: 0, count: 4096)
-        // Blocks: what is left unread would turn the end of the connection into a reset.
+        // Blocks until everything is read: unread bytes would turn the close into a reset.
         _ = read(peer.number, &request, request.count)
         try peer.sendAll(Array(answer.utf8))
     }
@@ -40,13 +40,13 @@ final class SilentPort: Sendable {
     }
 }
 
-/// A connection whose bytes the test reads and writes by itself.
+/// A connection whose bytes the test itself reads and writes.
 final class RawConnection: Sendable {
     private let peer: Descriptor
 
     init(_ peer: consuming Descriptor) { self.peer = peer }
 
-    /// Up to the empty line, and what has come with it.
+    /// Reads up to the empty line, and what has come with it.
     func readHead() async throws {
         var text = ""
         try await waitUntil("a request comes") {
@@ -55,7 +55,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Counts what comes until the other side ends the connection.
+    /// Counts the bytes that come until the other side closes the connection.
     func bytesToTheEnd() async throws -> Int {
         var count = 0
         try await waitUntil("the connection ends") {
@@ -70,7 +70,7 @@ final class RawConnection: Sendable {
 
     func end() { shutdown(peer.number, Int32(SHUT_RDWR)) }
 
-    /// nil: nothing is there yet. Empty: nothing will come any more.
+    /// nil: nothing has come yet. Empty: nothing more will come.
     private func readSome() throws -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = read(peer.number, &buffer, buffer.count)

@@ -6,7 +6,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-/// A server on a free port of the loopback. Stop it before the test ends.
+/// A server on a free loopback port. Stop it before the test ends.
 final class TestServer: Sendable {
     let server: HTTPServer
     private let metrics = Metrics()
@@ -31,7 +31,7 @@ final class TestServer: Sendable {
     }
 }
 
-/// Tells what it was asked, and gives the body back.
+/// Records its requests, and sends the body back.
 var mirror: any HTTPHandler { Mirror() }
 
 private struct Mirror: HTTPHandler {
@@ -82,7 +82,7 @@ extension HTTPClient {
         return try HTTPClient(configuration)
     }
 
-    /// The kind of fault that a request ends with; nil when it is answered.
+    /// The kind of fault that a request ends with; nil if it is answered.
     func fault(_ request: Request) -> HTTPClientFault.Kind? {
         do throws(HTTPClientFault) {
             _ = try answer(to: request)
@@ -93,7 +93,7 @@ extension HTTPClient {
     }
 }
 
-/// Certificates of servers for this run, each its own authority.
+/// Self-signed certificates of servers for this run.
 enum TestIdentity {
     static let localhost = Task { try await make(names: "IP:127.0.0.1") }
     static let elsewhere = Task { try await make(names: "DNS:elsewhere.example") }
@@ -101,7 +101,7 @@ enum TestIdentity {
     private static func make(names: String) async throws -> HTTPServer.Identity {
         let folder = try ScratchDirectory("http-client-tests")
         let (certificate, key) = ("\(folder.path)/certificate.pem", "\(folder.path)/key.pem")
-        // Of the Debian package openssl.
+        // From the Debian package openssl.
         let made = try await run(
             "openssl",
             [

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A client that sends exactly the bytes it is told to. Every wait has a deadline.
+/// A client that sends exactly the given bytes. Every wait has a deadline.
 final class RawClient {
     struct Answer: Equatable {
         var status: Int
@@ -36,7 +36,7 @@ final class RawClient {
 
     deinit { close(socket) }
 
-    /// false: the other side does not take it any more.
+    /// false: the other side does not accept the bytes any more.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
@@ -85,7 +85,7 @@ final class RawClient {
         }
     }
 
-    /// Waits until the server has closed the connection; what came before that.
+    /// Waits until the server has closed the connection; returns what came before that.
     func readToEnd() throws -> String {
         while true {
             do {

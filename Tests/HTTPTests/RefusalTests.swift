@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server under abuse` {
-    /// Head without its end, and the status it deserves.
+    /// A head without its end, and the expected status.
     static let doubtful: [(head: String, status: Int)] = [
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400),
         ("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 2\r\n", 400),
@@ -50,7 +50,7 @@ import Testing
         client.send(head + "\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n")
         let said = try client.readToEnd()
         #expect(said.hasPrefix("HTTP/1.1 \(status) ") && !said.contains("hello"), "\(said)")
-        // A page of the library's own, for a length that is no number, comes with its head twice (0.9.75).
+        // For a length that is not a number the library sends a page of its own, with its head twice (0.9.75).
         #expect(said.ranges(of: "HTTP/1.1 ").count == 1 || said.hasSuffix("</html>"), "\(said)")
         #expect(server.answered("4xx") == 1)
         try await waitUntil("the refusal is counted") {
@@ -58,13 +58,13 @@ import Testing
         }
     }
 
-    /// What comes after the head of a chunked request with the body "hello".
+    /// The bytes after the head of a chunked request with the body "hello".
     static let chunksOfOneReading = [
         "5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "005\r\nhello\r\n0\r\nX: y\r\n\r\n",
         "5\r\nhello\r\n0\r\nContent-Length: 40\r\n\r\n",
     ]
 
-    /// Some versions of libmicrohttpd take these.
+    /// Some versions of libmicrohttpd accept these.
     static let chunksOfTwoReadings = [
         "5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
         "5\nhello\n0\n\n", "5;a\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0;x\n\r\n",
@@ -141,7 +141,7 @@ import Testing
         let client = try server.client()
         client.send("GET / HTTP/1.1\r\nHost: t\r\nX-Large: \(String(repeating: "x", count: bytes))\r\n\r\n")
         let said = try client.readToEnd()
-        // Of a head that is much too large the client may see no more than the end of the connection.
+        // After a head that is much too large the client may only see the connection close.
         #expect(said.hasPrefix("HTTP/1.1 431") || (bytes > 64 << 10 && said.isEmpty), "\(said)")
         try await server.waitUntilRefused("head_too_large")
     }
@@ -341,7 +341,7 @@ import Testing
             if !start.isEmpty { #expect(try client.answer().status == 200) }
             client.send("G")
         }
-        // Not until nothing is connected: that is also true before the last one has been taken in.
+        // It does not wait until nothing is connected: that is also true before the last connection is accepted.
         try await server.waitUntilRefused("unreadable", times: 2)
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HTTP
 
-/// What many clients together may take from each other.
+/// What many clients together may take away from others.
 @Suite(.ownThreads) struct `A crowd of clients` {
     private static let small = [UInt8](repeating: 7, count: 1000)
 
@@ -17,7 +17,7 @@ import Testing
         return client
     }
 
-    /// Sends a body but for its last byte.
+    /// Sends a body without its last byte.
     private func begin(_ server: TestServer, _ bytes: Int) throws -> RawClient {
         let client = try announce(server, bytes)
         client.send([UInt8](repeating: 0, count: bytes - 1))
@@ -39,12 +39,12 @@ import Testing
         let answer = try third.answer()
         #expect(answer.status == 503 && answer.has("Retry-After: 60"))
         #expect(server.refused("buffers_full") == 1)
-        // What is announced now need not be sent, and its connection is free for others.
+        // From now on an announced body need not be sent, and its connection is free for others.
         let fourth = try announce(server, 100 << 10)
         let said = try fourth.readToEnd()
         #expect(said.hasPrefix("HTTP/1.1 503 ") && said.contains("Retry-After: 60"))
         #expect(server.refused("buffers_full") == 2)
-        // The connection goes on, and what has the usual size is taken.
+        // The connection stays open, and a body of usual size is accepted.
         #expect(try third.post("/echo", Self.small).status == 200)
         #expect(try server.client().post("/echo", Self.small).status == 200)
         for client in waiting {
@@ -94,9 +94,9 @@ import Testing
         #expect(!isOver(127) && !isOver(0))
         #expect(!isOver(2_000) && !isOver(501))
         #expect(isOver(500) && !isOver(500))
-        // So many that are left are a crowd themselves.
+        // The remaining ones are so many that they count as a crowd themselves.
         #expect(isOver(0) && !isOver(0))
-        // Bodies have a burst of their own.
+        // Bodies have their own limit for a burst.
         #expect(core.bodies.take(20 << 20, isLarge: true, isPreferred: false) && !isOver(0))
         core.bodies.giveBack(20 << 20)
         #expect(isOver(0) && !isOver(0))
@@ -138,7 +138,7 @@ import Testing
         #expect(try silent.readToEnd().hasPrefix("HTTP/1.1 408 "))
         #expect(try slow.readToEnd().hasPrefix("HTTP/1.1 408 "))
         #expect(server.refused("timed_out") == 2)
-        // A request that has come so far has more time.
+        // A request that has come this far has more time.
         body.send([0])
         #expect(try body.answer().status == 200)
     }
@@ -152,11 +152,11 @@ import Testing
         defer { server.stop() }
         let body = try begin(server, 10)
         let silent = try server.client()
-        // With them, more than a quarter.
+        // Together with them, more than a quarter.
         let others = try (0..<3).map { _ in try server.client() }
         defer { withExtendedLifetime(others) {} }
         #expect(try silent.readToEnd().hasPrefix("HTTP/1.1 408 "))
-        // A request that has come so far has its time.
+        // A request that has come this far keeps its time.
         body.send([0])
         #expect(try body.answer().status == 200)
     }
@@ -174,7 +174,7 @@ import Testing
         #expect(try silent[0].readToEnd() == "")
     }
 
-    /// A proxy or Apple that keeps a connection open is not to be cut for strangers who say nothing, nor for their half bodies.
+    /// A connection that a proxy or Apple keeps open must not be cut because strangers are silent or send half bodies.
     @Test func `gives way to others and preferred ones do not, also in the middle of a body`() async throws {
         let preferred = Mutex(true)
         let server = try TestServer {

@@ -55,8 +55,8 @@ import Testing
         #expect(!holder.take()[0].responder.respond(.text(200, "too late")))
     }
 
-    /// What is given to a handler after everything held was answered would be held for ever, and libmicrohttpd aborts the
-    /// process when it ends with a request that nobody resumed.
+    /// A request that a handler gets after all held requests were answered would be held for ever, and libmicrohttpd aborts the
+    /// process if it ends with a request that was not resumed.
     @Test func `gives no request to a handler after its deadline`() async throws {
         let (holder, server, client) = try await heldRequest()
         let slow = try server.client()
@@ -99,7 +99,7 @@ import Testing
         #expect(try silent.readToEnd() == "")
     }
 
-    /// Two threads of libmicrohttpd once took the listening socket out of one epoll set at the same time, and aborted.
+    /// Two threads of libmicrohttpd once removed the listening socket from one epoll set at the same time, and aborted.
     @Test func `is safe while connections come and go`() throws {
         for _ in 0..<200 {
             let server = try TestServer { $0.drainGrace = .zero }

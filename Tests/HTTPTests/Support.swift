@@ -5,7 +5,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-/// A server on a free port of the loopback, and what it counted and logged. Stop it before the test ends.
+/// A server on a free loopback port, with its metrics and its log. Stop it before the test ends.
 final class TestServer: Sendable {
     let server: HTTPServer
     let metrics = Metrics()
@@ -21,7 +21,7 @@ final class TestServer: Sendable {
         let log = Log()
         self.log = log
         var configuration = HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!)
-        // Tests that stop a server with idle clients do not wait a second for them.
+        // Tests that stop a server with idle clients must not wait a second for them.
         configuration.drainGrace = .milliseconds(100)
         adjust(&configuration)
         server = try HTTPServer(configuration, handler: handler, metrics: metrics, logger: Logger { log.append($0) })
@@ -57,7 +57,7 @@ final class TestServer: Sendable {
     }
 }
 
-/// GET / says hello; POST /echo gives the body back; GET /headers shows what came.
+/// GET / says hello; POST /echo sends the body back; GET /headers shows the request's headers.
 var echo: Router {
     var router = Router()
     router.get("/") { _ in .text(200, "hello") }
@@ -73,7 +73,7 @@ var echo: Router {
     return router
 }
 
-/// Keeps what it is given until the test answers.
+/// Keeps requests until the test answers.
 final class Holder: HTTPHandler {
     private let held = Mutex<[(request: HTTPRequest, responder: Responder)]>([])
 

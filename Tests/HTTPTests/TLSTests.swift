@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `An HTTP server with TLS` {
-    /// A certificate of its own for this run.
+    /// A certificate for this run.
     private static let identity = Task { try await makeIdentity("localhost") }
 
     private static let identityOfRSA = Task { try await makeIdentity("localhost", ["rsa:2048"]) }
@@ -25,7 +25,7 @@ import Testing
         return HTTPServer.Identity(certificate: try readFile(certificate), key: try readFile(keyFile))
     }
 
-    /// Of the Debian package openssl.
+    /// From the Debian package openssl.
     private static func openssl(_ arguments: [String], input: String = "") async throws -> ProgramResult {
         try await run("openssl", arguments, stdin: input)
     }
@@ -38,7 +38,7 @@ import Testing
     }
 
     private func request(_ server: TestServer, _ version: String, _ request: String) async throws -> String {
-        // Level 0, so that the client itself has nothing against old versions.
+        // Security level 0, so that the client itself allows old versions.
         try await Self.openssl(
             ["s_client", "-connect", "127.0.0.1:\(server.port)", version, "-cipher", "ALL:@SECLEVEL=0", "-ign_eof"],
             input: request
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// To a server with an RSA key, because static keys exist only there.
+    /// To a server with an RSA key, because static key exchange exists only there.
     private static func hello(_ options: [String]) async throws -> String {
         let identity = try await identityOfRSA.value
         let server = try TestServer { $0.identity = identity }
@@ -145,7 +145,7 @@ import Testing
                 #expect(try client.answer(to: .init("GET", "https://localhost:\(server.port)/")).status == 200)
                 client.close()
             }
-            // Version 1.2 says it in other words.
+            // Version 1.2 has another message for it.
             _ = try await request(server, "-tls1_2", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
             try await server.waitUntilConnections(0)
             #expect(server.refused("unreadable") == 0)
@@ -166,7 +166,7 @@ import Testing
     @Test func `shows new connections a certificate that replaced another, and goes on with the old ones`() async throws
     {
         try await withServer { server in
-            // Trusts the first certificate only: a new connection of it would fail.
+            // Trusts only the first certificate: its next new connection would fail.
             var options = HTTPClient.Configuration()
             options.extraAuthorities = try await Self.identity.value.certificate
             let open = try HTTPClient(options)

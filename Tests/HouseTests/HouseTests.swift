@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Rules about the tree itself that no compiler checks.
+/// Rules about the source tree that no compiler checks.
 @Suite struct `The tree` {
     private let manifest: PackageManifest
 
@@ -45,8 +45,8 @@ import Testing
         }
     }
 
-    /// With this the arrows of Package.swift are those of the files, and Foundation comes in nowhere: it is slow to load, and
-    /// what it does with dates, numbers and text depends on the machine.
+    /// With this the dependencies of Package.swift are those of the files, and no file imports Foundation: it is slow to load,
+    /// and its results for dates, numbers and text depend on the machine.
     @Test func `has files that import only what their target declares`() throws {
         let ofTheSystem: Set = ["Glibc", "Synchronization"]
         let pure: Set = ["values", "domain"]
@@ -54,9 +54,9 @@ import Testing
             for target in manifest.targets(layer) {
                 // No clock, no threads, no I/O.
                 var allowed = Set(target.dependencies).union(pure.contains(layer) ? [] : ofTheSystem)
-                // Apart from the kits, because programs that are no tests use those.
+                // The kits are separate, because programs that are not tests use them.
                 if target.name == "TestTraits" { allowed.insert("Testing") }
-                // A second opinion on days needs another calendar than the product's.
+                // An independent check of days needs another calendar than the product's.
                 if target.name == "PlainChurn" { allowed.insert("Foundation") }
                 for file in try SourceFile.all(below: target.path ?? "Sources/\(target.name)") {
                     for (_, module) in file.imports {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Who may speak to a library in C. Everyone else uses the wrapper.
+    /// The modules that may call a C library. All others use the wrapper.
     private static let wrappers: [String: Set<String>] = [
         "CRDKafka": ["Kafka"],
         "CRocksDB": ["Store"],
@@ -97,7 +97,7 @@ import Testing
     @Test func `has no name of librdkafka in the public face of Kafka`() throws {
         for file in try SourceFile.all(below: "Sources/Kafka") {
             for line in file.lines where line.drop(while: { $0 == " " }).hasPrefix("public") {
-                // What stands behind belongs to the body.
+                // Text behind it belongs to the body.
                 let declaration = line.prefix { $0 != "{" && $0 != "=" }
                 #expect(!declaration.lowercased().contains("rd_kafka"), "\(file.path): \(line)")
             }
@@ -136,7 +136,7 @@ import Testing
         for name in names { #expect(page.contains("`\(name)`"), "docs/reference/settings.md does not name \(name)") }
     }
 
-    /// Whoever alerts on a metric finds it in the reference, and whoever finds it there can alert on it.
+    /// An operator finds the metric of any alert in the reference, and can alert on any metric of the reference.
     @Test func `has in its reference every metric, and none that is not exposed`() throws {
         let page = try String(
             contentsOf: repository.appendingPathComponent("docs/reference/metrics.md"), encoding: .utf8)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    /// A counter that is born with its first count does not rise.
+    /// A counter that appears with its first count shows no increase.
     @Test func `has a counter for every reason of a dead letter before the first one`() throws {
         for (module, list) in [
             ("Runtime", #/reasonsOfEngine = \[([^\]]*)\]/#),
@@ -180,12 +180,12 @@ import Testing
         }
     }
 
-    /// What has to be done in a few seconds is done late where hundreds of tests run beside it.
+    /// With hundreds of tests in parallel, what should take a few seconds is late.
     @Test func `has every test that promises time in the quiet part of make test`() throws {
         let script = try String(contentsOf: repository.appendingPathComponent("Tests/run.sh"), encoding: .utf8)
         let list = try #require(script.firstMatch(of: #/\nquiet='([^']+)'/#)).1
         let quiet = Set(list.split(separator: "|"))
-        // Half a minute and more is patience, which no test needs on a machine that does anything at all.
+        // Half a minute and more is only patience: no test needs that long on a working machine.
         let bound =
             #/(?:< |(?:wait|wait[A-Z]\w*|terminate|exitCode)\(.*\b(?:within|for): )\.(milliseconds|seconds)\((\d+)\)/#
         let opening = #/^ *(?:@Suite.*|extension ).*`([^`]+)`/#
@@ -198,7 +198,7 @@ import Testing
                         suite = match.1
                         suites.insert(suite)
                     }
-                    // A wait that has to be in vain does not measure, and processor time is the same on a busy machine.
+                    // A wait that must time out measures nothing, and processor time is the same on a busy machine.
                     let isMeasured = !["!", "== nil", "(time <"].contains { line.contains($0) }
                     guard isMeasured, let match = line.firstMatch(of: bound) else { continue }
                     let isShort = match.1 == "milliseconds" || Int(match.2)! < 30
@@ -219,7 +219,7 @@ import Testing
 }
 
 @Suite struct `The program` {
-    /// Sonames change with the release of Debian: a program that was built elsewhere shows here, not at the first start.
+    /// Sonames change with the Debian release. A program that was built elsewhere fails here, not at its first start.
     @Test func `finds its shared libraries`() throws {
         let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appendingPathComponent("perennial")
@@ -233,12 +233,12 @@ import Testing
     }
 }
 
-/// Runs a program to its end; what it said, on either way.
+/// Runs a program to its end. Returns its standard output and standard error.
 private func run(_ program: String, _ arguments: String...) throws -> (code: Int32, words: String) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
-    // All mutants, whatever the environment of this run asks for.
+    // Checks all mutants, whatever the environment of this run selects.
     process.environment = ProcessInfo.processInfo.environment.filter { !["GROUP", "ONE"].contains($0.key) }
     let output = Pipe()
     process.standardOutput = output

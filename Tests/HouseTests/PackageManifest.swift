@@ -1,7 +1,7 @@
 import Foundation
 
-/// What the tests of the house need to know of Package.swift: its lists of targets, read from its text. A list or a target
-/// that is written in another way shows as a folder of Sources that no list names.
+/// The parts of Package.swift that HouseTests needs: its lists of targets, read from its text. A list or a target in another form
+/// shows as a folder of Sources that no list names.
 struct PackageManifest {
     struct Target {
         let name: String
@@ -22,7 +22,7 @@ struct PackageManifest {
         self.lists = lists
     }
 
-    /// The targets of one list; empty when there is no such list.
+    /// The targets of one list; empty if there is no such list.
     func targets(_ list: String) -> [Target] { lists[list, default: []] }
     func names(_ lists: String...) -> Set<String> { Set(lists.flatMap { targets($0).map(\.name) }) }
 
@@ -45,14 +45,14 @@ struct PackageManifest {
 let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-/// One Swift file, and what it imports.
+/// One Swift file and its imports.
 struct SourceFile {
-    /// From the repository's root.
+    /// Path from the repository's root.
     let path: String
     let lines: [Substring]
     let imports: [(access: String, module: String)]
 
-    /// Every Swift file below a folder of the repository, hidden folders left out.
+    /// Every Swift file below a folder of the repository, without hidden folders.
     static func all(below folder: String) throws -> [SourceFile] {
         let root = repository.appendingPathComponent(folder)
         let found = FileManager.default.enumerator(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Rules about what people read: the README, the pages beside it, and `docs`.
+/// Rules about the pages for people: the README, the pages beside it, and `docs`.
 @Suite struct `The pages` {
     private let pages: [String: Page]
 
@@ -30,7 +30,7 @@ import Testing
         #expect(count > 50)
     }
 
-    /// Nobody finds a page to which no link leads.
+    /// Nobody finds a page without a link to it.
     @Test func `can all be reached by links from the README`() {
         var reached: Set = ["README.md"]
         var waiting = ["README.md"]
@@ -53,15 +53,15 @@ import Testing
     }
 }
 
-/// One page in Markdown: where its links lead, and what can be linked to.
+/// One page in Markdown: its links and its anchors.
 private struct Page {
-    /// From the repository's root.
+    /// Path from the repository's root.
     let path: String
     let lineCount: Int
     private(set) var links: [String] = []
     private(set) var anchors: Set<String> = []
 
-    /// README, what stands beside it, and every page below `docs`, by path.
+    /// README, the pages beside it, and every page below `docs`, by path.
     static func all() throws -> [String: Page] {
         var paths = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
         let found = FileManager.default.enumerator(
@@ -77,7 +77,7 @@ private struct Page {
         let text = try String(contentsOf: repository.appendingPathComponent(path), encoding: .utf8)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         self.path = path
-        // What follows the last line end is no line.
+        // The text after the last line end is not a line.
         lineCount = lines.count - 1
         var isCode = false
         for line in lines {
@@ -89,14 +89,14 @@ private struct Page {
         }
     }
 
-    /// A line that is no code.
+    /// A line that is not code.
     private mutating func read(_ line: Substring) {
         if let heading = line.wholeMatch(of: #/[#]{1,6} +(.+)/#) { add(Self.anchor(of: String(heading.1))) }
         let words = line.replacing(#/`[^`]*`/#, with: "")
         links += words.matches(of: #/\]\(([^()\s]+)\)/#).map { String($0.1) }
     }
 
-    /// The second heading of one name gets `-1`, the third `-2`.
+    /// The second heading with a name gets `-1`, the third `-2`.
     private mutating func add(_ anchor: String) {
         var name = anchor
         var number = 0
@@ -118,7 +118,7 @@ private struct Page {
         return anchor
     }
 
-    /// Where a link of this page leads, from the repository's root; nil: out of the repository.
+    /// The target of a link of this page, from the repository's root; nil: outside of the repository.
     func target(of link: String) -> (path: String, anchor: String?)? {
         guard !link.contains("://"), !link.hasPrefix("mailto:") else { return nil }
         let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)

@@ -91,7 +91,7 @@ def check_body(line):
     model, body = MODELS[given["version"]], given["body"]
     expect(isinstance(body, dict), "the body is no object")
     converter = _get_cattrs_converter(model)
-    # Members by the names of the wire; of those with a set of values the library keeps a second, raw field.
+    # Members by their JSON names. For members with a set of values the library keeps a second, raw field.
     fields = attr.fields_dict(model)
     known = {name for name in fields if not name.startswith("raw")}
     expect(set(body) <= known, f"unknown members {sorted(set(body) - known)}")
@@ -101,7 +101,7 @@ def check_body(line):
     for name in body:
         expect(getattr(read, name) is not None, f"{name} has a value that is none")
     written = converter.unstructure(read)
-    # As text: 1 and true are equal otherwise.
+    # Compared as text, because otherwise 1 and true are equal.
     same = json.dumps(written, sort_keys=True) == json.dumps(body, sort_keys=True)
     expect(same, f"the library would send {json.dumps(written, sort_keys=True)}")
     values = {name: getattr(read, name) for name in body}
@@ -148,7 +148,7 @@ def judged(check, *arguments):
 
 
 def main():
-    # V1 is deprecated, and wanted.
+    # V1 is deprecated, but we need it.
     warnings.simplefilter("ignore", DeprecationWarning)
     mode, arguments = sys.argv[1], sys.argv[2:]
     if mode == "jwt":

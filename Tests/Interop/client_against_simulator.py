@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 GENERAL = APIError.GENERAL_BAD_REQUEST.value
-# Of version 1: a member, its value beyond the range, and the number of the refusal.
+# For version 1: a member, a value outside its range, and the expected error code.
 BEYOND = [
     ("rawAccountTenure", 8, APIError.INVALID_ACCOUNT_TENURE),
     ("appAccountToken", "no UUID", APIError.INVALID_APP_ACCOUNT_TOKEN),

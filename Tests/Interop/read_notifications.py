@@ -13,7 +13,7 @@ import sys
 import jsonschema
 from confluent_kafka import Consumer, TopicPartition
 
-# Headers of every record, and of those that are derived from others.
+# Headers of every record; derived records have more.
 EXPECTED_HEADERS = {"id", "type", "schema", "app"}
 DEADLINE_SECONDS = 30
 
@@ -109,7 +109,7 @@ def main():
         low, high = consumer.get_watermark_offsets(place, timeout=DEADLINE_SECONDS)
         place.offset = low
         consumer.assign([place])
-        # Markers of transactions have offsets, too: the position tells where the reader is, not the last record.
+        # Markers of transactions have offsets, too: the position says where the reader is, the last record does not.
         while consumer.position([place])[0].offset < high and low < high:
             record = consumer.poll(DEADLINE_SECONDS)
             if record is None:

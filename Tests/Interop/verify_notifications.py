@@ -44,7 +44,7 @@ def main():
         said = None
         for verifier in verifiers:
             said = opinion(verifier, payload)
-            # Of anything else the next one would say the same.
+            # After any other verdict the next verifier would say the same.
             if said not in ("INVALID_APP_IDENTIFIER", "INVALID_ENVIRONMENT"):
                 break
         print(said)

@@ -23,7 +23,7 @@ extension JSONDocument {
         raw(value).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The same as a tree, by way of the flat reading alone.
+    /// The same as a tree, built only from flat reading.
     borrowing func tree(_ value: Value) -> JSONValue {
         switch kind(of: value) {
         case .null: return .null
@@ -55,7 +55,7 @@ extension JSONDocument {
 
 private let nested = #" {"a" : [1, -2.50, "x\u00e9", {"b":{}, "c":[ ]} , true] , "d":{ "e" : null } ,"":""} "#
 
-/// The macros of Testing copy what they look at, so values are taken out of the document first.
+/// The macros of Testing copy their operands, so values are taken out of the document first.
 @Suite struct `A JSON document read flat` {
     @Test(arguments: [nested, "1", "\"x\"", "[]", "{}", "[[],[[]],{}]", "{\"a\":{\"b\":[{}]},\"c\":1}", "-0"])
     func `is the same as the tree`(_ text: String) throws {
@@ -115,7 +115,7 @@ private let nested = #" {"a" : [1, -2.50, "x\u00e9", {"b":{}, "c":[ ]} , true] ,
         #expect(integer == expected)
     }
 
-    /// Any of five strings, short and long, has an escape: before it, behind it or nowhere.
+    /// Five strings, short and long, each with an escape before it, after it or nowhere.
     @Test func `takes the escapes out of the strings that have some, and leaves the others as they are`() throws {
         let long = String(repeating: "0123456789", count: 9)
         let parts = [

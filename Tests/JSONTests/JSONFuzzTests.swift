@@ -3,7 +3,7 @@ import Testing
 
 @testable import JSON
 
-/// SplitMix64: a few lines, the same numbers everywhere.
+/// SplitMix64: a few lines, and the same numbers everywhere.
 private struct Seeded: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {
@@ -23,7 +23,7 @@ private let validDocuments = [
     "\"text\"", "12345", "true",
 ]
 
-/// Bytes that make near misses likely.
+/// Bytes that often give almost valid JSON.
 private let telling = Array("{}[]\",:\\u0019-+.eE tfn\n\t/x".utf8) + [0x00, 0x1f, 0x80, 0xc3, 0xff]
 
 private func mutated(_ document: [UInt8], with random: inout Seeded) -> [UInt8] {
@@ -49,12 +49,12 @@ private func oracle(_ bytes: [UInt8]) -> Verdict {
     (try? JSONSerialization.jsonObject(with: Data(bytes), options: [.fragmentsAllowed])) == nil ? .refused : .accepted
 }
 
-/// Where the two may differ, and who is right:
+/// Where the two may differ, and which one is right:
 /// - numbers beyond a double: JSON has no limit and we keep the text; Foundation refuses or rounds them;
 /// - UTF-16 and UTF-32 (a NUL among the first four bytes): Foundation guesses the encoding; RFC 8259 8.1 asks for UTF-8;
 /// - a byte order mark: Foundation skips it; RFC 8259 8.1 lets a reader refuse it;
 /// - a comma before a closing bracket: Foundation takes it, RFC 8259 does not have it;
-/// - nesting: Foundation goes to 512, ours to 64 (inputs here stay below).
+/// - nesting: Foundation allows 512 levels, ours 64 (inputs here stay below).
 private func mayDiffer(_ bytes: [UInt8]) -> Bool {
     if bytes.prefix(4).contains(0) || bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe]) {
         return true

@@ -43,7 +43,7 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
         #expect(written == #"{"a\"b":null}"#)
     }
 
-    /// Texts are looked through eight bytes at a time.
+    /// The writer examines texts eight bytes at a time.
     @Test func `finds what is to be escaped at every place, as text and as bytes`() {
         for length in 1...20 {
             for place in 0..<length {

@@ -13,7 +13,7 @@ import Testing
         for (backoff, limit) in [(50, 37.5), (100, 75), (400, 300), (500, 375), (2000, 375)] {
             #expect(noted([], backoff: backoff).limit == .microseconds(Int(limit * 1000)))
         }
-        // A library that pauses for less than it is told to.
+        // A library whose pause before a retry is shorter than configured.
         #expect(noted([], backoff: 400, longest: 200).limit == .milliseconds(150))
     }
 
@@ -24,7 +24,7 @@ import Testing
         #expect(times.backoff == .milliseconds(82) * 4 * 4 / 3)
         #expect(times.limit == times.backoff * 3 / 4)
         #expect(times.limit > .milliseconds(82 * 3))
-        // The slowest kind of call is the measure.
+        // The slowest kind of call decides.
         for _ in 0..<5 { times.note(.sendOffsets, took: .milliseconds(10)) }
         times.adapt()
         #expect(times.backoff == .milliseconds(82) * 4 * 4 / 3)

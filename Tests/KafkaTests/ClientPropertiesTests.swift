@@ -62,7 +62,7 @@ import Testing
         properties.set("compression.type", "lz4", for: .producer)
         properties.set("compression.type", "none")
         properties.set("session.timeout.ms", "wrong", for: .consumer)
-        // A wrong property of consumers does not reach a producer.
+        // A wrong property of consumers does not affect a producer.
         let producer = try Producer(.init(clientID: "c", properties: properties)) { _ in }
         producer.close(by: Deadline(after: .seconds(5)))
         #expect(throws: PropertyFault.self) {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Kafka
 
-/// Guarding lines, each shown alone: a second guard elsewhere must not hide that one is gone.
+/// Guarding lines, each tested alone, so that no second guard hides that one is missing.
 @Suite(.serialized) struct `The commit path` {
     private func withCluster(_ body: @escaping @Sendable (MockCluster, ClientProperties) throws -> Void) async throws {
         try await blocking {
@@ -27,7 +27,7 @@ import Testing
 
     // MARK: Remedies
 
-    /// The library of today sets one flag at a time, so that no broker can show the order.
+    /// Today's library sets only one flag at a time, so no broker can show the order.
     @Test func `asks first whether a person is needed, then whether the client is broken, then for an abort`() {
         func remedy(_ code: KafkaCode, isFatal: Bool) -> KafkaFault.Remedy {
             KafkaFault.remedy(for: code, isFatal: isFatal, wantsAbort: true, isRetriable: true)
@@ -50,7 +50,7 @@ import Testing
             for _ in 0..<5 { producer.times.note(.commit, took: .milliseconds(80)) }
             try producer.rebuild(by: Deadline(after: soon))
             #expect(producer.times.limit > .milliseconds(300))
-            // Refused once: nothing but the time that the call takes shows that it was sent twice.
+            // Refused once: only the duration of the call shows that it was sent twice.
             cluster.fail(.endTransaction, with: [KafkaCode(rawValue: 14)])
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
@@ -66,7 +66,8 @@ import Testing
             let topic = try producer.topic("left")
             try producer.start(by: Deadline(after: soon))
             try producer.begin()
-            // Cut while a record is under way, which is sent again over a new connection. From there on nothing is slow.
+            // The connection is cut while a record is in flight, which is sent again over a new connection. After that nothing is
+            // slow.
             cluster.fail(.produce, with: [.transport])
             let deadline = Deadline(after: soon)
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
@@ -124,7 +125,7 @@ import Testing
             try producer.start(by: Deadline(after: soon))
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
-            // The coordinator answers no attempt of the second that the call has.
+            // The coordinator answers no attempt during the second that the call may take.
             cluster.fail(.endTransaction, with: Array(repeating: KafkaCode(rawValue: 14), count: 100))
             do throws(KafkaFault) {
                 try producer.commit()
@@ -145,7 +146,7 @@ import Testing
             let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
             let left = TopicPartition("left", 0)
             try consumer.assign([left: NextOffset(0)])
-            // The library begins at 0 all the same, as 2.0.2 does after some resumes.
+            // The library starts at 0 all the same, as 2.0.2 does after some resumes.
             consumer.readings.place(at: [left: NextOffset(7)])
             var offsets: [Int64] = []
             let deadline = Deadline(after: soon)
@@ -188,7 +189,7 @@ import Testing
             var seen = 0
             while seen < 5 && !deadline.hasPassed { if try first.poll(.milliseconds(50)) != nil { seen += 1 } }
             #expect(seen == 5)
-            // Leaving is when a consumer with automatic commits makes its last one.
+            // A consumer with automatic commits makes its last commit when it leaves.
             first.close(by: Deadline(after: soon))
             let second = try member()
             #expect(try second.committed([TopicPartition("left", 0)], by: Deadline(after: soon)).isEmpty)

@@ -6,10 +6,10 @@ import Platform
 import Synchronization
 import Testing
 
-/// The layer on the wire, against librdkafka's own mock cluster. What transactions promise needs a real broker and is shown
+/// The layer over the wire, against librdkafka's own mock cluster. The promises of transactions need a real broker and are tested
 /// there.
 @Suite(.serialized) struct `On the mock cluster` {
-    /// Runs `body` on a thread of its own, as the layer asks for, with a cluster that is gone afterwards.
+    /// Runs `body` on a thread of its own, as the layer requires, with a cluster that is destroyed afterwards.
     func withCluster(_ body: @escaping @Sendable (MockCluster) throws -> Void) async throws {
         try await blocking {
             let cluster = try MockCluster()
@@ -80,7 +80,7 @@ import Testing
             var options = Producer.Configuration(
                 clientID: "p", properties: ClientProperties(bootstrapServers: cluster.bootstrapServers))
             options.queuedRecords = 10
-            // Long enough that none is on its way before the queue is full.
+            // Long enough that no record is sent before the queue is full.
             options.lingerMilliseconds = 2_000
             var delivered = 0
             let producer = try Producer(options) { if $0.failure == nil { delivered += 1 } }
@@ -128,11 +128,11 @@ import Testing
             var reports: [DeliveryReport] = []
             let producer = try Producer(.init(clientID: "p", properties: properties)) { reports.append($0) }
             let topic = try producer.topic("in")
-            // Elsewhere, so that only the answers below are slow.
+            // On another broker, so that only the answers below are slow.
             try producer.send(to: topic, partition: 1, key: nil, value: [0].span)
             try producer.flush(by: Deadline(after: soon))
             reports = []
-            // Two requests are on their way when the first is answered.
+            // Two requests are in flight when the first is answered.
             cluster.delayAnswers(by: .seconds(3))
             cluster.fail(.produce, with: [.notLeader])
             for token: UInt in 1...2 {
@@ -266,14 +266,14 @@ import Testing
                 _ = try consumer.read(until: { !consumer.assignment.isEmpty })
                 consumer.close(by: Deadline(after: .zero))
             }
-            // The client goes on ending beside us, or waits for ever for a revocation that went with the queue.
+            // The client continues to close in the background, or waits for ever for a revocation that was lost with the queue.
             let deadline = Deadline(after: .seconds(1))
             while client != nil && !deadline.hasPassed { pause(for: .milliseconds(10)) }
             #expect(hooks.heard == [.assigned((0..<4).map { TopicPartition("in", $0) })])
         }
     }
 
-    /// In a process of its own, which the library would end.
+    /// In a process of its own, because the library would end the process.
     @Test func `positions are asked for again when a broker does not coordinate the group any more`() async {
         await #expect(processExitsWith: .exitCode(7)) {
             try await blocking {

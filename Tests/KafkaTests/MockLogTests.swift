@@ -5,7 +5,7 @@ import Testing
 
 @testable import Kafka
 
-/// The Kafka log as far as the mock goes. What rests on transactions is shown on a real broker.
+/// The Kafka log as far as the mock supports it. What depends on transactions is tested on a real broker.
 extension `On the mock cluster` {
     /// A session that reads `in` and writes `out`.
     private func withSession(
@@ -46,7 +46,7 @@ extension `On the mock cluster` {
             try fill("in", partitions: 1, records: 5, ClientProperties(bootstrapServers: cluster.bootstrapServers))
             let start = ContinuousClock.now
             #expect(try session.poll(into: batch, limit: 10, wait: soon) == .assigned(Self.inputs))
-            // The mock gives partitions after three seconds.
+            // The mock assigns partitions after three seconds.
             #expect(start.duration(to: .now) < soon / 2)
             var starts = Self.beginnings
             starts[Self.inputs[0]] = NextOffset(3)
@@ -176,7 +176,7 @@ extension `On the mock cluster` {
             #expect(session.appendedEnd(topic: 0, partition: 1) == NextOffset(1_000))
             #expect(session.appendedEnd(topic: 0, partition: 0) == nil)
             #expect(session.appendedEnd(topic: 0, partition: 9) == nil)
-            // Of the last commit only, and not of what is taken back.
+            // Only of the last commit, not of an aborted transaction.
             try session.append(outputs(1, partition: 1))
             try session.abort()
             #expect(session.appendedEnd(topic: 0, partition: 1) == NextOffset(1_000))
@@ -266,7 +266,7 @@ extension `On the mock cluster` {
     }
 }
 
-/// The fault that `body` ends with; nil, and a failed test, when it succeeds.
+/// The fault that `body` throws; nil, and a failed test, if it throws none.
 func logFault(in body: () throws(LogFault) -> Void) -> LogFault? {
     do throws(LogFault) {
         try body()
@@ -296,7 +296,7 @@ func logFault(in body: () throws(LogFault) -> Void) -> LogFault? {
     @Test(arguments: [
         Case(.abortTransaction, 22, .rewind, .generation), Case(.abortTransaction, 25, .rewind, .generation),
         Case(.abortTransaction, 27, .rewind, .generation), Case(.rebuildClient, -144, .rebuild, .fenced),
-        // The member's fence is told as a transaction to be aborted: reading again would not bring the identity back.
+        // The member's fencing is reported as a transaction to abort: reading again would not bring the identity back.
         Case(.abortTransaction, 82, .rebuild, .fenced), Case(.rebuildClient, 82, .rebuild, .fenced),
         Case(.rebuildClient, 90, .rebuild, .fenced), Case(.stopProcess, 1, .stop, .positionGone),
         Case(.stopProcess, -140, .stop, .positionGone), Case(.stopProcess, 3, .stop, .unknownTopic),

@@ -1,4 +1,4 @@
-// What the tests on the mock cluster share.
+// Shared by the tests on the mock cluster.
 
 import Kafka
 import KafkaTestKit
@@ -6,10 +6,10 @@ import Log
 import Platform
 import Testing
 
-/// For what takes milliseconds on an idle machine.
+/// Patience for what takes milliseconds on an idle machine.
 let soon = patience
 
-/// Says by its end that everything which held it is gone.
+/// Its deinitialisation shows that everything that held it is gone.
 final class Canary: Sendable {}
 
 struct Seen: Equatable {
@@ -28,7 +28,7 @@ extension Consumer {
             headers: record.headers)
     }
 
-    /// Reads until the condition holds; fails the test when it does not.
+    /// Reads until the condition holds; the test fails if it does not.
     func read(until isDone: () -> Bool) throws -> [(partition: TopicPartition, offset: Int64)] {
         let deadline = Deadline(after: soon)
         var seen: [(TopicPartition, Int64)] = []

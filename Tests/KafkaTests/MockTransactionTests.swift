@@ -3,7 +3,7 @@ import Log
 import Platform
 import Testing
 
-/// Transactions as far as the mock goes: the calls, their order, and injected errors.
+/// Transactions as far as the mock supports them: the calls, their order, and injected errors.
 extension `On the mock cluster` {
     private func withTransactions(
         _ body: @escaping @Sendable (MockCluster, TransactionalProducer, ProducerTopic, Consumer) throws -> Void
@@ -14,7 +14,7 @@ extension `On the mock cluster` {
             let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
             let topic = try producer.topic("out")
             try producer.start(by: Deadline(after: soon))
-            // The first answers of the mock are slow enough to look like a retry: begin from a producer that is not suspect.
+            // The first answers of the mock are slow enough to look like a retry: start with a producer that is not suspect.
             try body(cluster, producer, topic, consumer)
             producer.close(by: Deadline(after: soon))
             consumer.close(by: Deadline(after: soon))
@@ -42,7 +42,7 @@ extension `On the mock cluster` {
         try await withTransactions { cluster, producer, topic, _ in
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
-            // "I have had it": the library believes that, and nothing is there.
+            // The answer says that the record was a duplicate: the library believes it, and nothing is there.
             cluster.fail(.produce, with: [.duplicateSequence])
             do throws(KafkaFault) {
                 try producer.commit()
@@ -103,7 +103,7 @@ extension `On the mock cluster` {
             try producer.begin()
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             try producer.commit()
-            // Asked twice means sent twice: the next transaction is a new producer's.
+            // The request was sent more than once, and one may arrive late: so the next transaction uses a new producer.
             #expect(producer.suspicion != nil)
             try producer.begin()
             #expect(producer.replacements == 1)
@@ -168,7 +168,7 @@ extension `On the mock cluster` {
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             while producer.outstanding > 0 { producer.poll(.milliseconds(10)) }
             do throws(KafkaFault) {
-                // The report comes a moment before the library's transaction has failed.
+                // The report comes a moment before the library's transaction fails.
                 for _ in 0..<500 {
                     try producer.send(to: topic, partition: 0, key: nil, value: [2].span)
                     pause(for: .milliseconds(10))

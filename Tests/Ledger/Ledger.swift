@@ -1,22 +1,22 @@
-// A processor that uses everything the runtime offers, and whose outputs are easy to predict.
+// A processor that uses everything that the runtime offers, with outputs that are easy to predict.
 
 public import Log
 public import Runtime
 
 /// Events are words:
-/// - `add N`: adds N to the key's sum and tells it.
-/// - `twice N`: the same, told twice.
-/// - `wake MS`, `sleep`: sets, moves and cancels the key's timer. When it fires it tells how often it has, and sets itself again
-///   three times out of four.
-/// - `toggle`: flips a second state of the key, which is deleted when it is off.
-/// - `poison`: changes everything, tells, and fails.
+/// - `add N`: adds N to the key's sum and emits it.
+/// - `twice N`: the same, emitted twice.
+/// - `wake MS`, `sleep`: sets, moves and cancels the key's timer. When it fires it emits how often it has fired, and sets itself
+///   again three times out of four.
+/// - `toggle`: flips a second state of the key; when it is off, the state is deleted.
+/// - `poison`: changes everything, emits, and fails.
 ///
-/// Numbers that are added, and timers that fire, also change a total: a settled key, published once a commit. `sleep` deletes one.
+/// Added numbers and timers that fire also change a total: a settled key, published once per commit. `sleep` deletes one.
 ///
-/// Rows of the table: `row N`; the newest is told with every sum.
+/// Rows of the table: `row N`; the newest row is emitted with every sum.
 public struct Ledger: Processor, Sendable {
     static let wakeTimer: UInt8 = 1
-    /// A total in which such a number was added last cannot be settled.
+    /// A total cannot be settled if such a number was added last.
     public static let unsettling: Int64 = 1_000_000
 
     public static func totalKey(of number: Int64) -> [UInt8] { [0] + Array("total-\(number % 5)".utf8) }
@@ -134,7 +134,7 @@ public struct Ledger: Processor, Sendable {
         if state.fired % 4 != 0 { place.setTimer(timer.kind, due: turn.clock + 100) }
     }
 
-    /// A total counts to seven, so that it comes back to nothing again and again. It says what changed it last.
+    /// A total counts to seven, so that it returns to nothing again and again. It contains the last change.
     private func add(_ number: Int64, toTotalOf other: Int64, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(Self.totalKey(of: other).span)
         let sum = ((place.value.map(Total.init)?.sum ?? 0) + number) % 7

@@ -1,8 +1,8 @@
-// What the workers have written, held against the oracle.
+// Compares what the workers have written with the oracle.
 
-/// Everything is given partition after partition, in order.
+/// All input is given partition by partition, in order.
 public struct LedgerCheck {
-    /// Empty when all is as it should be.
+    /// Empty if everything is right.
     public private(set) var wrong: [String] = []
 
     public init(
@@ -50,7 +50,7 @@ public struct LedgerCheck {
         return text[..<place.upperBound] + "?"
     }
 
-    /// The row that a sum carries is the one that was told last for its key.
+    /// The row that a sum carries is the last one that was emitted for its key.
     private mutating func compareCarriedRows(_ told: [LedgerRecord]) {
         var newest: [String: String] = [:]
         for record in told {
@@ -62,8 +62,8 @@ public struct LedgerCheck {
         }
     }
 
-    /// Where commits fall is chance. So of all that a total was some is published, in its order and ending with the last, and
-    /// nothing twice.
+    /// When commits happen is random. So only some values of a total are published, in its order, ending with the last, and none
+    /// of them twice.
     private mutating func compareTotals(_ records: [LedgerRecord], _ expected: [String: [String?]], _ partition: Int32)
     {
         let published = Dictionary(grouping: records, by: \.keyText)
@@ -109,7 +109,7 @@ public struct LedgerCheck {
         wrong.append("dead letters: \(found.count), expected \(expected.count), one of them \(odd ?? [])")
     }
 
-    /// Each row in a wrong partition was sent on to the right one, once.
+    /// Each row in a wrong partition was forwarded to the right one, once.
     private mutating func compareMisplaced(_ rows: [LedgerRecord], _ oracle: LedgerOracle) {
         var copies: [String: [Int32]] = [:]
         for row in rows {

@@ -1,4 +1,4 @@
-// What the ledger's outputs have to be: a plain fold over the input, which shares no code with runtime or processor.
+// The expected outputs of the ledger: a plain fold over the input, which shares no code with runtime or processor.
 
 internal import Log
 
@@ -9,7 +9,7 @@ public struct LedgerRecord: Sendable {
     public var timestamp: Int64
     public var key: [UInt8]?
     public var value: [UInt8]?
-    /// The last of each name.
+    /// The last header of each name.
     public var headers: [String: String]
     public var headerNames: [String]
 
@@ -30,11 +30,11 @@ public struct LedgerRecord: Sendable {
     var valueText: String { String(decoding: value ?? [], as: UTF8.self) }
 }
 
-/// An output that has to be there, once.
+/// An output that must be there exactly once.
 struct Expected: Equatable, CustomStringConvertible {
     var id: String
     var key: String
-    /// The row that a sum was told with depends on how two topics were interleaved: `row ?` stands for it.
+    /// The row in a sum depends on how two topics were interleaved: `row ?` stands for it.
     var text: String
     var timestamp: Int64
     var source: String
@@ -45,11 +45,11 @@ struct Expected: Equatable, CustomStringConvertible {
 struct LedgerOracle {
     var told: [Int32: [Expected]] = [:]
     var rowsTold: [Int32: [Expected]] = [:]
-    /// What each total of a partition was, one after the other; nil: nothing.
+    /// The values of each total of a partition, one after the other; nil: no value.
     var totals: [Int32: [String: [String?]]] = [:]
-    /// Source, reason, key and value of each.
+    /// Source, reason, key and value of each dead letter.
     var letters: [[String]] = []
-    /// Rows that stand in a wrong partition, by their place.
+    /// Rows in a wrong partition, by their place.
     var misplaced: [String: Int32] = [:]
 
     private struct Account {

@@ -1,11 +1,11 @@
-// What stands in the topics of a ledger, read past the workers.
+// The contents of a ledger's topics, read without the workers.
 
 public import Log
 public import Platform
 
 extension RecordLog {
-    /// All that readers of committed records see, partition after partition, in order.
-    /// - Parameter starts: where to begin in these partitions; in the others at the beginning.
+    /// All that readers of committed records see, partition by partition, in order.
+    /// - Parameter starts: first offsets in these partitions; the others are read from the beginning.
     public func ledgerRecords(
         in topics: [String], partitions count: Int32, from starts: [TopicPartition: NextOffset] = [:],
         by deadline: Deadline

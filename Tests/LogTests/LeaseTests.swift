@@ -45,7 +45,7 @@ import Testing
         #expect(lease.until! < .seconds(30))
     }
 
-    /// What happens to a session that had its partitions.
+    /// What happens to a session that owned its partitions.
     @Test(arguments: [InjectedFault.Kind.lose, .fence, .crashBefore])
     func `ends with the session that had it, whatever ends that`(_ kind: InjectedFault.Kind) throws {
         let clock = MemoryLog.Clock.manual()

@@ -3,16 +3,16 @@ import MemoryLog
 import Platform
 import Testing
 
-/// What one fault is to do to one cycle: two records in, four out, one commit.
+/// The expected effect of one fault on one cycle: two records in, four out, one commit.
 struct FaultCase: Sendable, CustomStringConvertible {
     var step: LogStep
     var kind: InjectedFault.Kind
-    /// What the cycle ends with; nil: no error.
+    /// The error that the cycle ends with; nil: no error.
     var remedy: LogFault.Remedy?
     var cause: LogFault.Cause?
     var isDone = false
     var isGone = false
-    /// Outputs that were appended when the cycle ended, visible or not.
+    /// Number of outputs appended when the cycle ended, visible or not.
     var appended = 4
 
     var description: String { "\(kind.rawValue) at \(step.rawValue)" }
@@ -27,7 +27,7 @@ struct FaultCase: Sendable, CustomStringConvertible {
         .init(step: .append, kind: .refuse, remedy: .rewind, cause: .other, appended: 0),
         .init(step: .append, kind: .fence, remedy: .rebuild, cause: .fenced, appended: 0),
         .init(step: .append, kind: .lose, remedy: .rewind, cause: .generation),
-        // The round waits for the member, which may commit before it gives back.
+        // The rebalance waits for the member, which may commit before it gives its partitions back.
         .init(step: .append, kind: .move, isDone: true),
         .init(step: .beforeCommit, kind: .crashBefore, remedy: .rebuild, cause: .other, isGone: true),
         .init(step: .beforeCommit, kind: .refuse, remedy: .rewind, cause: .other),
@@ -59,11 +59,11 @@ struct FaultCase: Sendable, CustomStringConvertible {
         let onlooker = try play.reader()
         let output = TopicPartition(Play.output, 0)
         let end = try onlooker.ends(.all, of: [output], by: Play.soon)[output]?.value
-        // The markers of what has ended already take one more.
+        // The markers of an already ended transaction accept one more.
         #expect(end == Int64(wanted.appended) || end == Int64(wanted.appended) + 1)
         #expect(try play.read() == (wanted.isDone ? ["1", "2", "3", "4"] : []))
 
-        // Whatever happened: the identity comes back, and the group's positions tell the truth.
+        // Whatever happened: the transactional id works again, and the group's committed offsets are right.
         let back = try play.open()
         var event = try play.poll(back).event
         if event == .nothing { event = try play.poll(back).event }
@@ -159,7 +159,7 @@ struct FaultCase: Sendable, CustomStringConvertible {
 }
 
 @Suite struct `A seed` {
-    /// Polls and commits, rebuilding whenever that is asked for; what happened, with the trace.
+    /// Polls and commits, and rebuilds whenever that is required; returns what happened, with the trace.
     private func run(_ seed: UInt64, rate: UInt64 = 30_000) throws -> (story: [String], faults: SeededFaults) {
         let faults = SeededFaults(seed: seed, rates: SeededFaults.Rates(everyKind: rate))
         let play = try Play(partitions: 3, faults: faults)
@@ -212,11 +212,11 @@ struct FaultCase: Sendable, CustomStringConvertible {
         for seed: UInt64 in 0..<20 {
             let (story, faults) = try run(seed)
             for line in faults.trace { kinds.insert(String(line.split(separator: " ")[3].prefix { $0 != "(" })) }
-            // All of the input was dealt with in the end.
+            // In the end all of the input was processed.
             #expect(
                 story.last == "[(key: input[0], value: 50), (key: input[1], value: 50), (key: input[2], value: 50)]")
         }
-        // The two that only readers and retries meet are not of this run.
+        // The two faults that only readers and retries meet do not occur in this run.
         #expect(kinds.count >= InjectedFault.Kind.allCases.count - 1, "\(kinds)")
     }
 

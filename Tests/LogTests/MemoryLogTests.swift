@@ -174,7 +174,7 @@ import Testing
         }
         #expect(try fault { try slow.commit([play.partition(): NextOffset(0)]) }?.cause == .generation)
         try slow.abort()
-        // Its answer came too late, and is taken: it joins again.
+        // Its answer came too late, and is accepted: the member rejoins.
         try slow.giveBack()
         try play.take(other, [play.partition(0), play.partition(1)])
         #expect(try play.poll(slow).event == .nothing)

@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 @Suite(.ownThreads) struct `Two sessions on two threads` {
-    /// Copies input to output, one cycle a poll, until it is told to stop.
+    /// Copies input to output, one cycle per poll, until it is told to stop.
     private static func copy(_ log: MemoryLog, _ identity: String, until done: Latch) throws {
         let soon = Deadline(after: .seconds(60))
         let session = try log.openSession(

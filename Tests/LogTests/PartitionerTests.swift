@@ -3,7 +3,7 @@ import Testing
 @testable import Log
 
 @Suite struct `The partition of a key` {
-    /// The vectors of Apache Kafka's own UtilsTest.testMurmur2.
+    /// The test vectors of Apache Kafka's own UtilsTest.testMurmur2.
     @Test(arguments: [
         ("21", -973_932_308), ("foobar", -790_332_482), ("a-little-bit-long-string", -985_981_536),
         ("a-little-bit-longer-string", -1_486_304_829),

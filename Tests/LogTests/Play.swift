@@ -3,7 +3,7 @@ import MemoryLog
 import Platform
 import Testing
 
-/// One topic in, one topic out, on a clock that stands still.
+/// One topic in, one topic out, with a clock that stands still.
 struct Play {
     static let input = "input"
     static let output = "output"
@@ -46,7 +46,7 @@ struct Play {
         return try log.openSession(options, by: Self.soon)
     }
 
-    /// Opens a session, and takes what it is given from where the group has committed.
+    /// Opens a session, and reads its partitions from the group's committed offsets.
     func openAndTake(_ identity: String = "m") throws -> any LogSession {
         let session = try open(identity)
         let event = try poll(session).event
@@ -80,9 +80,9 @@ struct Play {
         return try log.openReader(options)
     }
 
-    /// What is committed of one partition.
+    /// The committed records of one partition.
     func read(_ topic: String = output, partition: Int32 = 0) throws -> [String] {
-        // Past the plan: a look from outside is no step of anybody's.
+        // Bypasses the plan: this read does not count as a step.
         let reader = try reader(topic, name: "onlooker")
         let partition = TopicPartition(topic, partition)
         try reader.read(from: reader.beginnings(of: [partition], by: Self.soon))
@@ -96,7 +96,7 @@ struct Play {
     }
 }
 
-/// The fault that `body` ends with; nil, when it succeeds.
+/// The fault that `body` throws; nil if it throws none.
 func fault(in body: () throws -> Void) throws -> LogFault? {
     do {
         try body()

@@ -1,7 +1,8 @@
 // Notifications that Apple would never sign.
 
 public enum Absurdity {
-    /// With members in place of the usual ones; names with a point are of `transaction` or `renewalInfo`. Values are JSON.
+    /// With these members instead of the usual ones. A name with a point is a member of `transaction` or `renewalInfo`. Values
+    /// are JSON.
     public static func notification(_ members: [(String, String)]) -> String {
         var outer = [
             ("v", "1"), ("notificationType", "\"DID_RENEW\""), ("signedDate", "1779000000000"), ("status", "1"),

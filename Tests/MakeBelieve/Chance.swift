@@ -1,8 +1,8 @@
-// Numbers for lives that nobody planned.
+// Random numbers for random lives.
 
 import MemoryLog
 
-/// One seed is one run, on every machine.
+/// A seed gives the same run on every machine.
 public struct Chance: RandomNumberGenerator {
     private var numbers: SplitMix64
     public init(seed: UInt64) { numbers = SplitMix64(seed: seed) }

@@ -1,4 +1,4 @@
-// A live worker of old rules, replays of new ones, and promotions of them, over a log in memory.
+// A live worker with old rules, replays with new ones, and promotions of them, over a log in memory.
 
 public import Contract
 public import JSON
@@ -11,10 +11,10 @@ import Store
 import Synchronization
 public import WorkerTestKit
 
-/// As they were and as they are to be.
+/// The old rules and the new rules.
 public enum RuleAge: Sendable { case old, new }
 
-/// Ends a promotion as a kill does: inside the log.
+/// Ends a promotion inside the log, as a kill does.
 public final class PromotionKiller: LogFaults {
     private let plan = Mutex<(step: LogStep, count: Int)?>(nil)
 
@@ -30,7 +30,7 @@ public final class PromotionKiller: LogFaults {
     }
 }
 
-/// The live worker has told half of the story by the old rules when the stage is there.
+/// When the stage is ready, the live worker has processed half of the story with the old rules.
 public struct PromotionStage {
     public typealias ProcessorMaker = (RuleAge, Names, Shadow?) throws -> any Processor
 
@@ -78,7 +78,7 @@ public struct PromotionStage {
         throw StoreRun.NoProgress(description: "\(simulation.processes.map(\.troubles))")
     }
 
-    /// Brings a replay to the end of the log.
+    /// Runs a replay to the end of the log.
     public func run(_ name: ShadowName, _ age: RuleAge) throws {
         let simulation = try live.beside(try make(age, names, Shadow(name)))
         simulation.keepsPlace = false
@@ -87,7 +87,7 @@ public struct PromotionStage {
         simulation.stop(simulation.processes[0])
     }
 
-    /// The live worker goes on with other rules, to the end of the story or where it is.
+    /// The live worker continues with other rules, to the end of the story or only to where it is.
     public func goOn(_ age: RuleAge, tellsRest: Bool = true) throws {
         live.processor = try processor(age)
         live.start(live.processes[0])
@@ -129,7 +129,7 @@ public struct PromotionStage {
         return try live.read(name?.shadow(of: topic) ?? topic)
     }
 
-    /// As a reader of a compacted topic has them.
+    /// The values as a reader of a compacted topic sees them.
     public func last(_ topic: TopicID, of name: ShadowName? = nil) throws -> [String: JSONValue] {
         Dictionary(try read(topic, of: name).map { ($0.keyText, $0.value) }) { $1 }
             .compactMapValues { try? $0.map { try JSONValue.read($0) } }

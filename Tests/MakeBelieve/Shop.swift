@@ -1,4 +1,4 @@
-// A worker over a log in memory, fed with notifications made from few words.
+// A worker over a log in memory, fed with notifications made from short texts.
 
 public import Contract
 import Log
@@ -6,7 +6,7 @@ public import MemoryLog
 public import Runtime
 public import WorkerTestKit
 
-/// One process that works whenever it is fed.
+/// One process that works whenever it gets input.
 public final class Shop {
     public struct NoProgress: Error, CustomStringConvertible { public let description: String }
 
@@ -15,7 +15,7 @@ public final class Shop {
 
     public let simulation: WorkerSimulation
 
-    /// - Parameter processes: of which the first one is started.
+    /// - Parameter processes: number of processes; the first one is started.
     public init(
         _ processor: any Processor, processes: Int = 1, startingAt start: Int64 = d(0),
         faults: (any LogFaults)? = nil
@@ -28,7 +28,7 @@ public final class Shop {
         Partitioner.partition(of: Array(key.utf8), count: Self.partitions)
     }
 
-    /// Ids whose records lie with those of another.
+    /// Ids whose records are in the same partition as those of another.
     public static func neighbours(of id: String, _ count: Int) -> [String] {
         Array((1001...).lazy.map(String.init).filter { partition(of: $0) == partition(of: id) }.prefix(count))
     }

@@ -1,4 +1,4 @@
-// The make-believe App Store, and what ingest would write of its notifications.
+// The simulated App Store, and what ingest would write for its notifications.
 
 import AppStore
 public import Contract
@@ -6,10 +6,10 @@ import Crypto
 import Records
 public import Simulation
 
-/// Everything one store tells, as records of `notifications`.
+/// Everything that one store publishes, as records of `notifications`.
 public final class StoreLog {
     public struct Arrival {
-        /// When ingest takes it: the timestamp of the record.
+        /// When ingest accepts it: the timestamp of the record.
         public var at: Int64
         public let notification: SimulatedNotification
 
@@ -41,11 +41,11 @@ public final class StoreLog {
     public let environment: Contract.Environment
     private let verifier: Verifier
 
-    /// Each of the stories as often as any other.
+    /// All stories equally often.
     /// - Parameters:
-    ///   - arrival: how long subscribers come, evenly.
-    ///   - after: how long the stories go on after that.
-    ///   - refundsPerMille: of so many of a thousand subscribers the stories of refund requests are told.
+    ///   - arrival: how long subscribers keep joining, evenly.
+    ///   - after: how long the stories continue after that.
+    ///   - refundsPerMille: how many of a thousand subscribers get the stories of refund requests.
     public init(
         seed: UInt64, subscribers: Int, arrival: Int64, after: Int64, sandbox: Bool = false,
         stories: [Story] = Story.allCases, refundsPerMille: Int = 0
@@ -66,7 +66,7 @@ public final class StoreLog {
 
     public var end: Int64 { simulation.configuration.end }
 
-    /// The leeway that is the default there.
+    /// The default leeway of the environment.
     public var leeway: Int64 { environment == .sandbox ? Self.minute : Self.hour }
 
     public var truth: [[UInt8]] {
@@ -76,7 +76,7 @@ public final class StoreLog {
     /// In order, each once, at once.
     public var punctual: [Arrival] { simulation.notifications.map { Arrival(at: $0.at, notification: $0) } }
 
-    /// Disturbed as the simulator can; nothing comes after the end, when the judge looks.
+    /// Disturbed as the simulator can; nothing comes after the end, when the judge reads.
     public func disturbed(by configuration: Delivery.Configuration) -> [Arrival] {
         Delivery(simulation.notifications, configuration).map {
             Arrival(at: min($0.at, end), notification: $0.notification)
@@ -92,7 +92,8 @@ public final class StoreLog {
     }
 
     private func verified(_ notification: SimulatedNotification) throws -> VerifiedNotification {
-        // Signing and verifying cost more than all else: each subscriber's first goes that way, and what is of no purchase.
+        // Signing and verifying cost more than all else. So only the first notification of each subscriber, and those without a
+        // purchase, are signed and verified.
         guard let transaction = notification.transaction, notification.index > 0 else {
             return try verifier.notification(
                 notification.signedPayload(by: Self.authority), now: notification.at)

@@ -1,4 +1,4 @@
-// A worker over a log in memory, fed with what a make-believe store tells.
+// A worker over a log in memory, fed with the notifications of a simulated store.
 
 public import Contract
 public import JSON
@@ -7,7 +7,7 @@ import MemoryLog
 public import Runtime
 public import WorkerTestKit
 
-/// Records carry the times of the story; the log's own clock, by which processes are missed, hardly moves meanwhile.
+/// Records carry the times of the story; the log's own clock, which decides when a process is missed, hardly moves meanwhile.
 public final class StoreRun {
     public struct NoProgress: Error, CustomStringConvertible { public let description: String }
 
@@ -22,12 +22,12 @@ public final class StoreRun {
     private var frozenUntil: [Int: Int] = [:]
     private var nextTick: Int64
     private var round = 0
-    /// What was done to the processes, each word as often as it was.
+    /// What was done to the processes, each word as often as it was done.
     public private(set) var happened: [String] = []
 
     /// - Parameters:
-    ///   - faults: a seed; nil: nothing fails.
-    ///   - makeProcessor: called for each life of a process, and once before.
+    ///   - faults: a seed; nil: no faults.
+    ///   - makeProcessor: called for each start of a process, and once before.
     public init(
         _ store: StoreLog, processes: Int = 1, faults seed: UInt64? = nil,
         _ makeProcessor: @escaping (_ names: Names, _ partitions: Int32, _ slot: Int) -> any Processor
@@ -67,7 +67,7 @@ public final class StoreRun {
             ], timestamp: record.timestamp)
     }
 
-    /// As the clock does where nothing else comes.
+    /// As the clock does when no other record comes.
     private func tick(
         until instant: Int64, every interval: Int64 = 12 * StoreLog.hour, _ isSilent: (Int64) -> Bool = { _ in false }
     ) throws {
@@ -77,8 +77,8 @@ public final class StoreRun {
         }
     }
 
-    /// Everything, then the end of the story, and all of it worked on.
-    /// - Parameter isSilent: whether the clock's process is down at an instant.
+    /// Feeds everything, then moves to the end of the story, and processes all of it.
+    /// - Parameter isSilent: whether the process with the clock is down at an instant.
     public func play(
         _ arrivals: [StoreLog.Arrival], tickEvery interval: Int64 = 12 * StoreLog.hour,
         isSilent: (Int64) -> Bool = { _ in false }
@@ -90,7 +90,7 @@ public final class StoreRun {
         try end()
     }
 
-    /// The same while processes are killed, frozen, stopped and started, disks are lost and the log refuses.
+    /// The same while processes are killed, suspended, stopped and started, disks are lost and the log refuses requests.
     public func struggle(_ arrivals: [StoreLog.Arrival]) throws {
         var rest = arrivals[...]
         while !rest.isEmpty {
@@ -149,7 +149,7 @@ public final class StoreRun {
 
     // MARK: Output
 
-    /// - Parameter shadow: of the topic that a replay writes to.
+    /// - Parameter shadow: the name of a replay whose topic is read.
     public func seen(_ topic: TopicID, of shadow: ShadowName? = nil) throws -> [WorkerSimulation.Seen] {
         let name = names.topic(topic)
         return try simulation.read(shadow?.shadow(of: name) ?? name)
@@ -168,7 +168,7 @@ public final class StoreRun {
         try read(topic).mapValues { $0.compactMap(\.self) }
     }
 
-    /// As a reader of a compacted topic has them.
+    /// The values as a reader of a compacted topic sees them.
     public func last(_ topic: TopicID) throws -> [String: JSONValue] {
         try read(topic).compactMapValues { $0.last ?? nil }
     }

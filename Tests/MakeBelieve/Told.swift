@@ -1,11 +1,11 @@
-// Notifications made from few words.
+// Notifications made from short texts.
 
 public let hour: Int64 = 3_600_000
 public let day = 24 * hour
-/// Midnight of UTC, so many days after the 1st of January 2026. Periods of these tests last 30 days.
+/// Midnight UTC, this many days after the 1st of January 2026. Periods of these tests last 30 days.
 public func d(_ number: Int64) -> Int64 { 1_767_225_600_000 + number * day }
 
-/// A transaction of the monthly product `pro`; of members given twice `more` has its way.
+/// A transaction of the monthly product `pro`. A member in `more` replaces the usual one.
 public func bought(
     _ id: String, from: Int64, to: Int64?, signed: Int64, token: String? = nil, bundle: String = "com.example.one",
     _ more: [String: String] = [:]

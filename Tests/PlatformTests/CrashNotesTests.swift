@@ -12,7 +12,7 @@ import Testing
     private func probe(
         _ topic: UInt32, _ offset: Int64, _ way: String, backtrace: Bool = false
     ) throws -> ChildProcess {
-        // Without a core: some twenty of them would fill a small disk.
+        // Without core files: some twenty of them would fill a small disk.
         try ChildProcess(
             "/bin/sh",
             [
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// Swift's handler, which prints it, is there before ours, and returns for a signal that was sent.
+    /// Swift's handler, which prints the backtrace, is installed before ours, and returns for a signal that was sent.
     @Test(arguments: ["fatal-error", "overflow", "bus"])
     func `leave Swift its backtrace`(_ way: String) async throws {
         let child = try probe(3, 7, way, backtrace: true)
@@ -72,7 +72,7 @@ import Testing
         #expect(try traps(0, 7) == 0)
     }
 
-    /// A watchdog's SIGABRT and a person's `kill` say nothing of the record.
+    /// A watchdog's SIGABRT and a person's `kill` are not the record's fault.
     @Test(arguments: [SIGKILL, SIGABRT, SIGSEGV])
     func `do not count a signal from outside, which ends the process as ever`(_ signal: Int32) async throws {
         let child = try probe(0, 7, "wait")

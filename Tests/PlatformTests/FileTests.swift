@@ -40,12 +40,12 @@ import Testing
         let path = "\(scratch.path)/fifo"
         try #require(mkfifo(path, 0o600) == 0)
         let reader = WorkerThread.start("reads") { _ = try readFile(path) }
-        // On a thread of its own, so that a reader that hangs fails the test and does not hang it.
+        // On a thread of its own, so that a hanging reader fails the test and does not block it.
         try await waitUntil("the reader is back") { reader.isFinished }
         await #expect(throws: FileFault.notAFile(path: path)) { try await reader.join() }
     }
 
-    /// Files of /proc say that they are empty; and any file may grow after its size was asked for.
+    /// Files of /proc report the size 0, and any file may grow after its size was read.
     @Test func `takes what there is, not what its size was`() throws {
         let path = "/proc/self/status"
         var status = stat()

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite struct `The environment` {
-    /// In a process of its own: others read the environment while it changes.
+    /// In a process of its own, because other tests read the environment while it changes.
     @Test func `has every variable with its whole value`() async {
         await #expect(processExitsWith: .success) {
             setenv("RIM_EQUALS", "a=b=", 1)
@@ -19,7 +19,7 @@ import Testing
 }
 
 @Suite struct `Writing all of a text` {
-    /// Larger than any pipe, and no two neighbouring blocks alike.
+    /// Larger than any pipe; no two neighbouring blocks are equal.
     private static let bytes = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 >> 12 ^ $0) }
 
     private func makePipe() throws -> (reader: Int32, writer: Int32) {
@@ -43,7 +43,7 @@ import Testing
         }
         let received = Mutex<[UInt8]>([])
         try await WorkerThread.start("reads") {
-            // The writer stands before a full pipe by then, or soon.
+            // The writer is blocked by a full pipe by then, or soon.
             pause(for: .milliseconds(50))
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while case let count = read(reader, &buffer, buffer.count), count > 0 {
@@ -51,7 +51,7 @@ import Testing
             }
         }.join()
         try await writing.join()
-        // Not the arrays themselves: the difference of two this long would be worked out for minutes.
+        // Does not compare the arrays in the expectation: computing the difference of two this long would take minutes.
         let isSame = received.withLock { $0 == Self.bytes }
         #expect(isSame, "\(received.withLock { $0.count }) bytes came")
     }
@@ -90,14 +90,14 @@ import Testing
         while write(writer, Self.bytes, Self.bytes.count) > 0 {}
         #expect(!isAbandoned(writer))
         close(reader)
-        // A process that another test is just starting holds the reader's end until it becomes another program.
+        // A process that another test is starting holds the reader's end until it executes its program.
         try await waitUntil("the pipe has no reader", within: patience) { isAbandoned(writer) }
         let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
         defer { close(nowhere) }
         #expect(!isAbandoned(nowhere))
     }
 
-    /// In a process of its own: SIGPIPE is ignored for all of it.
+    /// In a process of its own, because SIGPIPE is ignored in the whole process.
     @Test func `ends quietly when nobody reads any more`() async {
         await #expect(processExitsWith: .exitCode(7)) {
             signal(SIGPIPE, SIG_IGN)
@@ -110,9 +110,9 @@ import Testing
     }
 }
 
-/// In processes of their own: what they change is the whole process'.
+/// In processes of their own, because they change the whole process.
 @Suite struct `Signals held back` {
-    /// The set of signals that a line of /proc shows; the lowest bit is signal 1.
+    /// The set of signals in a line of /proc; the lowest bit is signal 1.
     private static func signals(_ name: String) throws -> UInt64 {
         let status = String(decoding: try readFile("/proc/thread-self/status"), as: UTF8.self)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("\(name):") })
@@ -123,7 +123,7 @@ import Testing
 
     @Test func `are those that somebody takes, and no others`() async {
         await #expect(processExitsWith: .success) {
-            // Threads of the pool begin with other masks than `main`.
+            // Threads of the pool start with other masks than `main`.
             var none = sigset_t()
             sigemptyset(&none)
             pthread_sigmask(SIG_SETMASK, &none, nil)

@@ -32,7 +32,7 @@ import Testing
         try await waitUntil("both are about to join") { begun.allSatisfy(\.isOpen) }
         mayEnd.open()
         for waiter in waiters { await #expect(throws: Fault(number: 7)) { try await waiter.value } }
-        // And to one who comes when all is over.
+        // And for a caller that comes after the end.
         await #expect(throws: Fault(number: 7)) { try await worker.join() }
         #expect(throws: Fault(number: 7)) { try worker.result?.get() }
     }

@@ -2,21 +2,21 @@ import Foundation
 
 @testable import Crypto
 
-/// An OCSP response, written down piece by piece so that each piece can be wrong.
+/// An OCSP response, written piece by piece so that each piece can be wrong.
 struct Answer {
     enum Status { case good, revoked, unknown }
 
-    /// The certificate that it speaks of, and who has issued that.
+    /// The certificate that it is about, and that certificate's issuer.
     var certificate: Certificate
     var issuer: Chain.Holder
     var status = Status.good
-    /// Who signs; the issuer unless told otherwise.
+    /// The signer; the issuer by default.
     var signer: Chain.Holder
-    /// Certificates that come along.
+    /// Certificates in the response.
     var attached: [Certificate] = []
     var thisUpdate = Chain.now - Chain.hour
     var nextUpdate: Int64? = Chain.now + 12 * Chain.hour
-    /// Instead of the certificate's own.
+    /// Replaces the certificate's own id.
     var serial: [UInt8]?
     var namesBySHA1 = false
     var isSignedBySHA1 = false
@@ -47,7 +47,7 @@ struct Answer {
             parts += DER.explicit(1, DER.sequence(anything))
         }
         let data = DER.sequence(parts)
-        // To ECDSA a digest is a number: zeros in front change nothing.
+        // ECDSA treats a digest as a number: leading zeros change nothing.
         let digest = isSignedBySHA1 ? [UInt8](repeating: 0, count: 12) + sha1(data) : SHA256.digest(data.span)
         let algorithm = DER.identifier(isSignedBySHA1 ? "1.2.840.10045.4.1" : "1.2.840.10045.4.3.2")!
         let numbers = signer.key.sign(digest: digest.span)
@@ -88,7 +88,7 @@ private func bytes(ofHexadecimal text: String) -> [UInt8] {
     stride(from: 0, to: text.count, by: 2).map { UInt8(text.dropFirst($0).prefix(2), radix: 16)! }
 }
 
-/// FIPS 180-4; some responders name certificates by it.
+/// FIPS 180-4; some responders identify certificates with it.
 private func sha1(_ message: [UInt8]) -> [UInt8] {
     func rotate(_ word: UInt32, _ by: UInt32) -> UInt32 { word << by | word >> (32 - by) }
     func bytes(_ word: UInt32) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: word >> $0) } }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Crypto
 
-/// What makes bytes an answer. The tests write the responses themselves; at the end OpenSSL's own tool writes one.
+/// When bytes are an answer. The tests write the responses themselves; at the end OpenSSL's own tool writes one.
 @Suite struct `An answer about revocation` {
     private static let hour = Chain.hour
     private let chain: Chain
@@ -71,7 +71,7 @@ import Testing
         let stranger = try Chain(seed: "stranger").intermediate
         #expect(judge(signedBy: stranger, attached: false) == .failure(.untrustedResponder))
         #expect(judge(signedBy: stranger) == .failure(.untrustedResponder))
-        // In the issuer's name, with another key.
+        // In the issuer's name, but with another key.
         let liar = Chain.Holder(certificate: chain.intermediate.certificate, key: stranger.key)
         #expect(judge(signedBy: liar, attached: false) == .failure(.badSignature))
     }
@@ -84,7 +84,7 @@ import Testing
     @Test func `may come from a responder that the issuer has named`() throws {
         let responder = try Chain.Holder.responder(of: chain.intermediate)
         #expect(judge(signedBy: responder) == Self.good)
-        // Its certificate has to come along.
+        // Its certificate must be in the response.
         #expect(judge(signedBy: responder, attached: false) == .failure(.untrustedResponder))
     }
 
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func `signed by a responder whose certificate forbids it is none`() throws {
-        // No digitalSignature; and a critical extension that nobody knows.
+        // Without digitalSignature; and with an unknown critical extension.
         let encipherer = try Chain.Holder.responder(of: chain.intermediate, keyUsage: [2])
         #expect(judge(signedBy: encipherer) == .failure(.untrustedResponder))
         let strange = try Chain.Holder.responder(
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func `B6-13 signed by a responder that somebody else has named is none`() throws {
-        // One of the root, and one that says to be of the issuer.
+        // One certificate issued by the root, and one that claims to be issued by the issuer.
         let ofTheRoot = try Chain.Holder.responder(of: chain.root)
         #expect(judge(signedBy: ofTheRoot) == .failure(.untrustedResponder))
         let forger = Chain.Holder(certificate: chain.intermediate.certificate, key: try Chain(seed: "forger").root.key)
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test func `holds as long as the certificate of its responder`() throws {
-        // Certificates count seconds, and the last one belongs to them.
+        // Certificates count whole seconds, and the last one is still valid.
         let now = Chain.now / 1000 * 1000
         let end = now + Self.hour + 1000
         let responder = try Chain.Holder.responder(
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    /// Another hand than ours reads the request and writes the response.
+    /// A program other than ours reads the request and writes the response.
     @Test(arguments: [("V\t401114000000Z\t", RevocationStatus.good), ("R\t401114000000Z\t260101000000Z", .revoked)])
     func `agrees with OpenSSL's tool`(_ entry: String, _ expected: RevocationStatus) async throws {
         let folder = try ScratchDirectory("ocsp")
@@ -201,7 +201,7 @@ import Testing
                 "-ndays", "1",
             ])
         try #require(made.code == 0, "\(made.words)")
-        // The tool dates it by the clock of this host.
+        // The tool dates it by this host's clock.
         let answer = try question.answer(try readFile(response), now: WallClock.milliseconds())
         #expect(answer.status == expected)
     }

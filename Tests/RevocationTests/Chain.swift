@@ -2,7 +2,7 @@ import Testing
 
 @testable import Crypto
 
-/// A chain in Apple's shape, with the keys to it.
+/// A chain in Apple's form, with its keys.
 struct Chain {
     static let address = "http://ocsp.apple.com/ocsp03-"
     /// In November 2026.
@@ -24,8 +24,8 @@ struct Chain {
         let key: SigningKey
     }
 
-    /// - Parameter leafAddress: where the leaf says that it may be asked about; nil: nowhere.
-    /// - Parameter claimedRoot: in whose name the intermediate is issued, though with another key.
+    /// - Parameter leafAddress: the responder's address in the leaf; nil: none.
+    /// - Parameter claimedRoot: the root in whose name the intermediate is issued, but with another key.
     init(
         seed: String = "genuine", leafAddress: String? = address + "leaf",
         intermediateAddress: String? = address + "root", claimedRoot: Holder? = nil
@@ -76,7 +76,7 @@ extension Chain.Holder {
         case any = "2.5.29.37.0"
     }
 
-    /// What may answer for the issuer, as long as nothing is changed.
+    /// A certificate that may answer for the issuer, as long as nothing is changed.
     static func responder(
         of issuer: Chain.Holder, purpose: Purpose? = .signingAnswers, keyUsage: [Int] = [0],
         and more: [CertificateRequest.Extension] = [], validity: ClosedRange<Int64> = Chain.validity

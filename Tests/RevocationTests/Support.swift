@@ -9,7 +9,7 @@ import Testing
 @testable import Crypto
 @testable import Revocation
 
-/// A responder on a free port of the loopback. Stop it before the test ends.
+/// A responder on a free loopback port. Stop it before the test ends.
 final class TestResponder: HTTPHandler {
     enum Reply {
         case says(Answer.Status)
@@ -76,7 +76,7 @@ final class TestResponder: HTTPHandler {
     }
 }
 
-/// A watch whose requests for `ocsp.apple.com` go to a responder of the test, or to nobody; stop it before the test ends.
+/// A watch whose requests for `ocsp.apple.com` go to a responder of the test, or to nobody. Stop it before the test ends.
 final class WatchRun: Sendable {
     let watch: RevocationWatch
     let metrics = Metrics()
@@ -84,13 +84,13 @@ final class WatchRun: Sendable {
     private let lines: SharedTexts
     private let client: HTTPClient
 
-    /// - Parameter responder: nil: nobody listens.
+    /// - Parameter responder: nil: nothing listens.
     init(_ responder: TestResponder?, maxWaiters: Int = 4096) throws {
         let (asked, lines) = (SharedTexts(), SharedTexts())
         var clientConfiguration = HTTPClient.Configuration()
         clientConfiguration.maxResponseBytes = 64 << 10
         let client = try HTTPClient(clientConfiguration)
-        // Port 1 of the loopback is nobody's.
+        // Nothing listens on port 1 of loopback.
         let origin = responder?.origin ?? "http://127.0.0.1:1"
         var configuration = RevocationWatch.Configuration()
         configuration.maxWaiters = maxWaiters

@@ -24,7 +24,7 @@ import Testing
         effects.compactMap { if case .finish(_, let status) = $0 { status } else { nil } }
     }
 
-    /// A table that has asked about the chain and learnt something at the start.
+    /// A table that has asked about the chain and got an answer at the start.
     private func table(after outcome: InquiryOutcome) -> RevocationTable {
         var table = RevocationTable(maxWaiters: 10)
         #expect(table.status(of: chain, at: Self.start) == (.unknown, true))
@@ -87,7 +87,7 @@ import Testing
 
     @Test func `trouble is told once, and its end`() {
         var table = table(after: .failed(.httpStatus))
-        // The first was told where the table was made.
+        // The first one was logged where the table was made.
         #expect(table.learn(.failed(.noAddress), of: chain, at: Self.start) == nil)
         #expect(table.learn(good(for: .seconds(10)), of: chain, at: Self.start) == .knownAgain(leaf: chain.leaf.serial))
         #expect(table.learn(good(for: .seconds(10)), of: chain, at: Self.start) == nil)
@@ -115,7 +115,7 @@ import Testing
         #expect(
             table.wait(for: [chain, other], until: deadline, at: Self.start) { _ in } == .waiting(isUrgent: true))
         #expect(asks(table.step(at: Self.start).effects) == 2)
-        // A revoked part within a whole of which nothing is known is no verdict yet.
+        // A revoked part gives no verdict yet while nothing is known about the whole.
         _ = table.learn(.revoked, of: other, at: after(.seconds(1)))
         #expect(outcomes(table.step(at: after(.seconds(1))).effects) == [])
         _ = table.learn(good(for: .seconds(100)), of: chain, at: after(.seconds(1)))

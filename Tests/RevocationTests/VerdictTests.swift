@@ -36,7 +36,7 @@ extension Chain {
     var policy: VerificationPolicy { VerificationPolicy(anchors: TrustAnchors([root.certificate]), apps: nil) }
 }
 
-/// What ingest does with what is known of revocation.
+/// What ingest does with each state of revocation.
 @Suite(.ownThreads) struct `A verdict of ingest` {
     enum Mode { case soft, hard }
 
@@ -76,7 +76,7 @@ extension Chain {
         let run = try WatchRun(responder)
         defer { run.stop() }
         #expect(reason(try await judge(chain.notification(), chain, .hard, run)) == .revoked)
-        // Known by now, so that soft refuses it too; before the signature is looked at.
+        // It is known by now, so that soft refuses it, too; this comes before the signature is checked.
         #expect(reason(try await judge(chain.notification(), chain, .soft, run)) == .revoked)
         #expect(reason(try await judge(chain.notification(spoilsSignature: true), chain, .soft, run)) == .revoked)
     }
@@ -106,7 +106,7 @@ extension Chain {
                 return
             }
         }
-        // What is refused before revocation is asked about needs no answer.
+        // What is refused before the revocation check needs no answer.
         let other = Array(#"{"alg":"none"}"#.utf8)
         #expect(reason(try await judge(chain.notification(header: other), pool)) == .badAlgorithm)
     }
@@ -130,7 +130,7 @@ extension Chain {
         let forged = try Chain(seed: "forged", leafAddress: address, intermediateAddress: address)
         let run = try WatchRun(nil)
         defer { run.stop() }
-        // Under a root of its own, and in the name of the genuine one.
+        // Under another root, and in the name of the genuine one.
         let mixed = try Chain(
             seed: "forged", leafAddress: address, intermediateAddress: address, claimedRoot: genuine.root)
         for chain in [forged, mixed] {
@@ -141,7 +141,7 @@ extension Chain {
     }
 }
 
-/// The whole way: the built program, the proxy of its environment, a responder behind it.
+/// From end to end: the built program, the proxy of its environment, and a responder behind it.
 @Suite struct `perennial verify with verify.ocsp` {
     private let chain: Chain
     private let now = WallClock.milliseconds()

@@ -55,7 +55,7 @@ import Testing
         let chain = try Chain()
         let run = try WatchRun(nil)
         defer { run.stop() }
-        // Long enough for a second try after a second.
+        // Long enough for a retry after a second.
         #expect(run.wait(for: chain, .milliseconds(1500)) == .unknown)
         #expect(run.failures("http_not_connected") >= 4)
         let lines = run.logLines
@@ -110,11 +110,11 @@ import Testing
         let run = try WatchRun(responder)
         defer { run.stop() }
         _ = run.watch.status(of: chain.trusted)
-        // The intermediate's address is Apple's; when that has been asked, the leaf's would have been too.
+        // The intermediate's address is Apple's. Once it has been asked, the leaf's would have been asked, too.
         try await waitUntil("the answer about the intermediate") {
             run.value(#"perennial_ocsp_answers_total{status="good"}"#) >= 1
         }
-        // Once, or again on a machine that is slow.
+        // Once, or twice on a slow machine.
         #expect(run.failures("no_address") >= 1)
         #expect(Set(run.addressesAsked) == [Chain.address + "root"])
         #expect(run.watch.status(of: chain.trusted) == .unknown)

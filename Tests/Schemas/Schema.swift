@@ -1,7 +1,8 @@
 public import JSON
 import Platform
 
-/// As much of JSON Schema as the files in deploy/schemas use; an unknown keyword is a problem, so that none is passed over.
+/// As much of JSON Schema as the files in deploy/schemas use. An unknown keyword is reported as a problem, so that none is
+/// ignored.
 public struct Schema {
     private let root: JSONValue
     /// By name.
@@ -14,7 +15,7 @@ public struct Schema {
         definitions = root["$defs"] ?? .null
     }
 
-    /// A schema within a larger document, which refers to parts of that.
+    /// A schema within a larger document, with references to parts of that document.
     public init(_ schema: JSONValue, of parts: JSONValue) {
         root = schema
         definitions = parts
@@ -29,12 +30,12 @@ public struct Schema {
     /// The properties as the file lists them.
     public var order: [String] { root["properties"]?.object?.members.map(\.name) ?? [] }
 
-    /// What the object in a property may have, as the file lists it.
+    /// The members that the object in a property may have, as the file lists them.
     public func names(of property: String) -> [String] {
         names(root["properties"]?[property] ?? .null)
     }
 
-    /// The same of a part that has a name of its own.
+    /// The same for a part with a name of its own.
     public func names(of property: String, in definition: String) -> [String] {
         names(root["$defs"]?[definition]?["properties"]?[property] ?? .null)
     }
@@ -61,7 +62,7 @@ public struct Schema {
     private func problems(of value: JSONValue, by keyword: String, _ rule: JSONValue, at place: String) -> [String] {
         switch keyword {
         case "$schema", "title", "description", "$defs": return []
-        // Looked at together with the properties.
+        // Checked together with the properties.
         case "additionalProperties" where rule == .bool(false): return []
         case "minItems": return (value.array?.count ?? .max) >= rule.integer ?? .max ? [] : ["\(place) is too short"]
         case "maxItems": return (value.array?.count ?? 0) <= rule.integer ?? 0 ? [] : ["\(place) is too long"]

@@ -5,7 +5,7 @@ import Testing
 final class ProbeProcess: Sendable {
     private let process: ChildProcess
 
-    /// `errors` is a file to be made, a pipe for standard error.
+    /// `errors` is the path of a named pipe to create for standard error.
     init(_ behaviour: String, stopDeadlineMilliseconds: Int = 10_000, errors: String? = nil) throws {
         let command = [try productPath("service-probe"), behaviour, String(stopDeadlineMilliseconds)]
         process =
@@ -23,7 +23,7 @@ final class ProbeProcess: Sendable {
 
     func waitUntilPrinted(_ text: String) async throws { try await process.waitUntilPrinted(text) }
 
-    /// Throws when it has not ended within the limit; nil when a signal has killed it.
+    /// Throws if it has not ended within the limit; nil if a signal has killed it.
     func exitCode(within limit: Duration) async throws -> Int32? {
         if case .exited(let code) = try await process.wait(within: limit) { code } else { nil }
     }
@@ -43,7 +43,7 @@ final class ProbeProcess: Sendable {
     }
 }
 
-/// One GET on a connection of its own, by curl: somebody else's idea of HTTP.
+/// One GET on a connection of its own, with curl, an independent HTTP client.
 func get(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
     let curl = try await run(
         "curl",

@@ -11,7 +11,7 @@ import Testing
         let ready = try await get(port, "/readyz")
         #expect(ready.status == 503)
         #expect(ready.body == #"{"status":"unavailable","reasons":[{"condition":"service","reason":"starting"}]}"#)
-        // And a part that never gets ready is no reason not to stop.
+        // A part that never becomes ready does not prevent stopping.
         probe.signal(SIGTERM)
         #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""waited_for":"worker""#))
@@ -31,7 +31,7 @@ import Testing
         #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
-    /// Probes and scrapers come from other addresses than whoever wants to silence it.
+    /// Probes and scrapers have other addresses than an attacker who wants to silence it.
     @Test func `does not give all its places to one client`() async throws {
         let probe = try ProbeProcess("quick")
         let port = try await probe.waitUntilReady()
@@ -121,7 +121,7 @@ import Testing
         #expect(probe.log.contains("second signal"))
     }
 
-    /// A log that nobody reads any more: every line blocks the thread that writes it.
+    /// A log that nobody reads any more: every line blocks the writing thread.
     @Test(arguments: [(60_000, 2), (700, 1)])
     func `exits 3 at a second signal and at its deadline also when its log is stuck`(
         _ deadlineMilliseconds: Int, _ signals: Int
@@ -157,7 +157,7 @@ import Testing
         #expect(probe.output.hasSuffix(order))
     }
 
-    /// What cannot run must not take part in anything first: others would make room for it.
+    /// A process that cannot run must not join anything first, because others would make room for it.
     @Test func `exits 3 before any part starts when one lacks what another process has`() async throws {
         let probe = try ProbeProcess("taken")
         #expect(try await probe.exitCode(within: .seconds(5)) == 3)

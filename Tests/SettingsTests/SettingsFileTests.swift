@@ -87,7 +87,7 @@ private func file(_ text: String) -> SettingsFile { SettingsFile(path: "x.conf",
                     "\(path) is not read: users other than its owner can write it: chmod go-w \(path)"
                 ])
         }
-        // Only root can give a file away, and root is who must not take it.
+        // Only root can give a file to another user, and root is the one who must not accept it.
         guard geteuid() == 0 else { return }
         chmod(path, 0o600)
         chown(path, 12_345, 0)

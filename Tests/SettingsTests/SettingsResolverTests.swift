@@ -270,7 +270,7 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
 }
 
 @Suite struct `A settings file that nobody has named` {
-    /// Whoever may write into a directory could have left it there.
+    /// Anybody who may write into a directory could have left it there.
     @Test func `makes nothing run`() throws {
         let path = NSTemporaryDirectory() + "settings-\(UUID().uuidString).conf"
         try "name = n\nkafka.consumer.run.cmd = touch /x\nkafka.other = 1".write(
@@ -315,7 +315,7 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
                 try resolve(["--pin=file:\(path)"]).warnings == [
                     "pin: every user of this machine can read \(path): chmod o-r \(path)"
                 ])
-            // Of a value that others can change, nobody knows whose it is.
+            // If others can change a value, nobody knows who wrote it.
             chmod(path, 0o666)
             #expect(try resolve(["--pin=file:\(path)"]).faults.first?.description.contains("chmod go-w") == true)
         }

@@ -22,7 +22,7 @@ private func policy(_ apps: [SimulatedApp] = [app, otherApp]) -> VerificationPol
     @Test func `has Apple's shape: sizes, curves, markers, path`() {
         let sizes = [(authority.leaf, 1077), (authority.intermediate, 794), (authority.root, 583)]
         for (certificate, size) in sizes {
-            // Signatures of P-384 vary by a few bytes.
+            // Signatures on P-384 vary by a few bytes.
             #expect(abs(certificate.der.count - size) <= 8, "\(certificate.subject): \(certificate.der.count)")
         }
         #expect(authority.leaf.p256Key != nil && authority.intermediate.p256Key == nil)
@@ -54,8 +54,7 @@ private func policy(_ apps: [SimulatedApp] = [app, otherApp]) -> VerificationPol
         #expect(try decoded(parts(Array(inner[0].utf8))[1]) == notification.transaction)
     }
 
-    /// A real notification of a subscription has about 19.5 KB, with names a little longer than these: buffers are sized for
-    /// that.
+    /// A real notification of a subscription has about 19.5 KB, with slightly longer names than these: buffers have that size.
     @Test func `makes notifications as large as Apple's`() throws {
         let simulation = try simulation(of: .steady, subscribers: 3)
         let sizes = simulation.notifications.map { $0.signedPayload(by: authority).count }
@@ -113,7 +112,7 @@ private func policy(_ apps: [SimulatedApp] = [app, otherApp]) -> VerificationPol
     @Test func `has a reason of the contract, and most of them are there`() {
         let reasons = Set(Forgery.allCases.map(\.reason))
         let known = Set(RejectionReason.allCases.map(\.rawValue))
-        // A revoked certificate needs somebody who answers for it.
+        // A revoked certificate needs a responder.
         #expect(reasons == known.subtracting(["revoked"]))
     }
 

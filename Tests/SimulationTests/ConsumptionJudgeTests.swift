@@ -31,7 +31,7 @@ private let purchases: [String: FoundTransaction] = [
 private let judge = ConsumptionJudge(
     key: key, bundleIds: [bundleId, "com.example.player"], environments: [.production], find: { purchases[$0] })
 
-/// What a caller may get wrong in a token.
+/// Mistakes in a caller's token.
 private struct Token {
     var header = [("alg", "\"ES256\""), ("kid", "\"\(key.keyId)\""), ("typ", "\"JWT\"")]
     var claims = [
@@ -41,7 +41,7 @@ private struct Token {
     var signer = key.key
     var scheme = "Bearer"
 
-    /// - Parameter value: nil takes the member out.
+    /// - Parameter value: nil removes the member.
     func with(_ name: String, _ value: String?) -> Token {
         var token = self
         for list in [\Token.header, \Token.claims] {
@@ -75,7 +75,7 @@ private func ask(
             headers: headers + (type.map { [("Content-Type", $0)] } ?? []), body: Array(body.utf8)), now: now)
 }
 
-/// The usual body with one member otherwise; nil: without it.
+/// The usual body with one member changed; nil: without it.
 private func with(_ name: String, _ value: String?) -> String {
     var members = [
         ("customerConsented", "true"), ("sampleContentProvided", "false"), ("deliveryStatus", "\"DELIVERED\""),
@@ -204,7 +204,7 @@ private let wrongTokens: [Token?] = [
         #expect(ask(method: "POST").status == 405 && ask(method: "POST").allow == "PUT")
         #expect(ask(version: 3).status == 404 && ask("").status == 404 && ask("1/2").status == 404)
         #expect(ask(type: nil).status == 415 && ask(type: "text/plain").status == 415)
-        // Who may not come in does not learn what is there.
+        // A caller that is not authorised does not learn what exists.
         #expect(ask("abc", token: nil).status == 401)
     }
 }

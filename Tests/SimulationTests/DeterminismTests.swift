@@ -4,7 +4,7 @@ import Simulation
 import Testing
 
 @Suite struct `A seed` {
-    /// Everything that a run says, in bytes.
+    /// The complete output of a run, in bytes.
     private func transcript(_ configuration: Simulation.Configuration) throws -> [[UInt8]] {
         let simulation = try Simulation(configuration)
         var lines: [[UInt8]] = []
@@ -23,8 +23,7 @@ import Testing
         #expect(try transcript(configuration(seed: 7)) != transcript(configuration(seed: 8)))
     }
 
-    /// The digest was written down from a first run: another one would mean that a seed in a report of a defect no longer
-    /// repeats it.
+    /// The digest is that of a first run. If it changed, a seed in a report of a defect would not repeat the run any more.
     @Test func `means the same run in every process and release`() throws {
         let text = Array(try transcript(configuration(seed: 1, subscribers: 40)).joined(separator: [10]))
         #expect(
@@ -61,7 +60,7 @@ import Testing
         #expect(all.map(\.notificationUUID).sorted() == alone.sorted())
     }
 
-    /// Of 20,000 subscribers who come over ten years only those whose story is under way are held.
+    /// Of 20,000 subscribers who join over ten years, only those with a running story are held in memory.
     @Test func `holds only whoever is under way`() throws {
         var configuration = configuration(subscribers: 20_000)
         configuration.end = start + 3650 * day
@@ -74,7 +73,7 @@ import Testing
             _ = notifications.next()
             most = max(most, notifications.subscribersUnderWay)
         }
-        // One comes about every four hours and stays for a week.
+        // One joins about every four hours and stays for a week.
         #expect((20...80).contains(most), "\(most)")
     }
 

@@ -3,7 +3,7 @@ import JSON
 import Simulation
 import Testing
 
-/// What Apple's tables say of each member: its type, and when it is there.
+/// Each member in Apple's tables: its type, and when it is present.
 private struct Checker {
     private(set) var faults: [String] = []
     private let notification: SimulatedNotification
@@ -15,7 +15,7 @@ private struct Checker {
         if !holds { faults.append("\(place): \(words())") }
     }
 
-    /// Every member is known, has its type, and those that are always there are there.
+    /// Every member is known and has its type, and required members are present.
     mutating func members(_ object: JSONValue, always: [String: Kind], sometimes: [String: Kind]) {
         let present = object.object?.members ?? []
         for member in present {
@@ -186,7 +186,7 @@ extension Checker {
     @Test func `of a thousand subscribers have the members of Apple's tables`() throws {
         var configuration = configuration(seed: 21, subscribers: 1000)
         configuration.sandboxPerMille = 300
-        // Stories weigh alike here: the rare ones have the rare members.
+        // All stories are equally likely here, because rare ones have the rare members.
         configuration.weights = Dictionary(uniqueKeysWithValues: Story.allCases.map { ($0, 1) })
         let simulation = try Simulation(configuration)
         var seen = Set<String>()

@@ -4,7 +4,7 @@ import Simulation
 import Synchronization
 import Testing
 
-/// Answers everything alike, when its time has come.
+/// Gives every request the same answer, at the right time.
 private final class Desk: RefundDesk {
     private let said: RefundAnswer
     private let state = Mutex((time: Int64.min, asked: [String]()))
@@ -86,7 +86,7 @@ private func requests(of simulation: Simulation) -> [RefundTruth] {
         #expect((90...160).contains(unanswered.count { $0 == "refunded" }))
         #expect(try outcomes(Desk(.decline)) == declined)
         #expect(try outcomes(nil) != outcomes(nil, seed: 2))
-        // Whoever is granted more is refunded no less.
+        // A request that is refunded against the wish of the app is also refunded with it.
         #expect(zip(granted, declined).allSatisfy { $1 != "refunded" || $0 == "refunded" })
     }
 

@@ -2,18 +2,18 @@ import JSON
 import Simulation
 import Testing
 
-/// What Apple documents of the order of notifications, with the status that each brings.
+/// Apple's documented orders of notifications, with the status of each.
 private struct Course: Sendable, CustomTestStringConvertible {
     let story: Story
     let kinds: [String]
     let place: Place
 
     enum Place {
-        /// Nothing comes between them, nor after.
+        /// Nothing comes between them or after them.
         case end
-        /// Nothing comes between them; the story goes on.
+        /// Nothing comes between them, but the story continues.
         case middle
-        /// Refunds of the rest of a plan, renewals of others may come between.
+        /// Refunds for the rest of a plan and renewals of others may come between.
         case scattered
     }
 

@@ -9,7 +9,7 @@ let start: Int64 = 1_767_225_600_000
 let day: Int64 = 86_400_000
 let minute: Int64 = 60_000
 
-/// Three years, and everybody comes in the first month: every story has time to end.
+/// Three years, and all subscribers join in the first month: every story has time to end.
 func configuration(seed: UInt64 = 1, subscribers: Int = 100) -> Simulation.Configuration {
     var configuration = Simulation.Configuration(
         seed: seed, subscribers: subscribers, apps: [app, otherApp], start: start, end: start + 3 * 366 * day)
@@ -17,7 +17,7 @@ func configuration(seed: UInt64 = 1, subscribers: Int = 100) -> Simulation.Confi
     return configuration
 }
 
-/// A simulation in which all subscribers live through one story.
+/// A simulation in which all subscribers have the same story.
 func simulation(
     of story: Story, seed: UInt64 = 1, subscribers: Int = 5, sandbox: Bool = false
 ) throws -> Simulation {
@@ -36,7 +36,7 @@ extension SimulatedNotification {
 }
 
 extension Array where Element: Equatable {
-    /// Whether the others stand in it in this order, whatever is between.
+    /// Whether the others occur in it in this order, with anything between them.
     func holds(inOrder others: [Element]) -> Bool {
         var rest = self[...]
         for other in others {

@@ -2,7 +2,7 @@ import JSON
 import Simulation
 import Testing
 
-/// One interval as a person would write it down.
+/// One interval in readable form.
 private struct Expected: Equatable, CustomStringConvertible {
     let rule: AccessInterval.Rule
     let from: Int64
@@ -29,7 +29,7 @@ private struct Life {
         truth = life.truth.subscriptions[0]
     }
 
-    /// The first of a kind, counted from a place.
+    /// The first one of a kind, from a place on.
     func first(_ kind: String) throws -> SimulatedNotification {
         try #require(notifications.first { $0.kind == kind }, "\(kind) does not occur")
     }
@@ -38,7 +38,7 @@ private struct Life {
         try #require(try first(kind).transactionJSON?[name]?.integer)
     }
 
-    /// The intervals of those that end after `time`, or begin then.
+    /// The intervals that end after `time`, or begin then.
     func intervals(from time: Int64) -> [Expected] {
         truth.intervals.filter { $0.until ?? .max > time }.map(Expected.init)
     }
@@ -195,7 +195,7 @@ private struct Life {
                     #expect(zip(intervals, intervals.dropFirst()).allSatisfy { $0.until ?? .max <= $1.from })
                     let hasAccess = subscription.hasAccess(at: configuration.end)
                     switch subscription.state {
-                    // Renewed seconds late: nothing is told of it yet.
+                    // It renews seconds late: no notification has come yet.
                     case "active": #expect(hasAccess || intervals.last!.until! > configuration.end - minute)
                     case "grace", "owned": #expect(hasAccess)
                     default: #expect(!hasAccess, "\(truth.deeds)")

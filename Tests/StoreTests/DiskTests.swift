@@ -8,7 +8,7 @@ import Testing
 @testable import Store
 
 @Suite struct `A store whose process dies` {
-    /// Kills a writer again and again, each time after a random number of writes, and looks at what it has left.
+    /// Kills a writer again and again, each time after a random number of writes, and checks what it has left.
     @Test(arguments: ["process", "none", "mixed"])
     func `has all of a write or nothing, and everything before it`(_ durability: String) async throws {
         let scratch = try ScratchDirectory("store-kill")
@@ -36,9 +36,9 @@ import Testing
     private func checkWrites(_ store: any PartitionStore, upTo last: Int, _ durability: String) throws {
         let number = try Int(store.noteText() ?? "0")!
         switch durability {
-        // The last line may be half of one, or its write not yet told.
+        // The last line may be incomplete, or its write not yet printed.
         case "process": #expect(number >= last - 1)
-        // At most nine writes, and the one that is not yet told, were not logged.
+        // At most nine writes, and the one that is not printed yet, were not logged.
         case "mixed": #expect(number >= last - 10)
         default: break
         }
@@ -88,7 +88,7 @@ import Testing
         return names.filter { $0.hasSuffix(ending) || $0.hasPrefix(ending) }.map { "\(partition)/\($0)" }
     }
 
-    /// Writes into files, not only into the write-ahead log.
+    /// Writes into files, and not only into the write-ahead log.
     private func fill() throws {
         let store = try stores.open(0)
         let changes = StoreChanges()
@@ -112,7 +112,7 @@ import Testing
         for key in 0..<1000 { _ = try store.value("key \(key)") }
     }
 
-    /// To wipe and restore is what helps, and it does.
+    /// Wiping and restoring is the remedy, and it works.
     private func expectCorrupt(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let found = fault { try readAll() }
         #expect(found?.cause == .corrupt, "\(String(describing: found))", sourceLocation: sourceLocation)
@@ -130,11 +130,11 @@ import Testing
         try expectCorrupt()
     }
 
-    /// A scan that ends early would look like one that is at its end: timers would never fire.
+    /// A scan that fails early would look like a scan that has reached its end: timers would never fire.
     @Test func `is corrupt when it cannot read its timers`() throws {
         try fill()
         let file = try #require(try files(".sst").first)
-        // Behind the values: the files are in the order of the keys.
+        // After the values, because the files are in the order of the keys.
         for offset in stride(from: 520_000, to: 600_000, by: 3000) {
             overwrite(file, with: [1, 2, 3, 4, 5], at: offset)
         }
@@ -205,7 +205,7 @@ import Testing
         #expect(fileExists("\(deep)/12/CURRENT"))
     }
 
-    /// What no test can write to, also not as root.
+    /// A place that no test can write to, not even as root.
     @Test func `says what to do about a directory that it may not write`() {
         let found = fault { _ = try RocksStores(directory: "/sys/state", cache: StoreCache(bytes: 1 << 20)) }
         #expect(found?.cause == .system)
@@ -247,7 +247,7 @@ import Testing
         try stores.open(0).close()
     }
 
-    /// RocksDB, built with assertions, would end this process.
+    /// RocksDB, if built with assertions, would end this process.
     @Test(.enabled(if: SmallDisk.canBeMounted, "no file system can be mounted here: this needs a user who may"))
     func `says that a disk is full, and opens again when there is room`() throws {
         let disk = try SmallDisk(megabytes: 64)
@@ -305,7 +305,7 @@ import Testing
         #expect(found?.words.contains("set state.directory to another place") == true, "\(String(describing: found))")
     }
 
-    /// What a new owner of twelve partitions waits for.
+    /// A new owner of twelve partitions waits for this.
     @Test func `is closed without writing its log out again`() throws {
         let store = try stores.open(0)
         try store.write([("key", "1")])

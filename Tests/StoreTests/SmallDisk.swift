@@ -2,7 +2,7 @@ import Glibc
 import KafkaTestKit
 import Platform
 
-/// A file system of its own, small enough to be filled.
+/// A separate file system, small enough to be filled.
 struct SmallDisk {
     private let scratch: ScratchDirectory
     var path: String { scratch.path }
@@ -20,10 +20,10 @@ struct SmallDisk {
         }
     }
 
-    /// Also when a file of it is still open.
+    /// Even if one of its files is still open.
     func unmount() { _ = umount2(path, Int32(MNT_DETACH)) }
 
-    /// To the last byte.
+    /// Fills it to the last byte.
     func fill() throws {
         let file = open("\(path)/fill", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
         guard file >= 0 else { throw SystemFailure.last("fill \(path)") }
@@ -33,7 +33,7 @@ struct SmallDisk {
         while size > 0 { if write(file, block, size) <= 0 { size /= 2 } }
     }
 
-    /// Cut first: a process that is just being started may still have the file open, and would keep its blocks.
+    /// The file is truncated first: a process that is just starting may still have it open, and would keep its blocks.
     func makeRoom() {
         truncate("\(path)/fill", 0)
         unlink("\(path)/fill")

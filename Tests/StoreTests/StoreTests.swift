@@ -37,7 +37,7 @@ import Testing
         try store.write([("key", "1"), ("key", nil), ("key", "2"), ("other", "1"), ("other", nil)])
         #expect(try store.value("key") == "2")
         #expect(try store.value("other") == nil)
-        // Removed first, then added: it is there.
+        // Removed first, then added, so it exists.
         try store.write(add: [TimerEntry(1)], remove: [TimerEntry(1)])
         #expect(try store.timers() == [TimerEntry(1)])
         try store.close()
@@ -153,7 +153,7 @@ import Testing
         #expect(cause { try place.stores.wipe(0) } == .locked)
         #expect(try store.value("key") == "1")
         try store.close()
-        // A refused wipe wipes nothing later either.
+        // A refused wipe does not wipe anything later either.
         let again = try place.stores.open(0)
         #expect(try again.value("key") == "1")
         try again.close()

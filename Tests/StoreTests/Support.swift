@@ -3,16 +3,16 @@ import Store
 import Synchronization
 import Testing
 
-/// The stores that keep the promises of `PartitionStore`.
+/// The implementations that must keep the promises of `PartitionStore`.
 enum StoreKind: CaseIterable, Sendable, CustomTestStringConvertible {
     case rocks, memory
     var testDescription: String { "\(self)" }
 }
 
-/// A place with stores, empty at first, gone when the tests are over.
+/// A place with stores: empty at first, deleted when the tests are over.
 struct Place {
     let stores: any PartitionStores
-    /// Until the process ends: a store of a test may outlive the place it came from.
+    /// Until the process ends, because a store of a test may outlive its place.
     private static let directories = Mutex<[ScratchDirectory]>([])
 
     init(_ kind: StoreKind) throws {
@@ -37,7 +37,7 @@ extension PartitionStore {
     }
     func noteText() throws(StoreFault) -> String? { try note().map { String(decoding: $0, as: UTF8.self) } }
 
-    /// All of it in one write.
+    /// Writes all of it at once.
     func write(
         _ values: [(String, String?)] = [], add: [TimerEntry] = [], remove: [TimerEntry] = [], note: String = "",
         _ durability: StoreDurability = .process
@@ -75,7 +75,7 @@ func fault(_ body: () throws -> Void) -> StoreFault? {
     } catch { return error as? StoreFault }
 }
 
-/// A generator whose seed tells everything.
+/// A generator that is determined by its seed.
 struct Dice: RandomNumberGenerator {
     private var state: UInt64
     init(seed: UInt64) { state = seed }
@@ -88,7 +88,7 @@ struct Dice: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Up to four bytes of the kind that an order gets wrong: zeros, the greatest, neighbours.
+    /// Up to four bytes that a wrong order would confuse: zeros, the greatest, neighbours.
     mutating func awkwardKey() -> [UInt8] {
         (0..<Int.random(in: 0...4, using: &self)).map { _ in [0, 0, 1, 0x61, 0xfe, 0xff].randomElement(using: &self)! }
     }

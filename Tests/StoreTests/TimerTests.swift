@@ -41,7 +41,7 @@ import Testing
         try store.close()
     }
 
-    /// Ten thousand operations beside a sorted array.
+    /// Ten thousand operations, compared with a sorted array.
     @Test(arguments: StoreKind.allCases, [UInt64.random(in: 0...999_999)])
     func `are those of a sorted array`(_ kind: StoreKind, _ seed: UInt64) throws {
         var dice = Dice(seed: seed)
@@ -71,7 +71,7 @@ import Testing
         try store.close()
     }
 
-    /// Mostly the first ones go, as when they fire.
+    /// Mostly removes the first ones, as when they fire.
     private func changes(_ known: [TimerEntry], _ dice: inout Dice) -> (add: [TimerEntry], remove: [TimerEntry]) {
         let add = (0..<Int.random(in: 0...8, using: &dice)).map { _ in dice.awkwardTimer() }
         var remove = Array(known.prefix(Int.random(in: 0...8, using: &dice)))
@@ -102,14 +102,14 @@ import Testing
         }
     }
 
-    /// On disk a removed timer stays as a mark for a while: what is read again and again must not grow with their number.
+    /// On disk a removed timer remains as a tombstone for a while: repeated reads must not become slower with their number.
     @Test func `cost the same after a hundred thousand were removed`() throws {
         let store = try Place(.rocks).stores.open(0)
         let count: Int64 = 100_000
         try store.write(add: (0..<count).map { TimerEntry($0) })
         try store.write(add: [TimerEntry(count + 1)], remove: (0..<count).map { TimerEntry($0) })
         #expect(try store.timers(dueBy: count) == [])
-        // A step over all marks takes some 10 ms, a thousand of them 10 s.
+        // Stepping over all tombstones takes some 10 ms, a thousand times 10 s.
         let time = try threadTime {
             for moment in 0..<1000 {
                 _ = try store.timers(dueBy: Int64(moment))

@@ -45,7 +45,7 @@ import Testing
         #expect(start < now + 1 && start > now - 86_400, "a test has run for less than a day")
     }
 
-    /// As the manual page has them, of a program with a hostile name.
+    /// In the format of the manual page, for a program with a hostile name.
     @Test func `reads the files of the system`() throws {
         let fields = (4...52).map { "\($0)" }.joined(separator: " ")
         let stat = "7 (a) b (c) S \(fields)"

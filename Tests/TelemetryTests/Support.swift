@@ -1,7 +1,7 @@
 import Synchronization
 import Telemetry
 
-/// Collects what a logger writes; each element is one call of the sink.
+/// Collects a logger's output; each element is one call of the sink.
 final class Lines: Sendable {
     private let calls = Mutex<[[UInt8]]>([])
 

@@ -15,11 +15,11 @@ private func day(_ text: String) throws -> CivilDay { try #require(CivilDay(text
 private let hour: Int64 = 3_600_000
 
 @Suite struct `A day of a zone` {
-    /// Spelled out from the laws. Instants are those of UTC.
+    /// Written out from the laws. Instants are in UTC.
     struct Change: Sendable, CustomTestStringConvertible {
         let zone: String
         let at: String
-        /// In hours, before and after.
+        /// Offsets in hours, before and after.
         let offsets: (Int64, Int64)
         let day: String
         let starts: String
@@ -135,7 +135,7 @@ private let hour: Int64 = 3_600_000
             let day = CivilDay(number: number)
             #expect(zone.day(of: zone.start(of: day)) == (number < 0 ? .first : .last))
         }
-        // Not a day more, and each a day after the one before.
+        // No more days than these, each one after the one before.
         let last = CivilDay.last.number
         for number in (CivilDay.first.number..<(CivilDay.first.number + 1000)).map({ $0 }) + ((last - 1000)...last) {
             let start = zone.start(of: CivilDay(number: number))

@@ -4,7 +4,7 @@ import Foundation
 
 let zoneFolder = "/usr/share/zoneinfo"
 
-/// Every zone and every other name of one, from the list that the data comes with.
+/// Every zone and every alias, from the list that comes with the data.
 let zoneNames: [String] = {
     let list = (try? String(contentsOfFile: "\(zoneFolder)/tzdata.zi", encoding: .utf8)) ?? ""
     return list.split(separator: "\n").compactMap { line in

@@ -5,11 +5,11 @@ import Testing
 
 @testable import Zone
 
-/// Every name of the list, by the data of this machine.
+/// Every name of the list, with this machine's data.
 @Suite struct `A zone of this machine` {
     private static let years = CivilDay(year: 1900, month: 1, day: 1)..<CivilDay(year: 2400, month: 12, day: 31)
 
-    /// Seconds: both sides of every change, and any others.
+    /// Seconds on both sides of every change, and some others.
     private func seconds(of name: String, count: Int) throws -> [Int64] {
         let content = try TZif(try zoneFile(name))
         let changes = content.changes + (content.rule?.changes(ofYears: 2037...2400) ?? [])
@@ -21,7 +21,7 @@ import Testing
 
     @Test func `is one of many`() { #expect(zoneNames.count > 400) }
 
-    /// The C library reads the same files by its own means.
+    /// The C library reads the same files with its own code.
     @Test(arguments: zoneNames) func `shows what date shows, from 1900 to 2400`(_ name: String) throws {
         let zone = try Zone(name: name)
         let seconds = try seconds(of: name, count: 200)
@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    /// Foundation brings data of its own. Those of before 1970 are of another choice than Debian's, which keeps every place's
-    /// history (Amsterdam is a link to Brussels there); of the years to come they know laws of another day.
+    /// Foundation has its own data. Before 1970 it differs from Debian's, which keeps every place's history (in Foundation
+    /// Amsterdam is a link to Brussels); for future years it has laws of another date.
     @Test func `shows what Foundation shows, from 2000 to 2020`() throws {
         let range = CivilDay(year: 2000, month: 1, day: 1).number..<CivilDay(year: 2021, month: 1, day: 1).number
         var count = 0
@@ -57,13 +57,13 @@ import Testing
     @Test(arguments: zoneNames) func `starts every day at its first instant`(_ name: String) throws {
         let zone = try Zone(name: name)
         let ends = [CivilDay.first.number, CivilDay.last.number].map { $0 * secondsPerDay }
-        // The days around every change, those around the seams of the table among them, and a few others.
+        // The days around every change, those around the ends of the table, and a few others.
         let days = Set((try seconds(of: name, count: 50) + ends).map { $0.floorDivided(by: secondsPerDay) })
         for number in Set(days.flatMap { [$0 - 1, $0, $0 + 1] }).sorted() {
             let day = CivilDay(number: min(max(number, CivilDay.first.number), CivilDay.last.number))
             let start = zone.start(of: day)
             let isReached = Int64(zone.dayNumber(of: start)) >= day.number
-            // Clocks may be turned back over midnight: then an hour before the day it may have been that day already.
+            // Clocks may be turned back over midnight: then an hour before the day it may already have been that day.
             let before = [1, 1_800_000, 3_600_000, 7_200_000, 86_400_000] as [Int64]
             let isEarly = day > .first && before.contains { Int64(zone.dayNumber(of: start - $0)) >= day.number }
             guard isReached, !isEarly else {
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// All seconds in one process: one for each would take an hour.
+    /// All seconds in one process: a process for each would take an hour.
     private func offsetsOfDate(_ seconds: [Int64], zone: String) throws -> [Int64] {
         let folder = FileManager.default.temporaryDirectory
         let input = folder.appendingPathComponent("perennial-\(UUID().uuidString)")

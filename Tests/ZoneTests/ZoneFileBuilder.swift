@@ -1,4 +1,4 @@
-/// Writes TZif files, right ones and wrong ones.
+/// Writes TZif files, valid ones and invalid ones.
 struct ZoneFileBuilder {
     var magic = "TZif"
     var version: Character = "2"

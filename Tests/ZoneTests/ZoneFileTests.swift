@@ -87,7 +87,7 @@ private func read(_ builder: ZoneFileBuilder) throws(ZoneFault) -> Zone {
         #expect(throws: ZoneFault.unusable(name: "Test/Zone", Self.refused[index].0)) { try read(builder) }
     }
 
-    /// Each count of the header as great as it can be, in either block.
+    /// Each count of the header has its greatest value, in either block.
     @Test(arguments: [0, 1], 0..<6) func `is refused when it counts more than there is`(_ block: Int, _ count: Int) {
         var bytes = Self.twoTypes.bytes
         let start = block == 0 ? 0 : 44 + 6 + 4
@@ -115,7 +115,7 @@ private func read(_ builder: ZoneFileBuilder) throws(ZoneFault) -> Zone {
         }
     }
 
-    /// A wrong byte may still be a zone; it may never be a trap.
+    /// A changed byte may still give a zone, but it must never trap.
     @Test func `with wrong bytes is refused or answers`() throws {
         let files = try ["Europe/Berlin", "America/New_York", "Africa/Casablanca", "Asia/Tokyo"].map(zoneFile)
         var random = Seeded(state: 8536)
@@ -123,7 +123,7 @@ private func read(_ builder: ZoneFileBuilder) throws(ZoneFault) -> Zone {
         for round in 0..<20_000 {
             var file = files[round % files.count]
             for _ in 0..<Int.random(in: 1...4, using: &random) {
-                // Half of them where they hurt: in a header or in the footer.
+                // Half of them are where they matter most: in a header or in the footer.
                 let second = file.indices.dropFirst(5).first { file[$0...].starts(with: "TZif".utf8) } ?? 0
                 let places = [
                     0..<file.count, 0..<44, second..<min(second + 44, file.count), (file.count - 30)..<file.count,

@@ -5,7 +5,7 @@ import Testing
 
 private func parsed(_ text: String) -> ZoneRule? { ZoneRule(Array(text.utf8)[...]) }
 
-/// The changes of one year as "month-day hour:minute" of UTC.
+/// The changes of one year as "month-day hour:minute" in UTC.
 private func changes(_ text: String, year: Int) throws -> [String] {
     try #require(parsed(text)).changes(ofYears: year...year).map { change in
         let number = change.second.floorDivided(by: 86_400)
@@ -32,19 +32,19 @@ private func changes(_ text: String, year: Int) throws -> [String] {
             ("EST5EDT,M3.2.0,M11.1.0", 2026, ["2026-03-08 7:0 -14400", "2026-11-01 6:0 -18000"]),
             // South of the equator summer ends first.
             ("AEST-10AEDT,M10.1.0,M4.1.0/3", 2026, ["2026-04-04 16:0 36000", "2026-10-03 16:0 39600"]),
-            // Winter time is the exception in Ireland.
+            // In Ireland winter time is the exception.
             ("IST-1GMT0,M10.5.0,M3.5.0/1", 2026, ["2026-03-29 1:0 3600", "2026-10-25 1:0 0"]),
-            // Before and after the day that is named.
+            // Before and after the named day.
             ("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 2026, ["2026-03-29 1:0 -3600", "2026-10-25 1:0 -7200"]),
             ("IST-2IDT,M3.4.4/26,M10.5.0", 2026, ["2026-03-27 0:0 10800", "2026-10-24 23:0 7200"]),
             ("EET-2EEST,M3.4.4/50,M10.4.4/50", 2026, ["2026-03-28 0:0 10800", "2026-10-23 23:0 7200"]),
-            // The 29th of February is no day for J, and one for a plain number.
+            // J does not count the 29th of February; a plain number does.
             ("AAA0BBB,J59/0,J60/0", 2024, ["2024-02-28 0:0 3600", "2024-02-29 23:0 0"]),
             ("AAA0BBB,J59/0,J60/0", 2025, ["2025-02-28 0:0 3600", "2025-02-28 23:0 0"]),
             ("AAA0BBB,59/0,60/0", 2024, ["2024-02-29 0:0 3600", "2024-02-29 23:0 0"]),
             ("AAA0BBB,58/0,59/0", 2025, ["2025-02-28 0:0 3600", "2025-02-28 23:0 0"]),
             ("AAA0BBB,0/0,J365/25", 2026, ["2026-01-01 0:0 3600", "2027-01-01 0:0 0"]),
-            // The fifth Sunday is the last one, of months with four and with five.
+            // The fifth Sunday means the last one, in months with four and with five.
             ("AAA0BBB-2:30,M2.5.0/0:30:00,M5.5.0/167", 2026, ["2026-02-22 0:30 9000", "2026-06-06 20:30 0"]),
             ("AAA0BBB,M1.1.6/-167,M6.1.1", 2026, ["2025-12-27 1:0 3600", "2026-06-01 1:0 0"]),
         ] as [(String, Int, [String])])

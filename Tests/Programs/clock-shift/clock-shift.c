@@ -1,5 +1,5 @@
-// A host whose wall clock is wrong, for one process: preloaded (LD_PRELOAD), it moves what the C library says of the time by the
-// seconds that the file named by CLOCK_SHIFT_FILE holds, as a 64-bit number. The file may change at any time.
+// Simulates a host with a wrong wall clock for one process. When it is preloaded (LD_PRELOAD), it shifts the C library's time by
+// the seconds in the file that CLOCK_SHIFT_FILE names, a 64-bit number. The file may change at any time.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static int64_t shift(void) {
     if (!known) {
         const char *path = getenv("CLOCK_SHIFT_FILE");
         int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        // Without the file the test would prove nothing: better no process than a right clock.
+        // Without the file the test would prove nothing, so the process must not run with the right clock.
         if (file < 0) abort();
         void *memory = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
         close(file);
@@ -29,7 +29,7 @@ static int64_t shift(void) {
     return *known;
 }
 
-// The system call itself: looking the C library's function up would need the time before it is known.
+// Uses the system call itself: looking up the C library's function would need the time before it is known.
 int clock_gettime(clockid_t clock, struct timespec *time) {
     long result = syscall(SYS_clock_gettime, clock, time);
     if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) time->tv_sec += shift();

@@ -17,9 +17,9 @@ struct LedgerOptions: Sendable {
     var format: UInt8 = 1
     var sessionTimeout: Duration = .seconds(6)
     var admin = "127.0.0.1:0"
-    /// No: outputs are written at once, and positions by themselves. What the tests have to notice.
+    /// If false, outputs are visible at once and offsets are committed separately. The tests must notice that.
     var usesTransactions = true
-    /// Records of this key end the process as a trap does.
+    /// Records with this key end the process as a trap does.
     var trapsAt: String?
 
     init(_ arguments: [String]) throws {
@@ -81,7 +81,7 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     return Service([admin, worker], health: health, logger: logger).run()
 }
 
-/// Traps at every record of one key.
+/// Traps at every record with a certain key.
 private struct Trapping: Processor {
     let ledger: Ledger
     let key: [UInt8]

@@ -1,4 +1,4 @@
-// The log without what makes a cycle one step: for the proof that the tests would notice.
+// The log without the transaction that makes a cycle atomic: it proves that the tests would notice.
 
 import Log
 import Platform
@@ -24,7 +24,7 @@ struct TornLog: RecordLog {
     }
 }
 
-/// Outputs are there as soon as they are appended; a commit is only that of the positions.
+/// Outputs are visible as soon as they are appended; a commit covers only the offsets.
 private final class TornSession: LogSession {
     private let session: any LogSession
     private let writer: any LogWriter
@@ -65,7 +65,7 @@ private final class TornSession: LogSession {
         }
     }
 
-    /// Long enough for a kill to fall between outputs and positions.
+    /// Long enough that a kill may come between outputs and offsets.
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
         Platform.pause(for: .milliseconds(100))
         try session.commit(positions)

@@ -1,4 +1,4 @@
-// A worker process that the tests start, kill and freeze: the runtime as a role runs it, over a real Kafka and RocksDB, with a
+// A worker process that the tests start, kill and suspend: the runtime as in the product, over a real Kafka and RocksDB, with a
 // processor whose outputs can be predicted.
 
 import Platform

@@ -1,9 +1,9 @@
-// Traps and locks, for tests that watch a process end.
+// Traps and locks, for tests that observe the end of a process.
 
 import Glibc
 import Platform
 
-/// `trap NOTES TOPIC OFFSET WAY`: works on a record and ends in one of the ways of `end`.
+/// `trap NOTES TOPIC OFFSET WAY`: processes a record and ends in one of the ways of `end`.
 /// `lock FILE`: takes the lock, says so and waits to be killed.
 func runProbe(_ arguments: [String]) -> ExitCode {
     switch (arguments.first, arguments.count) {
@@ -19,7 +19,7 @@ private func trap(_ path: String, _ topic: UInt32, _ offset: Int64, _ way: Strin
     do throws(SystemFailure) { try CrashNotes.install() } catch { return say(error) }
     let worker = WorkerThread.start("works") {
         let notes = try CrashNotes(path: path)
-        // What was worked on before is nobody's concern.
+        // The earlier record does not matter.
         notes.working(topic: topic &+ 1, offset: offset &+ 1)
         notes.working(topic: topic, offset: offset)
         let isIdle = way.hasPrefix("idle-")
@@ -27,7 +27,7 @@ private func trap(_ path: String, _ topic: UInt32, _ offset: Int64, _ way: Strin
         end(isIdle ? String(way.dropFirst(5)) : way)
         notes.idle()
     }
-    // What comes from outside is to meet the thread that works.
+    // A signal from outside must hit the working thread.
     var all = sigset_t()
     sigfillset(&all)
     pthread_sigmask(SIG_BLOCK, &all, nil)
@@ -54,7 +54,7 @@ private func end(_ way: String) {
     }
 }
 
-/// Deeper than any stack, in a way that no optimizer makes a loop of.
+/// Recursion deeper than any stack, in a form that no optimizer turns into a loop.
 @inline(never)
 private func descend(_ depth: Int) -> Int {
     withUnsafeTemporaryAllocation(of: Int.self, capacity: 64) { room in

@@ -1,5 +1,5 @@
-// Runs a ledger over made-up input of one partition, and prints what its readers see: key, value, timestamp and headers of every
-// output. Nothing of that may depend on how the work was cut into cycles.
+// Runs a ledger over generated input of one partition, and prints what its readers see: key, value, timestamp and headers of
+// every output. Nothing of that may depend on how the work is divided into cycles.
 //
 // replay-probe <commit interval in ms> <cache bytes> <records of a poll>
 
@@ -9,7 +9,7 @@ import MemoryLog
 import Runtime
 import WorkerTestKit
 
-/// Polls bring so many records at most.
+/// Most records that a poll returns.
 struct SmallPolls: LogFaults {
     let limit: Int
 
@@ -32,7 +32,7 @@ for _ in 0..<3000 {
     let number = Int(dice.next() % 500) + 1
     let words = ["add", "twice", "wake", "wake", "sleep", "toggle", "add", "add", "add", "add"]
     var text = "\(words[Int(dice.next() % 10)]) \(number)"
-    // Not so often that the breaker would stop it.
+    // Rarely enough that the breaker does not stop it.
     if dice.next() % 50 == 0 { text = number % 2 == 0 ? "poison" : "nonsense" }
     timestamp += Int64(dice.next() % 20)
     try simulation.feed(

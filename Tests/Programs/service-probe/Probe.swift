@@ -1,12 +1,12 @@
-// A service with the admin server and one part that behaves as told:
+// A service with the admin server and one part with the given behaviour:
 //
 //   service-probe BEHAVIOUR STOP-DEADLINE-MS
 //
 // quick: stops at once. slow: takes 400 ms. never: does not stop. unclean: its stop throws. fail: fails after SIGHUP.
-// ends: returns after SIGHUP. over: asks for its end after SIGHUP. refuse: cannot start. stuck: its start never returns.
-// taken: lacks what another process has.
+// ends: returns after SIGHUP. over: requests its own end after SIGHUP. refuse: cannot start. stuck: its start never returns.
+// taken: needs something that another process holds.
 //
-// Standard output tells the test what happens, a line each: "listens PORT", "reload", "stop WORKER".
+// Standard output tells the test what happens, one line each: "listens PORT", "reload", "stop WORKER".
 
 import Platform
 import Service
@@ -83,7 +83,7 @@ func runProbe(_ arguments: [String]) -> ExitCode {
     return service.run()
 }
 
-/// Tells the port as soon as there is one, before the worker starts.
+/// Prints the port as soon as there is one, before the worker starts.
 final class Announcement: ServicePart {
     let name = "announcement"
     private let admin: AdminServer

@@ -4,10 +4,10 @@ import Glibc
 import Platform
 import Store
 
-/// `write DIRECTORY DURABILITY PADDING`: goes on with the numbers where the store stands, and prints each after its write.
+/// `write DIRECTORY DURABILITY PADDING`: continues with the number that the store has, and prints each number after its write.
 /// DURABILITY: `process`, `none`, or `mixed`: nine of ten writes with `none`.
 /// `hold DIRECTORY`: opens the store, says so and waits to be killed.
-/// `fill DIRECTORY BYTES`: writes until files may not grow, at this size.
+/// `fill DIRECTORY BYTES`: limits files to this size, and writes until the limit is reached.
 func runProbe(_ arguments: [String]) -> ExitCode {
     do throws(StoreFault) {
         switch (arguments.first, arguments.count) {
@@ -38,7 +38,7 @@ private func open(_ directory: String) throws(StoreFault) -> any PartitionStore 
     try RocksStores(directory: directory, cache: StoreCache(bytes: 1 << 20)).open(0)
 }
 
-/// Write n puts n under eight keys that every write has and under one of its own, and moves one timer to n.
+/// Write n puts n under eight keys that every write has and under one key of its own, and moves one timer to n.
 private func write(_ directory: String, _ durability: String, _ padding: Int) throws(StoreFault) -> Never {
     let store = try open(directory)
     let changes = StoreChanges()

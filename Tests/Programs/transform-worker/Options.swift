@@ -4,11 +4,11 @@ struct WorkerOptions: Sendable {
     var slot = "0"
     var inputs: [String] = []
     var output = ""
-    /// Static membership: back within the session without a rebalance.
+    /// Static membership: a member that is back within the session timeout causes no rebalance.
     var hasInstance = false
     /// Sends one transaction's records and then waits to be killed, without committing.
     var leavesOpen = false
-    /// Records of one transaction at most.
+    /// Most records of one transaction.
     var recordsPerCommit = 200
 
     init?(arguments: [String]) {

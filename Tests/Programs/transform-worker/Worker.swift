@@ -3,11 +3,11 @@ import Log
 import Platform
 import Synchronization
 
-/// Runs the worker on a thread of its own until a signal comes or it gives up; the exit code.
+/// Runs the worker on a thread of its own until a signal comes or it gives up; returns the exit code.
 func runUntilSignal(_ options: WorkerOptions) -> ExitCode {
     let stop = Stop()
     let thread = WorkerThread.start("worker") {
-        // A fenced or broken client is rebuilt, as a worker of the product does; fenced again and again, it ends.
+        // A fenced or broken client is rebuilt, as in a worker of the product; if it is fenced again and again, the process ends.
         var rebuilds = 0
         while !stop.isAsked {
             let worker = try Worker(options)
@@ -45,7 +45,7 @@ final class Worker: RebalanceHooks {
     private let consumer: Consumer
     private let producer: TransactionalProducer
     private let output: ProducerTopic
-    /// Where the open transaction began, of each partition it has read from: the rewind after an abort.
+    /// The first offset of the open transaction in each partition that it has read from: an abort rewinds to it.
     private var starts: [TopicPartition: NextOffset] = [:]
     private var isOpen = false
     private var pending: KafkaFault?
@@ -98,14 +98,14 @@ final class Worker: RebalanceHooks {
             if options.leavesOpen && isOpen { waitToBeKilled() }
             try commit()
         } catch let fault as KafkaFault {
-            // A record that was read but not sent is behind the position already: the transaction must not commit.
+            // A record that was read but not sent is already before the position: the transaction must not commit.
             guard isOpen, fault.remedy == .abortTransaction || fault.remedy == .retrySameCall else { throw fault }
             try abortAndRewind()
         }
     }
 
     private func copy(_ record: borrowing ConsumedRecord) throws(KafkaFault) {
-        // After a revocation that could not be committed or taken back, nothing more is read into a transaction.
+        // After a revocation whose transaction could be neither committed nor aborted, nothing more is read into a transaction.
         if let fault = pending { throw fault }
         if !isOpen {
             try producer.begin()
@@ -158,8 +158,8 @@ final class Worker: RebalanceHooks {
     }
 
     func revoked(_ partitions: [TopicPartition], by consumer: Consumer) {
-        // Inside poll, between two records: the open transaction holds whole records only. Inside close there is none any more
-        // when the producer has failed.
+        // Inside poll, between two records, the open transaction holds only whole records. Inside close there is no transaction
+        // any more if the producer has failed.
         do {
             if producer.state == .inTransaction { try commit() }
         } catch {

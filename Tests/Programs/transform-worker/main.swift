@@ -1,4 +1,4 @@
-// A consume-transform-produce worker that the tests start, kill and freeze: the Kafka layer's own commit cycle, with nothing
+// A consume-transform-produce worker that the tests start, kill and suspend: the Kafka layer's own commit cycle, without anything
 // around it. It copies every record of its inputs to the same partition of the output, in transactions.
 
 import Platform
