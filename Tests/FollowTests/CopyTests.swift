@@ -134,7 +134,8 @@ import Testing
         try next.write(["new"])
         try next.write(["a", "b"], topic: 1)
         next.settle()
-        #expect(next.logged.contains("it is ahead of rows[0], which was deleted and created again") && next.trouble == nil)
+        #expect(next.logged.contains("it is ahead of rows[0], which was deleted and created again"))
+        #expect(next.trouble == nil)
         #expect(next.disk.values(0) == ["new"] && next.disk.values(0, topic: 1) == ["a", "b"])
         #expect(next.metric("wipes_total") == 1)
     }

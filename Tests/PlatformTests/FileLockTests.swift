@@ -22,7 +22,7 @@ import Testing
         #expect(fault() == .held(path: path, by: Int(holder.processID)))
         let second = try await run(try productPath("platform-probe"), ["lock", path])
         #expect(second.code != 0)
-        #expect(second.standardError.contains("\(path) is locked by process \(holder.processID): one process"))
+        #expect(second.standardError.contains("\(path) is locked by process \(holder.processID): only one process"))
     }
 
     @Test func `goes with its process, however that ends`() async throws {
