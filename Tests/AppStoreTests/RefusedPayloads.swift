@@ -299,7 +299,7 @@ import Testing
         let body = Array(#"{"notification_type":"CANCEL","password":"x","unified_receipt":{}}"#.utf8)
         do throws(Rejection) {
             _ = try NotificationBody.signedPayload(of: body)
-            Issue.record("it was taken")
+            Issue.record("the payload was accepted")
         } catch {
             #expect(error.reason == .malformed)
             #expect(error.detail.contains("version 2"))

@@ -108,7 +108,7 @@ extension RealBroker {
             #expect(try await api.answer(to: "/v1/subscriptions/2?environment=sandbox").status == 200)
 
             production = try await worker("production")
-            try await waitUntil("everything is answered", within: patience) {
+            try await waitUntil("every request is answered", within: patience) {
                 for id in ids where try await api.answer(to: "/v1/subscriptions/\(id)").status != 200 { return false }
                 return true
             }
@@ -116,7 +116,7 @@ extension RealBroker {
             for (service, client) in [
                 (production, "\(installation.prefix).production.entitlements.0-0"), (api.service, "perennial-api"),
             ] {
-                try await waitUntil("\(client) tells of its brokers", within: patience) {
+                try await waitUntil("\(client) reports its brokers", within: patience) {
                     try await service.metric(#"perennial_kafka_brokers_connected{client="\#(client)"}"#) ?? 0 >= 1
                 }
                 #expect(try await service.metric("process_resident_memory_bytes") ?? 0 > 1_000_000)

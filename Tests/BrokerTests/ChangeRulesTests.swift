@@ -117,7 +117,7 @@ extension RealBroker {
             let reader = try Reader(scene, hasDiff: help.code == 0)
             for block in blocks { try await reader.follow(block) }
             try await reader.end()
-            #expect(reader.done > 15, "a judge without cases")
+            #expect(reader.done > 15, "the test has no cases")
             if reader.skipped > 0 {
                 print(
                     "change-rules: \(reader.skipped) lines with perennial diff were skipped: this version does not have it"

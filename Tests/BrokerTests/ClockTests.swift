@@ -96,7 +96,7 @@ extension RealBroker {
             try await notifySandbox(installation)
             let clocks = try (0..<3).map { _ in try startClock(installation) }
             for clock in clocks { try await clock.waitUntilReady() }
-            try await waitUntil("the three share the partitions", within: patience) {
+            try await waitUntil("all three own partitions", within: patience) {
                 let shares = clocks.map { share(of: $0) }
                 return shares.allSatisfy { $0.values.allSatisfy { $0 > 0 } }
                     && shares.flatMap(\.values).reduce(0, +) == 2 * installation.partitions
@@ -196,7 +196,7 @@ extension RealBroker {
             try await notifySandbox(installation)
             let host = try ShiftedHost(seconds: 120)
             let wrong = try startClock(installation, environment: host.environment)
-            try await waitUntil("the reason is told", within: patience) {
+            try await waitUntil("the reason is reported", within: patience) {
                 try await wrong.reasons().contains("this host's clock probably runs ahead")
             }
             let right = try startClock(installation)
@@ -220,7 +220,7 @@ extension RealBroker {
                 broker: try await Broker.shared(), prefix: "late-\(UInt32.random(in: 0 ... .max))", partitions: 2)
             let clock = try startClock(installation)
             let missing = installation.topic("notifications", "sandbox")
-            try await waitUntil("the reason is told", within: patience) {
+            try await waitUntil("the reason is reported", within: patience) {
                 try await clock.reasons().contains("the topic \(missing) is missing: run perennial topics apply")
             }
             try await installation.makeTopics()
@@ -231,7 +231,7 @@ extension RealBroker {
         }
 
         // Joining may take two and a half minutes.
-        @Test(.enabled(if: killRounds > 8, "takes three minutes: only at full length"))
+        @Test(.enabled(if: killRounds > 8, "takes three minutes, so it runs only at full length"))
         func `that cannot join its group is not ready alone, and leaves an ingest ready that takes what comes`()
             async throws
         {
@@ -246,7 +246,7 @@ extension RealBroker {
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
                     + installation.settings + refused)
             for process in [clock, ingest] {
-                try await waitUntil("it is told that nothing ticks", within: patience * 4) {
+                try await waitUntil("it reports that nothing ticks", within: patience * 4) {
                     process.log.contains(#""not ticking""#)
                 }
             }
@@ -255,7 +255,7 @@ extension RealBroker {
             #expect(try await clock.reasons().contains(#""condition":"clock""#))
             let body = MakeBelieveStore.body(try store.payload("00000000.jws"))
             let port = try await ingest.port("ingest listens")
-            try await waitUntil("a post is taken", within: patience) {
+            try await waitUntil("a post is accepted", within: patience) {
                 try await store.post(body: body, to: port) == 200
             }
             #expect(try await ingest.reasons().isEmpty)
@@ -266,7 +266,7 @@ extension RealBroker {
         @Test func `refuses topics with another number of partitions`() async throws {
             let made = try await Installation.make("count", try await Broker.shared(), partitions: 2)
             let clock = try startClock(Installation(broker: made.broker, prefix: made.prefix, partitions: 3))
-            try await waitUntil("the reason is told", within: patience) {
+            try await waitUntil("the reason is reported", within: patience) {
                 try await clock.reasons().contains("has 2 partitions and the setting partitions says 3")
             }
             #expect(try await ticks(made).isEmpty)

@@ -50,7 +50,7 @@ extension RealBroker {
             let byTransaction = Dictionary(grouping: truth, by: \.transactionId)
 
             let restless = histories.filter { $0.value.finalCount > 1 || $0.value.bodies.count > 1 }
-            #expect(restless.isEmpty, "several last words or bodies: \(restless.prefix(5))")
+            #expect(restless.isEmpty, "several final records or bodies: \(restless.prefix(5))")
             let decided = Dictionary(grouping: histories.values, by: \.transactionId).mapValues {
                 Set($0.flatMap(\.bodies))
             }
@@ -60,7 +60,7 @@ extension RealBroker {
                     decided[entry.transactionId]?.contains(entry.body) == true,
                     "Apple got a body of \(entry.transactionId) that was not decided: \(entry.body)")
                 #expect(
-                    requests.contains { entry.at <= $0.deadline }, "behind the deadline: \(entry.transactionId)")
+                    requests.contains { entry.at <= $0.deadline }, "sent after the deadline: \(entry.transactionId)")
                 #expect(
                     requests.contains { $0.answer != "never" }, "without consent: \(entry.transactionId)")
             }

@@ -103,7 +103,7 @@ extension RealBroker {
             let tried = Set(isTold)
             let must = try scene.truth().filter { $0.answer == "must" }
             #expect(tried.count < must.count / 2, "\(tried.count) of \(must.count)")
-            try await waitUntil("what was not tried is sent", within: Self.mended) {
+            try await waitUntil("requests that were not tried before are sent", within: Self.mended) {
                 let histories = try await scene.histories()
                 return must.allSatisfy {
                     tried.contains($0.transactionId) || histories[$0.uuid]?.kinds.contains("sent") == true
@@ -127,7 +127,7 @@ extension RealBroker {
             try await scene.waitUntilTold()
             try await scene.waitUntilDecided()
             let tellings = Self.tellings(words, worker)
-            #expect((1...2).contains(tellings.count), "once for each app: \(tellings)")
+            #expect((1...2).contains(tellings.count), "not once for each app: \(tellings)")
             #expect(try scene.journal().isEmpty)
             #expect(try await scene.histories().values.contains { $0.kinds.contains("retrying") })
 
@@ -194,7 +194,7 @@ extension RealBroker {
             // Every row is accounted for.
             let strays = first.strays + second.strays
             let worker = scene.workers[0]
-            try await waitUntil("all of the garbage is dealt with", within: Self.mended) {
+            try await waitUntil("all of the garbage is processed", within: Self.mended) {
                 let (rerouted, letters) = try await (
                     worker.sum("perennial_records_rerouted_total"), worker.sum("perennial_dead_letters_total")
                 )

@@ -128,7 +128,7 @@ extension ReplayScene {
 let fixtureMaker = getenv("PERENNIAL_FIXTURE_OF").map { String(cString: $0) }
 
 extension RealBroker {
-    @Suite(.serialized, .enabled(if: fixtureMaker != nil, "PERENNIAL_FIXTURE_OF names no program"))
+    @Suite(.serialized, .enabled(if: fixtureMaker != nil, "PERENNIAL_FIXTURE_OF is not the path of a program"))
     struct `A fixture` {
         private static let partitions = 2
 

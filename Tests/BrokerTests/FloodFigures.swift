@@ -44,7 +44,8 @@ struct FloodFigures: Sendable {
         func require(_ isMet: Bool, _ words: String) {
             if !isMet { faults.append(words) }
         }
-        require(sent > 0 && Double(usual) >= 0.8 * Double(sent), "the flood was answered otherwise: \(answers)")
+        require(
+            sent > 0 && Double(usual) >= 0.8 * Double(sent), "the flood got other answers than expected: \(answers)")
         require(genuine > 0 && genuineAccepted == genuine, "\(genuine - genuineAccepted) of \(genuine) have no 200")
         require(longest <= limits.longest, "a genuine notification waited \(Int(longest)) ms")
         require(median <= limits.median, "genuine notifications waited \(Int(median)) ms at the median")

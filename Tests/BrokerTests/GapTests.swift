@@ -59,7 +59,7 @@ extension RealBroker {
                 to: "places.json")
             _ = try await cluster.tool("kafka-delete-records.sh", ["--offset-json-file", file])
             let second = try start()
-            try await waitUntil("the gap is named", within: patience) {
+            try await waitUntil("the gap is reported", within: patience) {
                 try await second.reasons().contains("\(topic)[0] from offset 5 to 11 were deleted")
             }
             #expect(try await second.reasons().contains("perennial offsets accept-gap churn --partition 0"))

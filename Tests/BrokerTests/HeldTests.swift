@@ -35,14 +35,14 @@ extension RealBroker {
             let worker = try ServiceProcess(
                 ["churn", "--worker.slot", "0", "--state.directory", "\(disk.path)/disk"] + installation.settings)
             let advice = "kafka-transactions.sh abort --topic \(changelog) --partition 1 --start-offset 0"
-            try await waitUntil("the transaction is named", within: .seconds(90)) {
+            try await waitUntil("the transaction is reported", within: .seconds(90)) {
                 let reasons = try await worker.reasons()
                 return reasons.contains("\(changelog)[1] from offset 0 on") && reasons.contains(advice)
             }
             #expect(worker.log.contains("an open transaction blocks the readers of a partition"))
             #expect(worker.log.contains(advice))
             try await cluster.tool("kafka-transactions.sh", advice.split(separator: " ").dropFirst().map(String.init))
-            try await waitUntil("it is no longer held back", within: patience) {
+            try await waitUntil("the records are not held back any more", within: patience) {
                 worker.log.contains("an open transaction no longer blocks the readers of a partition")
             }
             try await worker.waitUntilReady()

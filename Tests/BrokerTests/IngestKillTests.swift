@@ -77,7 +77,7 @@ extension RealBroker {
                     + installation.settings, environment: host.environment)
             let port = try await ingest.port("ingest listens")
             // This is the only reason.
-            try await waitUntil("the refused tick is told", within: patience) {
+            try await waitUntil("the refused tick is reported", within: patience) {
                 let reasons = try await ingest.reasons()
                 return reasons.contains("this host's clock probably runs ahead") && !reasons.contains(#""kafka""#)
             }
@@ -126,11 +126,12 @@ extension RealBroker {
             var accepted = 0
             for answer in answers where answer.status == 200 {
                 guard answer.expected == "accepted" else {
-                    #expect(rejected.contains(answer.sha256), "\(answer.expected) was answered 200 and is not kept")
+                    #expect(
+                        rejected.contains(answer.sha256), "\(answer.expected) was answered with 200 and is not stored")
                     continue
                 }
                 accepted += 1
-                let place = try #require(published[answer.uuid], "\(answer.uuid) was answered 200 and is lost")
+                let place = try #require(published[answer.uuid], "\(answer.uuid) was answered with 200 and is lost")
                 #expect(archived[answer.sha256] == place, "\(answer.uuid) is not archived beside its notification")
             }
             #expect(!answers.contains { $0.verdict == "wrong" }, "a forgery was taken, or refused for another reason")

@@ -42,7 +42,7 @@ extension RealBroker {
             secrets.append(Secret(.token, token))
             secrets.append(Secret(.payload, "eyJ"))
             for kind in Secret.Kind.allCases {
-                #expect(secrets.contains { $0.kind == kind }, "nothing of kind \(kind) was looked for")
+                #expect(secrets.contains { $0.kind == kind }, "no text of kind \(kind) was searched for")
             }
             let log = Array((ingest.process.standardOutput + ingest.process.standardError).utf8)
             // A search through an empty log, or through one without the suspect texts, would find nothing wrong.

@@ -66,7 +66,7 @@ extension RealBroker {
                     #expect(producer.value.replacements == 1)
                     producer.value.close(by: Deadline(after: patience))
                 }
-                #expect(answer.int16(at: 8) != 0, "the broker took the late request")
+                #expect(answer.int16(at: 8) != 0, "the broker accepted the late request")
                 let expected = ending == .commits ? ["B", "C"] : ["B"]
                 #expect(try await broker.read(topic).map(\.text) == expected)
             }
@@ -106,7 +106,7 @@ extension RealBroker {
                 }
                 // With flexible encoding the frame ends with an empty set of tags; the partition's error code comes before its
                 // own tags and the topic's.
-                #expect(answer.int16(at: answer.bytes.count - 5) != 0, "the broker took the late request")
+                #expect(answer.int16(at: answer.bytes.count - 5) != 0, "the broker accepted the late request")
                 let expected = ending == .commits ? (["B", "C"], NextOffset(200)) : (["B"], NextOffset(100))
                 #expect(try await broker.read(topic).map(\.text) == expected.0)
                 #expect(try await broker.committed(input, group: group) == expected.1)
@@ -185,7 +185,7 @@ extension RealBroker {
                     return producer.value.replacements
                 }
                 // The very first call also looks up its coordinator.
-                #expect(settled <= 2, "it goes on with a producer that knows how far away the broker is")
+                #expect(settled <= 2, "it continues with a producer that knows the round-trip time")
                 let hold = proxy.hold(.endTxn, client: mishap.clientSide) { $0.contains(topic) }
                 try await blocking {
                     let output = try producer.value.topic(topic)
@@ -202,7 +202,7 @@ extension RealBroker {
                     producer.value.close(by: Deadline(after: patience))
                     consumer.value.close(by: Deadline(after: patience))
                 }
-                #expect(answer.int16(at: 8) != 0, "the broker took the late request")
+                #expect(answer.int16(at: 8) != 0, "the broker accepted the late request")
                 #expect(try await broker.read(topic).map(\.text) == (0..<12).map { "\($0)" } + ["B"])
             }
         }

@@ -204,12 +204,12 @@ final class LedgerGroup: Sendable {
     /// Waits until the group has committed its whole input.
     func waitUntilDone() async throws {
         do {
-            try await waitUntil("everything is dealt with", within: .seconds(90)) { try await isDone() }
+            try await waitUntil("the whole input is processed", within: .seconds(90)) { try await isDone() }
         } catch let reason {
             do {
                 print("behind open transactions: \(try await hidden())")
             } catch {
-                print("what open transactions hide could not be asked: \(error)")
+                print("cannot find out what open transactions hide: \(error)")
             }
             throw reason
         }

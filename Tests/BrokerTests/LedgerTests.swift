@@ -42,7 +42,9 @@ extension RealBroker {
                     !first.isRunning || !second.isRunning
                 }
                 let (loser, winner) = first.isRunning ? (second, first) : (first, second)
-                #expect(loser.standardError.contains("another process uses the identity \(group.ledger.definition.group).0-0"))
+                #expect(
+                    loser.standardError.contains(
+                        "another process uses the identity \(group.ledger.definition.group).0-0"))
                 #expect(loser.standardError.contains("worker.slot"))
                 #expect(try await loser.wait() == .exited(code: 3))
                 try await Task.sleep(for: .seconds(3))
@@ -284,8 +286,10 @@ private struct Ordeal {
         try await feeding
         if isTorn {
             // A worker whose state is ahead of its committed offset refuses to start: that counts as wrong.
-            try await waitUntil("everything is dealt with, or refused") {
-                let refusals = ["but the state of this worker is at", "unusable again after it was deleted and restored"]
+            try await waitUntil("the whole input is processed, or refused") {
+                let refusals = [
+                    "but the state of this worker is at", "unusable again after it was deleted and restored",
+                ]
                 if workers.contains(where: { worker in refusals.contains { worker.standardError.contains($0) } }) {
                     return true
                 }
@@ -367,7 +371,7 @@ private struct Ordeal {
                     try await hold.release(within: .seconds(5))
                 } catch {
                     // The broker it is meant for may have died in the meantime.
-                    print("a request that was held back is lost: \(error)")
+                    print("a held request is lost: \(error)")
                 }
             }
             hold.discard()

@@ -99,7 +99,7 @@ final class ManyCrew {
     }
 
     private func process(_ place: ManyPlace) throws -> ServiceProcess {
-        try #require(processes[place], "\(place) is not there")
+        try #require(processes[place], "there is no process \(place)")
     }
 
     /// `kill -9`. The ending of a process shows whether it had ended by itself a moment before.

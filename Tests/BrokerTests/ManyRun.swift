@@ -43,7 +43,7 @@ final class ManyRun {
 
     func play() async throws {
         let fillsDisks = try await crew.mountSmallDisks()
-        if !fillsDisks { print("many: no disk is filled: only root can mount one") }
+        if !fillsDisks { print("many: no disk is filled, because only root can mount one") }
         do {
             try await disturb(fillsDisks)
             try await crew.unmount()
@@ -59,7 +59,7 @@ final class ManyRun {
         try await crew.start()
         let simulator = try store.post(to: crew.port, rate: Self.rate)
         watch.start()
-        try await waitUntilCalm("all partitions are at work")
+        try await waitUntilCalm("all partitions are running")
         watch.now(.nothing)
         var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
         // The disks are copied, to be used later as old disks.
@@ -78,7 +78,7 @@ final class ManyRun {
         let start = ContinuousClock.now
         try await body()
         let done = start.duration(to: .now)
-        try await waitUntilCalm("all partitions go on after: \(cause.rawValue)")
+        try await waitUntilCalm("all partitions run again after: \(cause.rawValue)")
         print("many: \(cause.rawValue): \(done.inSeconds), calm after \(start.duration(to: .now).inSeconds)")
         steps[cause, default: 0] += 1
         watch.now(.nothing)
@@ -141,7 +141,7 @@ final class ManyRun {
         try await crew.stopIngest()
         ended = WallClock.milliseconds()
         for kind in ManyKind.allCases {
-            try await waitUntil("\(kind.rawValue) has dealt with everything", within: .seconds(180)) {
+            try await waitUntil("\(kind.rawValue) has processed everything", within: .seconds(180)) {
                 try await installation.isDealtWith(by: kind.rawValue)
             }
         }

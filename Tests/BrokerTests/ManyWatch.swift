@@ -105,11 +105,11 @@ final class ManyWatch: Sendable {
         return notes.withLock { notes in
             let now = ContinuousClock.now
             guard let looked = notes.looked, looked.duration(to: now) < limit else {
-                return ["nobody could look: \(notes.fault)"]
+                return ["the watch cannot read offsets: \(notes.fault)"]
             }
             return all.compactMap { partition in
                 guard let standing = notes.standings[partition], let position = standing.position else {
-                    return "\(partition) has no position"
+                    return "\(partition) has no committed offset"
                 }
                 let time = standing.since.duration(to: now)
                 return time > limit ? "\(partition) at \(position) for \(time.inSeconds)" : nil

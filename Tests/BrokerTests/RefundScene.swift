@@ -250,7 +250,7 @@ final class RefundScene {
 
     /// The simulator has posted everything: then the truth is written.
     func waitUntilTold(within limit: Duration = .seconds(120)) async throws {
-        try await waitUntil("everything is told: \(simulator.lastLines(3))", within: limit) {
+        try await waitUntil("everything is posted: \(simulator.lastLines(3))", within: limit) {
             fileExists(scratch.file("truth.jsonl"))
         }
     }

@@ -143,7 +143,7 @@ struct ReplayScene: Sendable {
             defer { reader.close(by: Deadline(after: patience)) }
             return try reader.ends(.committed, of: partitions, by: Deadline(after: patience))
         }
-        try await waitUntil("\(group) has dealt with everything", within: .seconds(300)) {
+        try await waitUntil("\(group) has processed everything", within: .seconds(300)) {
             let positions = try await positions(group)
             return partitions.allSatisfy { positions[$0] == ends[$0] }
         }

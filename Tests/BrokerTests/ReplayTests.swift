@@ -18,7 +18,7 @@ extension RealBroker {
             let options = ["--name", "same", "--rate", "\(Scene.subscribers(ordinarily: 900) * 2)"]
             var replays = try (0..<2).map { try scene.startReplay("entitlements", slot: $0, options) }
             let group = scene.group("entitlements") + ".replay-same"
-            try await waitUntil("the replay is under way", within: patience) {
+            try await waitUntil("the replay has started", within: patience) {
                 try await scene.positions(group).values.reduce(0) { $0 + $1.value } > 500
             }
             for index in replays.indices { replays[index].killNow() }
@@ -36,7 +36,7 @@ extension RealBroker {
                 #expect(process.standardError.contains("perennial replay: same of entitlements is at its end"))
             }
             let total = try await scene.positions(group).values.reduce(0) { $0 + $1.value }
-            #expect(struck.values.reduce(0) { $0 + $1.value } < total, "nothing was left to do after the kill")
+            #expect(struck.values.reduce(0) { $0 + $1.value } < total, "the kill came too late: no work was left")
             try await scene.waitUntilDealtWith(by: scene.group("entitlements"))
             try await live.stop()
             try await expectSame(scene, "same")
@@ -174,7 +174,7 @@ extension RealBroker {
         private func expectStoppable(_ scene: ReplayScene) async throws {
             let slow = try scene.startReplay("churn", disk: "slow", ["--name", "slow", "--rate", "20"])
             let group = scene.group("churn") + ".replay-slow"
-            try await waitUntil("it is under way: \(slow.lastLines(5))", within: patience) {
+            try await waitUntil("the replay has started: \(slow.lastLines(5))", within: patience) {
                 try await scene.positions(group).values.contains { $0.value > 0 }
             }
             #expect(try await slow.terminate(within: patience) == .exited(code: 0), "\(slow.lastLines(9))")
@@ -232,7 +232,7 @@ extension RealBroker {
             // The live worker with the same settings calls Apple, and decides the same.
             let live = try ServiceProcess(["consumption"] + settings + scene.installation.settings)
             try await waitUntil("Apple is called: \(live.process.lastLines(5))", within: patience) { apple.wasCalled }
-            try await waitUntil("the other row is sent on", within: patience) {
+            try await waitUntil("the other row is forwarded", within: patience) {
                 try await scene.read("usage").count == usage.count + 1
             }
             // Otherwise it would wait for Apple's answer.

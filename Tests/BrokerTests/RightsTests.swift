@@ -91,7 +91,7 @@ extension RealBroker {
             for name in ["entitlements", "entitlement-events", "entitlements.dead-letters", "entitlements.changelog"] {
                 let records = try await ground.installation.broker.read(
                     ground.installation.topic(name), uncommitted: true)
-                #expect(records.isEmpty, "trying rights has written to \(name)")
+                #expect(records.isEmpty, "checking rights has written to \(name)")
             }
             let disk = try ScratchDirectory("rights")
             let worker = try Self.worker(ground, disk)
@@ -104,7 +104,7 @@ extension RealBroker {
             // The topic is still visible: only the right to write is missing.
             try await ground.grant([line.replacing("--operation Write", with: "--operation Describe")])
             let bound = try Self.worker(ground, disk)
-            try await waitUntil("the dead letters' topic is named", within: patience) {
+            try await waitUntil("the topic of dead letters is reported", within: patience) {
                 try await bound.reasons().contains("topic \(output): Write")
             }
             #expect(bound.log.contains("Kafka refuses rights that this role needs"), "\(bound.process.lastLines(10))")
@@ -237,13 +237,13 @@ extension RealBroker {
             ])
             try await Self.saysNoBroker(worker, "127.0.0.1:\(port)")
             #expect(start.duration(to: .now) < .seconds(10))
-            #expect(!worker.log.contains("Connection refused (after"), "raw lines of the library are for debug")
+            #expect(!worker.log.contains("Connection refused (after"), "raw lines of the library belong to level debug")
             #expect(!worker.log.contains(#""log","#), "\(worker.process.lastLines(10))")
             try await worker.stop()
         }
 
         private static func saysNoBroker(_ worker: ServiceProcess, _ address: String) async throws {
-            try await waitUntil("the absence is told: \(worker.process.lastLines(5))", within: .seconds(10)) {
+            try await waitUntil("the absence is reported: \(worker.process.lastLines(5))", within: .seconds(10)) {
                 let reasons = try await worker.reasons()
                 return reasons.contains(#""condition":"kafka""#) && reasons.contains(address)
                     && worker.log.contains("no Kafka broker answers")

@@ -91,7 +91,7 @@ final class Scene {
     private func end() async throws {
         try await ingest.stop()
         ended = WallClock.milliseconds()
-        try await waitUntil("the workers have dealt with everything", within: .seconds(180)) {
+        try await waitUntil("the workers have processed everything", within: .seconds(180)) {
             try await installation.isDealtWith(by: command)
         }
         for worker in workers { try await worker.stop() }

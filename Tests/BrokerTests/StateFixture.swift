@@ -213,7 +213,7 @@ extension StateFixture {
     /// Unchanged, but under another prefix.
     func renamed(_ prefix: String) -> StateFixture {
         let (old, new) = (Array(self.prefix.utf8), Array(prefix.utf8))
-        precondition(old.count == new.count, "what has a length before it keeps it")
+        precondition(old.count == new.count, "a text after a length must keep its length")
         var fixture = self
         fixture.prefix = prefix
         for index in records.indices {
@@ -249,7 +249,7 @@ extension StateFixture {
             try fixture.layPositions(admin)
         }
         // The end marker of a transaction is written shortly after its commit returns.
-        try await waitUntil("the fixture lies as it was", within: patience) {
+        try await waitUntil("the fixture is written at its old offsets", within: patience) {
             let laid = try await Self.taken(from: installation, build: build)
             let ends = Dictionary(uniqueKeysWithValues: laid.topics.map { ($0.name, $0.ends) })
             return laid.lastRecords == fixture.lastRecords && laid.positions == fixture.positions
@@ -405,7 +405,7 @@ private struct FixtureRun {
         for record in records { try send(record, isBound: false) }
         try plain.flush(by: Deadline(after: patience))
         if gap == 0 { return }
-        try #require(gap > 1, "the end of a transaction of nothing")
+        try #require(gap > 1, "the end of an empty transaction")
         try bound.begin()
         // A compacted topic accepts no record without a key.
         let filling: [UInt8] = [0]

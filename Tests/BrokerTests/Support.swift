@@ -65,7 +65,7 @@ struct Broker: Sendable {
             let count = try admin.cluster(by: Deadline(after: patience)).topics.first { $0.name == topic }?
                 .partitions.count
             admin.close(by: Deadline(after: patience))
-            try #require((count ?? 0) > 0, "\(topic) is not there")
+            try #require((count ?? 0) > 0, "topic \(topic) does not exist")
             try consumer.assign(
                 Dictionary(
                     uniqueKeysWithValues: (0..<Int32(count ?? 0)).map {
@@ -169,7 +169,7 @@ func withMortalBrokers(_ options: KafkaOptions = KafkaOptions(), _ body: (Mortal
             let isExcused = cluster.hasSkippedMarkers && (error is MarkersSkipped || error is NotInTime)
             await cluster.close()
             guard isExcused, attempt < 3 else { throw error }
-            print("run \(attempt) says nothing and is repeated: a broker skipped a transaction's markers (\(error))")
+            print("run \(attempt) proves nothing and is repeated: a broker skipped a transaction's markers (\(error))")
         }
     }
 }

@@ -140,7 +140,7 @@ extension `The test kit` {
                 let delayed = try await ContinuousClock().measure { try await ask(proxy, .produce) }
                 #expect(delayed >= .milliseconds(500))
                 let produced = Task { try await ask(proxy, .produce) }
-                try await waitUntil("the second one has come") { proxy.count(of: .produce) == 2 }
+                try await waitUntil("the second request has arrived") { proxy.count(of: .produce) == 2 }
                 let overtaking = try await ask(proxy, .metadata)
                 #expect(overtaking == 2)
                 #expect(try await produced.value == 3)
@@ -157,7 +157,7 @@ extension `The test kit` {
                 try await hold.waitUntilHeld()
                 proxy.delay(.fetch, by: .seconds(60))
                 let delayed = Task { try await ask(proxy, .fetch) }
-                try await waitUntil("the delayed request has come") { proxy.count(of: .fetch) == 1 }
+                try await waitUntil("the delayed request has arrived") { proxy.count(of: .fetch) == 1 }
                 proxy.dropConnections()
                 await #expect(throws: (any Error).self) { try await held.value }
                 await #expect(throws: (any Error).self) { try await delayed.value }
@@ -172,9 +172,9 @@ extension `The test kit` {
                 let hold = proxy.hold(.endTxn, client: .cut)
                 await #expect(throws: (any Error).self) { try await ask(proxy, .endTxn) }
                 try await hold.waitUntilHeld()
-                try await waitUntil("the broker has taken the connection") { broker.connectionCount == 1 }
+                try await waitUntil("the broker has accepted the connection") { broker.connectionCount == 1 }
                 broker.cutAll()
-                try await waitUntil("the loss is known") { hold.request == nil }
+                try await waitUntil("the client knows of the loss") { hold.request == nil }
                 await #expect { try await hold.release() } throws: { "\($0)".contains("closed the connection") }
             }
         }

@@ -95,7 +95,7 @@ struct WorkerGroup: Sendable {
         let wanted = Int64(count)
         let seen = Mutex("")
         do {
-            try await waitUntil("every input is dealt with", within: .seconds(120)) {
+            try await waitUntil("every input is processed", within: .seconds(120)) {
                 try await blocking {
                     let admin = try Admin(clientID: "watch", properties: broker.properties)
                     defer { admin.close(by: Deadline(after: patience)) }

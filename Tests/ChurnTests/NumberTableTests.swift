@@ -36,7 +36,7 @@ import Testing
             let titles = source.matches(of: #/@Test[^`]*?func `([^`]+)`\(/#)
             for (place, title) in titles.enumerated() {
                 let end = place + 1 < titles.count ? titles[place + 1].range.lowerBound : source.endIndex
-                #expect(tests[String(title.1)] == nil, "two tests are called \(title.1)")
+                #expect(tests[String(title.1)] == nil, "two tests have the name \(title.1)")
                 tests[String(title.1)] = source[title.range.upperBound..<end]
             }
         }
@@ -55,7 +55,7 @@ import Testing
         let tests = try tests()
         for (section, lines) in try lines() {
             for line in lines {
-                #expect(!line.heldBy.isEmpty, "\(line.name) is held by nothing")
+                #expect(!line.heldBy.isEmpty, "no test is listed for \(line.name)")
                 for test in line.heldBy {
                     guard let body = tests[test] else {
                         Issue.record("\(line.name): no test `\(test)`")
@@ -63,7 +63,7 @@ import Testing
                     }
                     guard section != "identities" else { continue }
                     let isNamed = test.words.contains { $0 == line.name } || body.expects(line.name)
-                    #expect(isNamed, "\(line.name) is not named by `\(test)`")
+                    #expect(isNamed, "\(line.name) is not in the name of `\(test)`")
                 }
             }
         }
@@ -72,7 +72,7 @@ import Testing
     @Test func `is of numbers that a story expects to be other than 0`() throws {
         let bodies = try tests().values
         for counter in Counter.allCases {
-            #expect(bodies.contains { $0.expects(counter.name) }, "no story expects a \(counter.name)")
+            #expect(bodies.contains { $0.expects(counter.name) }, "no story expects the counter \(counter.name)")
         }
     }
 }

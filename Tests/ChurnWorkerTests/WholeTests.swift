@@ -22,8 +22,10 @@ struct Trial: Sendable, CustomTestStringConvertible {
 
     static let all = [
         Trial(
-            testDescription: "lives that are over", seed: 1, subscribers: 60, arrival: 30, after: 1_060, processes: 3),
-        Trial(testDescription: "lives in their midst", seed: 2, subscribers: 90, arrival: 300, after: 1, processes: 2),
+            testDescription: "lives that have ended", seed: 1, subscribers: 60, arrival: 30, after: 1_060, processes: 3),
+        Trial(
+            testDescription: "lives that have not ended", seed: 2, subscribers: 90, arrival: 300, after: 1, processes: 2
+        ),
         Trial(testDescription: "one process", seed: 3, subscribers: 90, arrival: 60, after: 100, processes: 1),
         Trial(
             testDescription: "sandbox", seed: 5, subscribers: 60, arrival: 1, after: 8, isSandbox: true, processes: 3),
@@ -93,7 +95,7 @@ private final class CountingRun {
         #expect(judge.cells.count > trial.subscribers / 2)
         #expect(try struggle.run.seen(.deadLetters(.churn)).isEmpty)
         for misfortune in ["kill", "freeze", "stop", "lost disk"] {
-            #expect(struggle.run.happened.contains(misfortune), "there was no \(misfortune) that could have done harm")
+            #expect(struggle.run.happened.contains(misfortune), "\(misfortune) did not occur where it could do harm")
         }
         try expectUniqueIDs(struggle)
 

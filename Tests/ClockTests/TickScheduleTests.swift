@@ -19,7 +19,7 @@ import Testing
         var schedule = schedule
         schedule.take(over: [0, 1])
         #expect(schedule.due(at: .max / 2).isEmpty)
-        #expect(schedule.hasWork(at: 0), "the first look is worth while at once")
+        #expect(schedule.hasWork(at: 0), "the first look is due at once")
     }
 
     @Test func `ticks a partition that never had a record at once, and an interval later again`() {
@@ -192,7 +192,7 @@ import Testing
     @Test func `searches for the notification behind a tick that somebody else has left`() {
         var test = self
         test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: true))
-        #expect(test.dueAt(100_000).isEmpty, "nobody knows yet whether it lives")
+        #expect(test.dueAt(100_000).isEmpty, "it is not known yet whether the partition is live")
         #expect(test.schedule.unsearched == [0: 10] && test.schedule.hasWork(at: 50_000))
         var other = test
         test.schedule.found(notification: 30_000, before: 10, of: 0)

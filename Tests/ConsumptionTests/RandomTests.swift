@@ -106,7 +106,7 @@ private struct History {
             if let end = told.firstIndex(where: { [.sent, .failed, .expired].contains($0.kind) }),
                 told[(end + 1)...].contains(where: { $0.kind != .outcome })
             {
-                wrong.append("\(id) goes on behind its end: \(told.map(\.word))")
+                wrong.append("\(id) continues after its end: \(told.map(\.word))")
             }
             for (place, record) in told.enumerated() where record.kind == .shadow {
                 let before = told[place - 1].word

@@ -196,7 +196,7 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
         #expect(
             try events(known, at: d(330), then: [ended], at: d(360)) == [
                 "commitment_completed 360d", "expired 360d", "renewal_turned_off 360d",
-            ], "that the customer had turned it off was never told")
+            ], "no event says that the customer had turned it off")
         let upgrade = told(
             "DID_CHANGE_RENEWAL_PREF", "UPGRADE", at: d(340), bought("20", d(340), d(705), "'productId':'plus'"),
             renewal(1, at: d(705)))
@@ -285,7 +285,7 @@ private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
             "SUBSCRIBED", "RESUBSCRIBE", at: d(30) + 9, bought("2", d(30) + 9, d(60)), renewal(1, at: d(60)))
         #expect(
             try Telling.events((d(0), subscribed), (d(10), turnedOff), (d(30) + 9, soonAgain)).last
-                == "resubscribed 30d+9ms", "who had left comes back, however soon")
+                == "resubscribed 30d+9ms", "a lapsed customer comes back, however soon")
     }
 
     @Test func `tell that a commitment will not be continued, not what its month says`() throws {
@@ -339,7 +339,7 @@ private func renewedMonth(_ number: Int64, continues: Int = 1) -> String {
         let next = told("DID_RENEW", at: d(60), period(3), renewal(1, at: d(90)))
         #expect(
             try Telling.events((d(0), subscribed), (d(29), failed), (d(29) + hour, recovered), (d(60), next)).last
-                == "renewed 60d", "a recovery is told once, and not in place of what follows")
+                == "renewed 60d", "a recovery gives one event, which does not replace later ones")
         let monthFailed = told(
             "DID_FAIL_TO_RENEW", at: d(119), month(4), committed(1, at: d(120), "'isInBillingRetryPeriod':true"))
         let monthPaid = told("DID_RENEW", "BILLING_RECOVERY", at: d(119) + hour, month(5), committed(1, at: d(150)))

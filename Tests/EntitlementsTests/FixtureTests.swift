@@ -50,10 +50,10 @@ import Testing
 
 /// Stories that are not in Apple's five documents and cite the design's fact sheet instead, with the reason.
 private let toldElsewhere = [
-    "advanced-commerce": "the documents know no notification of what the developer changed by an interface",
+    "advanced-commerce": "the documents name no notification for changes that the developer makes by an API",
     "consumable": "the documents are about subscriptions",
     "extension-failed": "the documents know no extension of a renewal date",
-    "non-consumable-shared": "the documents know neither sharing in a family nor what is bought for good",
+    "non-consumable-shared": "the documents describe neither family sharing nor lifetime purchases",
     "price-without-consent": "in the documents every price increase asks for consent",
 ]
 

@@ -99,7 +99,7 @@ import Testing
                 let named = row.heldBy.matches(of: #/(?:^|, )`([^`]+)`/#).map(\.1)
                 let linked = row.heldBy.matches(of: #/\[([^\]]+)\]\(Fixtures/([^)]+)\.json\)/#)
                 let isElsewhere = section.hasPrefix("L.") && row.heldBy.hasPrefix("– ")
-                #expect(isElsewhere != (named.count + linked.count > 0), "\(section) \(row.name) is held by nothing")
+                #expect(isElsewhere != (named.count + linked.count > 0), "no test is listed for \(section) \(row.name)")
                 for test in named where !isElsewhere {
                     #expect(tests.contains(test), "\(section) \(row.name): no test `\(test)`")
                 }

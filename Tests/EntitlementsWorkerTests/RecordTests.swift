@@ -164,7 +164,7 @@ private func busyShop() throws -> Shop {
         try shop.tell(Told("SUBSCRIBED", at: d(0), bought("1", from: d(0), to: d(30), signed: d(0))))
         let letters = try shop.seen(.deadLetters(.entitlements))
         #expect(letters.map { $0.header("reason") } == ["json"], "\(letters)")
-        #expect(try shop.values().count == 1, "the next one has to be dealt with")
+        #expect(try shop.values().count == 1, "the next record must be processed")
     }
 
     @Test func `is a dead letter when it has no key, no value or a key that is no text`() throws {

@@ -32,7 +32,9 @@ import Testing
         defer { server.stop() }
         let third = try announce(server, 100 << 10)
         third.send([0])
-        try await waitUntil("it has begun, and may be of the usual size") { server.server.bufferedBytes == 32 << 10 }
+        try await waitUntil("its body has begun, and may have the usual size") {
+            server.server.bufferedBytes == 32 << 10
+        }
         let waiting = try [begin(server, 100 << 10), begin(server, 100 << 10)]
         try await waitUntil("both are held") { server.server.bufferedBytes == 232 << 10 }
         third.send([UInt8](repeating: 0, count: (100 << 10) - 1))

@@ -58,7 +58,7 @@ import Testing
         try await withServer { server in
             let said = try await request(server, version, "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
             #expect(said.contains("Cipher is (NONE)") && said.contains("handshake has read 0 bytes"), "\(said)")
-            #expect(!said.contains("and written 0 bytes"), "the client itself did not want to: \(said)")
+            #expect(!said.contains("and written 0 bytes"), "the client itself refused: \(said)")
         }
     }
 
@@ -87,7 +87,7 @@ import Testing
     ]) func `refuses weak or dear parts of TLS`(_ what: String, _ options: [String]) async throws {
         let said = try await Self.hello(options)
         #expect(said.contains("Cipher is (NONE)") && said.contains("has read 0 bytes"), "\(what): \(said)")
-        #expect(!said.contains("and written 0 bytes"), "the client itself did not want to: \(what): \(said)")
+        #expect(!said.contains("and written 0 bytes"), "the client itself refused: \(what): \(said)")
     }
 
     @Test(arguments: [

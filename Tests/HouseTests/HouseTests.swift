@@ -27,7 +27,8 @@ import Testing
         let engine = manifest.names("engine", "values", "systemLibraries")
         for target in manifest.targets("values") {
             #expect(
-                values.isSuperset(of: target.dependencies), "\(target.name) is values: it stands on libraries alone")
+                values.isSuperset(of: target.dependencies),
+                "\(target.name) is in Values: it may depend only on libraries")
         }
         for target in manifest.targets("domain") {
             #expect(
@@ -160,7 +161,7 @@ import Testing
         #expect(exposed.count > 90 && Set(listed).count == listed.count)
         for name in exposed.subtracting(listed).sorted() { Issue.record("docs/reference/metrics.md lacks \(name)") }
         for name in Set(listed).subtracting(exposed).sorted() {
-            Issue.record("docs/reference/metrics.md has \(name), which nothing exposes")
+            Issue.record("docs/reference/metrics.md has \(name), but no module exposes it")
         }
     }
 

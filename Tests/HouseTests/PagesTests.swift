@@ -21,7 +21,8 @@ import Testing
                 guard let target = page.target(of: link) else { continue }
                 count += 1
                 let place = repository.appendingPathComponent(target.path).path
-                #expect(FileManager.default.fileExists(atPath: place), "\(page.path): \(link) is not there")
+                #expect(
+                    FileManager.default.fileExists(atPath: place), "\(page.path): the target of \(link) does not exist")
                 guard let anchor = target.anchor else { continue }
                 let anchors = pages[target.path]?.anchors ?? []
                 #expect(anchors.contains(anchor), "\(page.path): \(link) is no heading")

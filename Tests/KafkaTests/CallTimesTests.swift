@@ -30,7 +30,7 @@ import Testing
         #expect(times.backoff == .milliseconds(82) * 4 * 4 / 3)
         for _ in 0..<5 { times.note(.commit, took: .milliseconds(4)) }
         times.adapt()
-        #expect(times.backoff == .milliseconds(100), "never below what the user wants")
+        #expect(times.backoff == .milliseconds(100), "never below the user's setting")
     }
 
     @Test func `is not taken from the one call that was slow`() {

@@ -129,7 +129,7 @@ import Testing
             cluster.fail(.endTransaction, with: Array(repeating: KafkaCode(rawValue: 14), count: 100))
             do throws(KafkaFault) {
                 try producer.commit()
-                Issue.record("a commit that nobody answered succeeded")
+                Issue.record("a commit without an answer succeeded")
             } catch {
                 #expect(error.remedy == .rebuildClient)
             }

@@ -299,7 +299,7 @@ import Testing
             do throws(KafkaFault) {
                 let deadline = Deadline(after: soon)
                 while !deadline.hasPassed { _ = try consumer.poll(.milliseconds(50)) }
-                Issue.record("the member goes on without partitions: \(consumer.assignment)")
+                Issue.record("the member continues without partitions: \(consumer.assignment)")
             } catch {
                 #expect(error.remedy == .rebuildClient)
             }

@@ -65,7 +65,7 @@ extension `On the mock cluster` {
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             do throws(KafkaFault) {
                 try producer.sendOffsets([TopicPartition("in", 0): NextOffset(5)], of: consumer.groupMetadata())
-                Issue.record("a stale generation was taken")
+                Issue.record("a stale generation was accepted")
             } catch {
                 #expect(error.remedy == .abortTransaction)
                 #expect(error.code == .illegalGeneration)
@@ -173,7 +173,7 @@ extension `On the mock cluster` {
                     try producer.send(to: topic, partition: 0, key: nil, value: [2].span)
                     pause(for: .milliseconds(10))
                 }
-                Issue.record("a transaction that cannot be committed took records")
+                Issue.record("a transaction that cannot be committed accepted records")
             } catch {
                 #expect(error.remedy == .abortTransaction)
             }

@@ -68,7 +68,7 @@ public struct LedgerCheck {
     {
         let published = Dictionary(grouping: records, by: \.keyText)
         for key in published.keys where expected[key] == nil {
-            wrong.append("nothing was added to \(key.debugDescription)")
+            wrong.append("no number was added to \(key.debugDescription)")
         }
         for (key, history) in expected {
             let values = (published[key] ?? []).map { $0.value == nil ? nil : $0.valueText }

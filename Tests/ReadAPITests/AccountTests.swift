@@ -149,7 +149,7 @@ import Testing
             "fix_payment 1 \(billing)"
         ),
         ("expired", [("state", #""expired""#), ("access", "false")], "resubscribe 1 \(manage)"),
-        ("ended and nobody has said so", [("accessUntil", millions(0))], "resubscribe 1 \(manage)"),
+        ("it has ended without a notification", [("accessUntil", millions(0))], "resubscribe 1 \(manage)"),
         ("refunded", [("state", #""revoked""#), ("access", "false")], nil),
         ("superseded", [("state", #""superseded""#), ("access", "false")], nil),
         ("owned", [("state", #""owned""#), ("billingPlan", "null"), ("accessUntil", "null")], nil),

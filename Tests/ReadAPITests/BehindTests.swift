@@ -80,7 +80,7 @@ extension Rig {
         try crew.take()
         try crew.deal(upTo: 1)
         rig.settle(steps: 3)
-        #expect(try rig.miss() == (404, 1000), "so old is the last look")
+        #expect(try rig.miss() == (404, 1000), "the age of the last look")
         // From here on the worker is stopped.
         try crew.take()
         rig.settle(steps: 300)
@@ -89,7 +89,7 @@ extension Rig {
         #expect(rig.behind(rig.account(token)) != nil)
         let other = Array(token.utf8)
         if Partitioner.partition(of: other, count: rig.partitions) != 0 {
-            #expect(rig.behind(rig.account(token)) == 1000, "of another partition nothing waits")
+            #expect(rig.behind(rig.account(token)) == 1000, "no record of another partition waits")
         }
         // The worker is running again.
         try crew.deal(upTo: 2)
@@ -107,7 +107,7 @@ extension Rig {
             let taken = rig.time.now
             rig.time.advance(by: .milliseconds(700))
             let behind = try #require(try rig.miss().behind)
-            #expect(rig.time.now - behind <= taken, "the answer claims to know of what it cannot know")
+            #expect(rig.time.now - behind <= taken, "the answer claims to be complete, which it cannot know")
             rig.settle(steps: 1)
         }
     }

@@ -423,11 +423,11 @@ import Testing
             let rig = try Rig(partitions: 1)
             try rig.write(.subscription(one))
             rig.settle()
-            let fault = StoreFault(cause, "the disk says no")
+            let fault = StoreFault(cause, "the disk reports an error")
             rig.disk.fail { operation, _ in operation == .write ? fault : nil }
             try rig.write(.subscription(two))
             rig.settle(steps: 3)
-            #expect(rig.logged.contains("the disk says no"))
+            #expect(rig.logged.contains("the disk reports an error"))
             rig.disk.fail(nil)
             rig.settle()
             #expect(rig.trouble == nil)

@@ -50,7 +50,8 @@ private func event(
                 #"{"event":\#(first.value!),"offset":0,"source":"appstore.production.notifications:0:7","#
                     + #""app":"perennial/0.1+abc"}"#))
         let kinds = answer["history"]?.array?.map { $0["event"]?["kind"]?.string }
-        #expect(kinds == ["renewed", "account_bound", "renewed", "started"], "of one sequence the last told is first")
+        #expect(
+            kinds == ["renewed", "account_bound", "renewed", "started"], "of one sequence the last event comes first")
         #expect(answer["history"]?.array?.first?["source"] == .null)
         #expect(answer["position"]?.array?.first?["topic"]?.string == "appstore.production.entitlement-events")
         #expect(try ask(rig, "before=2").self["history"]?.array?.count == 1)

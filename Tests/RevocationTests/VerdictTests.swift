@@ -88,7 +88,7 @@ extension Chain {
         let run = try WatchRun(responder)
         defer { run.stop() }
         guard case .verified = try await judge(chain.notification(), chain, .hard, run) else {
-            Issue.record("it was not taken")
+            Issue.record("it was not accepted")
             return
         }
         #expect(reason(try await judge(chain.notification(spoilsSignature: true), chain, .hard, run)) == .badSignature)
@@ -116,7 +116,7 @@ extension Chain {
         let run = try WatchRun(nil)
         defer { run.stop() }
         guard case .verified = try await judge(chain.notification(), chain, .soft, run) else {
-            Issue.record("it was not taken")
+            Issue.record("it was not accepted")
             return
         }
         let spoilt = chain.notification(spoilsSignature: true)

@@ -252,7 +252,7 @@ private struct Entry: Equatable {
         #expect(tally.givenUp == 1)
         #expect(tally.summary.contains("answers: not_connected: 1"))
         let givenUp = try #require(tally.summary.last)
-        #expect(givenUp.hasPrefix("given up after the last retry: 1; the last one for "))
+        #expect(givenUp.hasPrefix("given up after the last retry: 1; the last error: "))
         #expect(givenUp.contains("127.0.0.1"), "\(givenUp)")
     }
 
@@ -262,7 +262,7 @@ private struct Entry: Equatable {
         }
         #expect(Set(entries.map(\.verdict)) == [.setAside, .accepted])
         #expect(!tally.isAllRight && tally.setAside == ["wrong_app": 1])
-        #expect(tally.summary.contains { $0.hasPrefix("set aside, not taken: 1, as wrong_app: ") })
+        #expect(tally.summary.contains { $0.hasPrefix("set aside as wrong_app: 1; ") })
     }
 
     @Test func `ends where nobody is, when it is asked to`() async throws {

@@ -29,11 +29,11 @@ private struct Difference {
     private static let differences = [
         Difference(
             "malformed", ["forgery padded", #"text signature and "==" after it"#],
-            because: "one value has one text: what is told apart by its hash must not have a second form"),
+            because: "one value has one text: payloads are identified by their hash, so no second form may exist"),
         Difference(
             "malformed",
             ["forgery repeatedMember", "header alg twice", "header alg none, then ES256", "payload repeated member"],
-            because: "readers do not agree on which of two members counts, so nobody knows what was signed"),
+            because: "readers disagree on which of two members counts, so it is unclear what was signed"),
         Difference(
             "malformed", ["header crit b64"],
             because:
@@ -41,7 +41,7 @@ private struct Difference {
         Difference(
             "malformed",
             ["header byte order mark", "payload byte order mark", "payload NaN", "payload lone surrogate"],
-            because: "it is no JSON by RFC 8259, or has no UTF-8, and other readers of the record would fail on it"),
+            because: "it is not JSON by RFC 8259, or not UTF-8, and other readers of the record would fail on it"),
         Difference("malformed", ["payload depth 17"], because: "readers recurse; Apple's payloads nest 5 deep"),
         Difference("too_large", ["forgery oversized"], because: "a payload of Apple's has 20 KB"),
         Difference(
@@ -49,13 +49,13 @@ private struct Difference {
             [
                 "forgery certificateWithTrailingByte", "header leaf with a byte more",
                 "header intermediate with a byte more",
-            ], because: "a certificate is one value of DER, and nothing else that somebody may put behind it"),
+            ], because: "a certificate is one DER value, and nothing may follow it"),
         Difference(
             "bad_certificate", ["header root nonsense", "header root no base64", "header root empty"],
-            because: "the third certificate is not used, but Apple sends one: anything else is not from there"),
+            because: "the third certificate is not used, but Apple sends one: anything else is not from Apple"),
         Difference(
             "inconsistent", ["forgery twoContents"],
-            because: "documented as exclusive; Apple's takes the first, whatever the other says"),
+            because: "documented as exclusive; Apple's library reads the first and ignores the other"),
         Difference(
             "inconsistent",
             [
@@ -69,7 +69,7 @@ private struct Difference {
                 "payload type a number", "payload date a text", "payload date with a",
                 "inner purchase with quantity as text",
                 "inner purchase with an original that is a number",
-            ], because: "the library underneath Apple's converts types; who reads our records would get another one"),
+            ], because: "the library below Apple's converts types; readers of our records would get another type"),
         Difference(
             "wrong_app", ["payload app id a text"],
             because: "the same conversion; compared as it is written, a text is no number"),
@@ -78,7 +78,7 @@ private struct Difference {
             [
                 "payload no type", "payload no UUID", "payload no date", "payload date null", "payload purchase empty",
                 "inner purchase without original", "inner renewal without status",
-            ], because: "without these members a notification cannot be told from others, filed or ordered"),
+            ], because: "without these members a notification cannot be identified, keyed or ordered"),
         Difference(
             "in_future", ["forgery fromTheFuture", "payload date in an hour"],
             because: "the newest date wins: one from the future would win against everything that comes after it"),

@@ -194,7 +194,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
         (["--subscribers=0", "--out=x"], "--subscribers must be a whole number from 1 to 1000000, not \"0\""),
         (["--days=4000", "--out=x"], "--days must be a whole number from 1 to 3650, not \"4000\""),
         (["--environment=prod", "--out=x"], "--environment must be production, sandbox or both, not \"prod\""),
-        (["--from=2025-02-29", "--out=x"], "--from must be a day that exists, as 2026-01-31, not \"2025-02-29\""),
+        (["--from=2025-02-29", "--out=x"], "--from must be an existing day, such as 2026-01-31, not \"2025-02-29\""),
         (
             ["--from=2013-12-31", "--out=x"],
             "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid"
@@ -203,19 +203,19 @@ private let story = ["--from=2025-01-01", "--days=500"]
             ["--from=2049-12-31", "--days=2", "--out=x"],
             "--from and --days must lie in the years 2014 to 2049, in which the store's certificates are valid"
         ),
-        (["--speed=0", "--out=x"], "--speed must be a number above 0, as 60 or 0.5, not \"0\""),
-        (["--rate=1e3", "--out=x"], "--rate must be a number above 0, as 60 or 0.5, not \"1e3\""),
+        (["--speed=0", "--out=x"], "--speed must be a number above 0, such as 60 or 0.5, not \"0\""),
+        (["--rate=1e3", "--out=x"], "--rate must be a number above 0, such as 60 or 0.5, not \"1e3\""),
         (
             ["--forgeries=100.1", "--out=x"],
-            "--forgeries must be a percentage from 0 to 100 with at most one decimal, as 2.5, not \"100.1\""
+            "--forgeries must be a percentage from 0 to 100 with at most one decimal, such as 2.5, not \"100.1\""
         ),
         (
             ["--delays=0.55", "--out=x"],
-            "--delays must be a percentage from 0 to 100 with at most one decimal, as 2.5, not \"0.55\""
+            "--delays must be a percentage from 0 to 100 with at most one decimal, such as 2.5, not \"0.55\""
         ),
-        (["--out=x", "--url=http://a/"], "--url posts and --out writes files instead: give one of the two"),
-        (["--out=x", "--ca=y"], "--ca is for posting: give --url as well"),
-        ([], "nothing to do: give --url to post, --out for files, or one of --root, --apps, --truth"),
+        (["--out=x", "--url=http://a/"], "--url posts, and --out writes files instead: give only one of them"),
+        (["--out=x", "--ca=y"], "--ca needs --url: give --url as well"),
+        ([], "nothing to do: give --url to post, --out to write files, or one of --root, --apps, --truth"),
         (["--url=ftp://a/"], "--url must begin with https:// or http://, not \"ftp://a/\""),
         (["--url=http://127.0.0.1:1/", "--ca=/nowhere"], "--ca: cannot read /nowhere: No such file or directory"),
     ])
@@ -263,7 +263,7 @@ private let story = ["--from=2025-01-01", "--days=500"]
         #expect(outcome.code == .gaveUp)
         #expect(
             outcome.messages.last?.hasPrefix(
-                "perennial simulate: nobody takes posts at http://127.0.0.1:1/notifications: ") == true)
+                "perennial simulate: nobody listens at http://127.0.0.1:1/notifications: ") == true)
     }
 
     @Test func `names every option in its help`() {

@@ -176,7 +176,7 @@ private struct GapBench {
         let fault = #expect(throws: LogFault.self) {
             try bench.acceptance.accept(gap, at: gap.beginning, by: Deadline(after: .seconds(1)))
         }
-        #expect(fault?.words.contains("look again") == true)
+        #expect(fault?.words.contains("run the command again") == true)
         #expect(try bench.simulation.read("script.dead-letters").count == 1)
     }
 }

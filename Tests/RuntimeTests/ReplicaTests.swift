@@ -40,7 +40,7 @@ import Testing
         let third = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: .slot(1), threads: 1,
             memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
-        #expect(third.leftovers.isEmpty, "somebody is at it")
+        #expect(third.leftovers.isEmpty, "another process works on it")
         for leftover in second.leftovers { leftover.forget() }
         let fourth = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: .slot(2), threads: 1,
@@ -83,7 +83,7 @@ import Testing
         try service.start { error in Issue.record("\(error)") }
         let reader = try log.openReader(ReaderOptions(name: "r", group: "r", topics: [told]))
         let partition = TopicPartition(told, 0)
-        try await waitUntil("readers go on") {
+        try await waitUntil("readers continue") {
             try reader.ends(.committed, of: [partition], by: soon) == reader.ends(.all, of: [partition], by: soon)
         }
         try await waitUntil("it is forgotten") {

@@ -61,7 +61,7 @@ import Testing
         try bench.commit([("a", "1")], events: 5)
         _ = try bench.order(group: ["events": group, "rows": 0])
         let words = try #require(refusal(try bench.outcome()))
-        #expect(words.contains("is at \(group) of events[0], but the state of this worker is at 5"))
+        #expect(words.contains("has committed offset \(group) of events[0], but the state of this worker is at 5"))
     }
 
     @Test func `is refused where the group has a position and the changelog nothing`() throws {

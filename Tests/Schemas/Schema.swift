@@ -97,7 +97,7 @@ public struct Schema {
         case "oneOf":
             let fitting = (rule.array ?? []).filter { problems(of: value, by: $0, at: place).isEmpty }
             return fitting.count == 1 ? [] : ["\(place) fits \(fitting.count) of the forms"]
-        default: return ["\(place): the schema says \(keyword), which this test does not know"]
+        default: return ["\(place): the schema uses \(keyword), which this test does not support"]
         }
     }
 

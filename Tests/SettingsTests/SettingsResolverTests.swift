@@ -304,7 +304,7 @@ private func withFile(_ content: [UInt8], _ body: (String) throws -> Void) throw
         #expect(try resolve(["--pin=1234"]).warnings.first?.hasPrefix("pin is set by a flag: every user") == true)
         #expect(
             try resolve(["--pin=1", "--kafka.sasl.password=a"]).warnings.first?.hasPrefix(
-                "kafka.sasl.password was given")
+                "kafka.sasl.password is set")
                 == true)
         #expect(try resolve([], ["EXAMPLE_PIN": "1234"]).warnings.isEmpty)
         try withFile(Array("1234".utf8)) { path throws in

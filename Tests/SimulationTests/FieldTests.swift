@@ -99,7 +99,9 @@ extension Checker {
         demand((row["revocationDate"] != nil) == (row["revocationType"] != nil), "revocation without type")
         let isFamily = row["inAppOwnershipType"]?.string == "FAMILY_SHARED"
         demand(!isFamily || row["appAccountToken"] == nil, "a shared purchase has no token")
-        demand(row["quantity"]?.integer == 1 || row["type"]?.string == "Consumable", "several of what is no consumable")
+        demand(
+            row["quantity"]?.integer == 1 || row["type"]?.string == "Consumable",
+            "several units of a product that is not a consumable")
         demand((row["billingPlanType"]?.string == "MONTHLY") == (row["commitmentInfo"] != nil), "plan and commitment")
         demand(row["signedDate"]?.integer == outer.innerSignedDate, "signedDate")
         offer(row)

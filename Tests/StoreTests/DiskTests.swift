@@ -248,7 +248,7 @@ import Testing
     }
 
     /// RocksDB, if built with assertions, would end this process.
-    @Test(.enabled(if: SmallDisk.canBeMounted, "no file system can be mounted here: this needs a user who may"))
+    @Test(.enabled(if: SmallDisk.canBeMounted, "cannot mount a file system here: run as a user who may"))
     func `says that a disk is full, and opens again when there is room`() throws {
         let disk = try SmallDisk(megabytes: 64)
         defer { disk.unmount() }

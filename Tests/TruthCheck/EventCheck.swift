@@ -16,11 +16,13 @@ extension TruthCheck {
                 if let place = told.firstIndex(where: { $0 == expected.kind && expected.at.contains($1) }) {
                     told.remove(at: place)
                 } else if expected.at.upperBound < judged {
-                    wrong.append("\(name): \(expected.kind) at \(expected.at) is not told")
+                    wrong.append("\(name): there is no event \(expected.kind) at \(expected.at)")
                 }
             }
             if subscription.deeds.first?.event == "bought" { told.removeAll { $0.0 == "offer_redeemed" } }
-            wrong += told.filter { $0.1 < judged }.map { "\(name): \($0.0) is told at \($0.1), which nobody did" }
+            wrong += told.filter { $0.1 < judged }.map {
+                "\(name): there is an event \($0.0) at \($0.1), but nothing was done then"
+            }
         }
         return wrong
     }
@@ -41,14 +43,14 @@ extension TruthCheck {
             let kinds = events.map { $0["kind"]?.string ?? "" }
             let beginnings = kinds.count { $0 == "started" || $0 == "purchased" }
             if beginnings != 1 || !["started", "purchased"].contains(kinds.first) {
-                wrong.append("\(id): \(beginnings) beginnings are told: \(kinds)")
+                wrong.append("\(id): there are \(beginnings) events of a beginning: \(kinds)")
             }
             guard let state = subscription.final["state"]?.string, !moves(subscription, until: clock + margin) else {
                 continue
             }
             let leading = events.filter { Self.outcomes[$0["kind"]?.string ?? ""] != nil }
             guard let last = leading.last, let kind = last["kind"]?.string, var outcomes = Self.outcomes[kind] else {
-                wrong.append("\(id): nothing is told of what became of it")
+                wrong.append("\(id): no event reports how it ended")
                 continue
             }
             // One that has ended may still be extended.

@@ -86,9 +86,9 @@ func measureAPI(_ report: inout Report) async throws {
     let server = try ChildProcess(command[0], Array(command.dropFirst()))
     try await server.waitUntilPrinted("port ", within: .seconds(120))
     let line = server.standardOutput.split(separator: "\n").first { $0.hasPrefix("port ") }
-    guard let port = line.flatMap({ UInt16($0.dropFirst(5)) }) else { return report.fail("the server said no port") }
+    guard let port = line.flatMap({ UInt16($0.dropFirst(5)) }) else { return report.fail("the server printed no port") }
     report.note(
-        "CPU time of the process (/proc/PID/stat) for each answer; \(subscriptions) subscriptions in RocksDB, "
+        "CPU time of the process (/proc/PID/stat) per answer; \(subscriptions) subscriptions in RocksDB, "
             + "\(connections) kept connections, every id as likely as any other")
     for (name, path) in [
         ("api-subscription", { @Sendable (number: Int) in "/v1/subscriptions/\(id(number))" }),
@@ -104,7 +104,8 @@ func measureAPI(_ report: inout Report) async throws {
         }
         let rate = 1e6 / median(microseconds)
         report.judge(
-            name, "\(figures(microseconds)) us an answer, \(decimals(rate))/s a core", ratio: rate / floor, .atLeast(1))
+            name, "\(figures(microseconds)) us per answer, \(decimals(rate))/s per core", ratio: rate / floor,
+            .atLeast(1))
     }
 }
 
@@ -176,7 +177,7 @@ private func connect(_ port: UInt16) throws -> Int32 {
             Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
     }
-    guard result == 0 else { throw APIFault(description: "the server takes no connection") }
+    guard result == 0 else { throw APIFault(description: "the server accepts no connection") }
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     return descriptor

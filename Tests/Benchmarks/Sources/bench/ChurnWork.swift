@@ -14,7 +14,7 @@ func churnState(end: Int64) -> [UInt8] {
     var state = ChainState()
     for text in Notifications.history(end: end) {
         guard (try? json.read(text.span)) != nil, let facts = Facts(notification: json) else {
-            preconditionFailure("the template is no notification")
+            preconditionFailure("the template is not a notification")
         }
         state.facts.merge(facts)
     }

@@ -43,7 +43,7 @@ func measureIngest(_ report: inout Report) async throws {
     let bootstrap = try await requireKafka()
     let fixture = try NotificationFixture(count: 3_000)
     report.note(
-        "CPU time of the ingest process (/proc/PID/stat) for each 200; bodies of \(fixture.averageBytes) bytes, TLS 1.3, "
+        "CPU time of the ingest process (/proc/PID/stat) per answer of 200; bodies of \(fixture.averageBytes) bytes, TLS 1.3, "
             + "\(connections) kept connections, beside openssl on one core; Kafka and client on the others")
     let without = try await startIngest(fixture, archive: false, bootstrap: bootstrap)
     let with = try await startIngest(fixture, archive: true, bootstrap: bootstrap)

@@ -23,7 +23,7 @@ func measureLatency(_ report: inout Report) async throws {
     options.throughProxy = true
     let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
     guard let proxy = cluster.proxy else { return report.fail("the broker has no proxy") }
-    report.note("one record and one position a transaction, one after the other, through a proxy that delays requests")
+    report.note("one record and one offset per transaction, one after the other, through a proxy that delays requests")
     for distance in distances {
         proxy.setDistance(.zero)
         let run = Outcome()
@@ -37,7 +37,7 @@ func measureLatency(_ report: inout Report) async throws {
         }
         let (rate, replaced, commits) = run.figures.withLock { $0 }
         report.judge(
-            "\(distance) ms", "\(decimals(rate)) commits a second; \(replaced) of \(commits) replaced their producer",
+            "\(distance) ms", "\(decimals(rate)) commits per second; \(replaced) of \(commits) replaced their producer",
             ratio: Double(replaced) / Double(max(1, commits)), .atMost(bearable))
     }
     await cluster.close()

@@ -35,7 +35,7 @@ struct MadeLog: RecordLog {
     }
     func create(_ topics: [NewTopic], by deadline: Deadline) throws(LogFault) {}
     func openWriter(_ options: WriterOptions) throws(LogFault) -> any LogWriter {
-        throw LogFault(.stop, .misuse, "nobody writes to a log that is made up")
+        throw LogFault(.stop, .misuse, "a generated log cannot be written to")
     }
     func openReader(_ options: ReaderOptions) throws(LogFault) -> any LogReader {
         MadeReader(changelog ?? Changelog(.entitlements), count: changelog == nil ? 0 : subscriptions)

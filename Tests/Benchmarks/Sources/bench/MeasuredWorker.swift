@@ -49,7 +49,7 @@ func entitlementsState(end: Int64) -> [UInt8] {
     var json = JSONDocument()
     var facts = Facts()
     for text in Notifications.history(end: end) {
-        guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is no JSON") }
+        guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is not JSON") }
         facts.merge(NotificationReading(json).facts)
     }
     return EntitlementsProcessor.state(

@@ -15,7 +15,7 @@ func prepareMemory() {
     guard let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
         memory != MAP_FAILED
     else {
-        return printMessage("bench: the system gives no \(bytes >> 20) MiB: the next run may measure its host")
+        return printMessage("bench: cannot allocate \(bytes >> 20) MiB: the next run may measure its host")
     }
     for place in stride(from: 0, to: bytes, by: pageBytes) {
         memory.storeBytes(of: 1, toByteOffset: place, as: UInt8.self)

@@ -13,8 +13,12 @@ func measureOverload(_ report: inout Report) async throws {
     report.note("\(overload)")
     let strange = overload.outcome.statuses.keys.filter { ![200, 503].contains($0) }
     if !strange.isEmpty { report.fail("answers other than 200 and 503: \(strange.sorted())") }
-    if overload.outcome.answered(503) == 0 || overload.offered < 0.8 { report.fail("this was no overload") }
-    if overload.peakMemoryBytes > Overload.memoryLimitBytes { report.fail("more memory than the queues explain") }
+    if overload.outcome.answered(503) == 0 || overload.offered < 0.8 {
+        report.fail("the load was too small to be an overload")
+    }
+    if overload.peakMemoryBytes > Overload.memoryLimitBytes {
+        report.fail("ingest used more memory than its queues can hold")
+    }
     if !ingest.process.isRunning { report.fail("ingest ended: \(ingest.process.lastLines(20))") }
     // The nightly table does not need the exact ratio of a limit that is missed by far.
     let recovery = overload.recovery?.fractionalSeconds ?? .infinity

@@ -25,7 +25,7 @@ private let app = "perennial/1.0.0"
 private let connections = 32
 
 func refundNames(_ prefix: String) -> Names {
-    guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is no prefix") }
+    guard let prefix = TopicPrefix(prefix) else { preconditionFailure("\(prefix) is not a valid prefix") }
     return Names(prefix: prefix, environment: .production)
 }
 

@@ -16,7 +16,7 @@ struct Row: Sendable {
         Row(
             name: "store", summary: "the store on disk against the same loops in C over RocksDB", measure: measureStore),
         Row(
-            name: "log", summary: "a worker's loop over the log's interface against the same over its clients",
+            name: "log", summary: "a worker's loop over the log's interface against the same loop over its clients",
             measure: measureLog),
         Row(
             name: "worker-memory", summary: "a worker on one core, its log and its state in memory",
@@ -28,20 +28,20 @@ struct Row: Sendable {
             name: "worker-count", summary: "the same worker against a consumer in C that only counts",
             measure: measureWorkerCount),
         Row(
-            name: "churn-memory", summary: "the worker that counts beside the one that answers, all in memory",
+            name: "churn-memory", summary: "the churn worker against the entitlements worker, all in memory",
             measure: measureChurnInMemory),
         Row(
             name: "churn-year", summary: "a year of renewals through both workers, state on disk: cells, memory",
             measure: measureChurnYear),
         Row(
-            name: "churn-kafka", summary: "the worker that counts on Kafka, against the same bytes from a loop in C",
+            name: "churn-kafka", summary: "the churn worker on Kafka, against the same bytes from a loop in C",
             measure: measureChurnOnKafka),
         Row(
             name: "consumption",
             summary: "refund requests decided on Kafka, and answers sent over TLS, against loops in C",
             measure: measureConsumption),
         Row(
-            name: "worker-replay", summary: "a backlog on Kafka in large cycles, records per second of a core",
+            name: "worker-replay", summary: "a backlog on Kafka in large transactions, records per second of one core",
             measure: measureWorkerReplay),
         Row(
             name: "replay",
@@ -56,21 +56,21 @@ struct Row: Sendable {
             name: "worker-restart", summary: "from the start after a crash to the first commit",
             measure: measureWorkerRestart),
         Row(
-            name: "worker-handover", summary: "partitions on their way to another process with a copy of their state",
+            name: "worker-handover", summary: "partitions that move to another process with a copy of their state",
             measure: measureWorkerHandover),
         Row(
             name: "worker-latency", summary: "from publishing to the committed output", measure: measureWorkerLatency),
         Row(
-            name: "latency", summary: "commits a second by how far the broker is away",
+            name: "latency", summary: "commits per second, by the round-trip time to the broker",
             measure: measureLatency),
         Row(
             name: "verification", summary: "one thread, chain cached, against openssl speed ecdsap256",
             measure: measureVerification),
         Row(
-            name: "python", summary: "the same against Apple's library for Python, both caches on",
+            name: "python", summary: "the same against Apple's library for Python, with both caches",
             measure: measurePython),
         Row(
-            name: "ingest", summary: "posts over TLS to acknowledged Kafka, per core of the ingest process",
+            name: "ingest", summary: "posts over TLS until Kafka acknowledges them, per core of the ingest process",
             measure: measureIngest),
         Row(name: "api", summary: "the read API over kept connections, per core of its process", measure: measureAPI),
         Row(
@@ -106,7 +106,7 @@ func runOne(_ arguments: [String]) -> Never {
             default: try kafkaLoop(arguments)
             }
         guard spent > 0 else {
-            printMessage("bench: \(arguments[0]) did not treat every record")
+            printMessage("bench: \(arguments[0]) did not process every record")
             exitProcess(3)
         }
         printData("\(spent)")

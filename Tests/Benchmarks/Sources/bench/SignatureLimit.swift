@@ -20,7 +20,7 @@ func verificationsPerSecond(seconds: Int) async throws -> Double {
     // "256 bits ecdsa (nistp256)   0.0000s   0.0001s  40000.0  17000.0"
     let line = result.standardOutput.split(separator: "\n").first { $0.contains("nistp256") }
     guard result.code == 0, let last = line?.split(separator: " ").last, let rate = Double(last) else {
-        printMessage("bench: openssl speed said nothing that can be read: \(result.words)")
+        printMessage("bench: cannot read the output of openssl speed: \(result.words)")
         exitProcess(3)
     }
     return rate

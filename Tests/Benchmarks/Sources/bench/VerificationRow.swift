@@ -66,7 +66,7 @@ func measurePython(_ report: inout Report) async throws {
     // Tests/Interop/setup.sh makes it.
     let python = "\(repositoryPath)/.build/interop/bin/python"
     guard access(python, X_OK) == 0 else {
-        return report.note("skipped: Apple's library is not there; Tests/Interop/setup.sh installs it")
+        return report.note("skipped: Apple's library is not installed; run Tests/Interop/setup.sh")
     }
     let fixture = try NotificationFixture(count: notificationsForPython)
     let scratch = try ScratchDirectory("bench-python")

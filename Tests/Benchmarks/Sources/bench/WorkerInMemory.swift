@@ -38,7 +38,7 @@ func measureWorkerInMemory(_ report: inout Report) async throws {
     )
     report.judge(
         "worker-memory",
-        "the domain alone \(figures(bare)), worker \(figures(worker)): \(decimals(1e6 / median(worker))) records/s a core, "
+        "the domain alone \(figures(bare)), worker \(figures(worker)): \(decimals(1e6 / median(worker))) records/s per core, "
             + "against \(decimals(floor))/s",
         ratio: 1e6 / median(worker) / floor, .atLeast(1))
 }
@@ -66,7 +66,7 @@ func measureChurnInMemory(_ report: inout Report) async throws {
     )
     report.judge(
         "churn-memory",
-        "the domain alone \(figures(bare)), worker \(figures(churn)): \(decimals(1e6 / median(churn))) records/s a core; "
+        "the domain alone \(figures(bare)), worker \(figures(churn)): \(decimals(1e6 / median(churn))) records/s per core; "
             + "entitlements \(figures(entitlements))",
         ratio: median(entitlements) / median(churn), .atLeast(churnReach))
 }

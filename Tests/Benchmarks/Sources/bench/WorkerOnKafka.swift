@@ -213,7 +213,7 @@ func measureChurnOnKafka(_ report: inout Report) async throws {
     let costs = try await measureOnKafka("churn-kafka", of: .churn, beside: writeInC)
     report.note(conditions(costs))
     report.note(
-        "\(Int(median(costs.settledPerCommit))) cells told in a transaction; C writes as many, and an event for each record, "
+        "\(Int(median(costs.settledPerCommit))) cells written per transaction; C writes as many, and an event per record, "
             + "of the sizes that the domain makes of one of these renewals")
     try await noteLimit(&report, of: .churn, costs)
     report.judge(

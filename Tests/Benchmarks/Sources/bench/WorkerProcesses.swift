@@ -180,7 +180,7 @@ func measureWorkerRestart(_ report: inout Report) async throws {
     try await trickle.stop()
     _ = try await worker.child.terminate()
     try await input.delete(runs: ["crash"])
-    report.note("\(restartSubscriptions) subscriptions on disk, static membership, \(restartRounds) kills at work")
+    report.note("\(restartSubscriptions) subscriptions on disk, static membership, \(restartRounds) kills during work")
     report.judge(
         "worker-restart",
         "\(figures(waits)) s from the start to the first commit; against \(decimals(restartCeiling)) s",

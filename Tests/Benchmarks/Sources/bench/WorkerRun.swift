@@ -162,7 +162,7 @@ private func worker(_ arguments: [String]) -> MeasuredWorker {
 
 private func number(_ arguments: [String], _ index: Int) -> Int {
     guard arguments.count > index, let number = Int(arguments[index]) else {
-        printMessage("bench: \(arguments[0]) needs a number in place \(index)")
+        printMessage("bench: \(arguments[0]) needs a number as argument \(index)")
         exitProcess(2)
     }
     return number

@@ -34,7 +34,9 @@ let json: Target = { bytes, count in
 /// root's authority has signed it.
 let certificate: Target = { bytes, count in
     let der = input(bytes, count)
-    if let list = try? Certificate.read(der) { precondition(!list.isEmpty, "a file without a certificate was taken") }
+    if let list = try? Certificate.read(der) {
+        precondition(!list.isEmpty, "a file without a certificate was accepted")
+    }
     guard let certificate = try? Certificate(der: der) else { return 0 }
     precondition(certificate.der == der)
     precondition(!certificate.serial.isEmpty && certificate.fingerprint.count == 32)

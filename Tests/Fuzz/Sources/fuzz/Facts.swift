@@ -52,7 +52,8 @@ private func ask(_ known: Facts) {
                 precondition(run.end.map { $0 > run.start } ?? true, "a run that ends before it begins")
             }
             if let next = timeline.nextChange(after: now) {
-                precondition(next > now && timeline.entitlement(at: next) != answer, "a change that is none")
+                precondition(
+                    next > now && timeline.entitlement(at: next) != answer, "an announced change that changes nothing")
             }
         }
     }

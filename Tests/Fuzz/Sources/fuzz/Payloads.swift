@@ -9,7 +9,7 @@ let jws: Target = { bytes, count in
     let text = input(bytes, count)
     let world = World.shared
     if (try? world.verifier.notification(text, now: World.now)) != nil {
-        precondition(text == world.genuine, "a forged notification was taken")
+        precondition(text == world.genuine, "a forged notification was accepted")
     }
     for kind in PayloadKind.allCases where (try? world.verifier.decoded(text, as: kind, now: World.now)) != nil {
         precondition(text == world.genuine, "a forged \(kind) was taken")

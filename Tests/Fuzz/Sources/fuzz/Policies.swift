@@ -11,7 +11,7 @@ let policy: Target = { bytes, count in
     do throws(PolicyFaults) {
         let policy = try RefundPolicy.read(text)
         guard let value = try? JSONValue.read(text, limits: asWide), let told = try? JSONValue.read(policy.fingerprint)
-        else { fatalError("a policy that is no JSON, or whose fingerprint is none") }
+        else { fatalError("an accepted policy is not JSON, or its fingerprint is malformed") }
         precondition(told["rules"]?.array?.count == policy.rules.count)
         var writer = JSONWriter()
         writer.value(value)

@@ -7,11 +7,11 @@ let ocsp: Target = { bytes, count in
     let text = input(bytes, count)
     if let answer = try? Issuer.question.answer(text, now: World.now) {
         precondition(
-            answer.status == .good && answer.validUntil == World.now + 3_600_000, "a forged answer was taken")
+            answer.status == .good && answer.validUntil == World.now + 3_600_000, "a forged answer was accepted")
     }
     // Signing is slow, and only a sequence is read as the data of an answer.
     if text.first == 0x30, let answer = try? Issuer.question.answer(Issuer.signed(text), now: World.now) {
-        precondition(answer.validUntil > World.now, "an answer that has ended was taken")
+        precondition(answer.validUntil > World.now, "an expired answer was accepted")
     }
     return 0
 }
