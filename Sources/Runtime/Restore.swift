@@ -233,7 +233,7 @@ extension RestoreOrder {
         }
         if now - note.writtenAt > Self.greatestAge, note.changelog < end {
             return useless(
-                "the state of partition \(partition) is more than 6 days old, so it may lack deletions",
+                "the state of partition \(partition) is more than 6 days old, so it may have missed deletions",
                 definition, beginning
             )
         }

@@ -372,10 +372,10 @@ private struct RestoreWork: ~Copyable {
             case (nil, nil): next.append(places[partition]?.beginning ?? NextOffset(0))
             case (let committed?, let known):
                 return .refused(
-                    "the group \(definition.group) has committed \(committed) of \(partition), but the state of this "
-                        + "worker is at \(known.map { "\($0)" } ?? "nothing: \(definition.changelog) is empty"). The "
-                        + "offsets of a worker with state must not be reset by hand: set the group's offset back, or "
-                        + "delete both to start from the beginning")
+                    "the group \(definition.group) has committed offset \(committed) of \(partition), but the state of "
+                        + "this worker is at \(known.map { "\($0)" } ?? "nothing: \(definition.changelog) is empty"). "
+                        + "The offsets of a worker with state must not be reset by hand: set the group's offset back, "
+                        + "or delete both to start from the beginning")
             }
         }
         var note = restore.note ?? Note(format: definition.stateFormat)

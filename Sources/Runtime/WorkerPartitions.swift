@@ -458,7 +458,7 @@ final class WorkerPartitions {
         try session.seek(to: task.positions)
         if let refusal { return try pause(number, refusal, session) }
         try session.resume(partitions)
-        say(.info, "partition \(number) is running", "\(slot.restoredRecords) records restored")
+        say(.info, "partition \(number) runs", "\(slot.restoredRecords) records restored")
     }
 
     /// The session has ended: closes what is open. Stores that the restorer has are returned later.
