@@ -149,7 +149,9 @@ extension Health {
         session.close(by: Deadline(after: .seconds(1)))
 
         let second = try bench.start("second")
-        try await waitUntil("it says so") { second.health.words.contains("partition 0: the group ledger has committed offset 1") }
+        try await waitUntil("it says so") {
+            second.health.words.contains("partition 0: the group ledger has committed offset 1")
+        }
         try await waitUntil("the others run") { !second.health.words.contains("being opened") }
         try second.service.stop(by: Deadline(after: .seconds(10)))
     }
