@@ -172,7 +172,7 @@ extension RealBroker {
                     wrong_app  verify now: 0  refused again: 1 (no_verdict 1)
 
                     """)
-            #expect(hard.standardError.contains("no verdict on some"), "\(hard.standardError)")
+            #expect(hard.standardError.contains("no verdict for some"), "\(hard.standardError)")
             #expect(try await published() == 0)
             for (count, mode) in ["soft", "off"].enumerated() {
                 let outcome = try await redrive(mode)

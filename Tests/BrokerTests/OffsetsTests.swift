@@ -132,7 +132,7 @@ extension RealBroker {
 
                 let reset = try await reading.offsets(["reset", group, "--to", "beginning", "--apply"])
                 #expect(reset.code == 3, "the commit that is pending would undo it")
-                #expect(reset.standardError.contains("nothing was written: the positions of \(group) are not settled"))
+                #expect(reset.standardError.contains("nothing was written: the positions of \(group) are not stable"))
                 #expect(try await reading.shown([group])[0]["position"] as? Int == 1)
 
                 try producer.abort()

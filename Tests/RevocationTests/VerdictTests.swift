@@ -192,7 +192,7 @@ extension Chain {
     @Test func `B6-14 says under soft that nobody answers, and takes it`() async throws {
         let result = try await verify(chain.notification(at: now), "soft", proxy: "http://127.0.0.1:1")
         #expect(result.code == 0)
-        #expect(result.message.contains("revoked is not known"), "\(result.message)")
+        #expect(result.message.contains("it is not known whether"), "\(result.message)")
     }
 
     @Test func `asks nobody when it is off`() async throws {

@@ -283,7 +283,7 @@ import Testing
         let missing = try desk.diff(["--scratch", "/nowhere/at/all"])
         #expect(missing.code == .gaveUp)
         #expect(missing.messages.first?.contains("/nowhere/at/all") == true)
-        #expect(missing.messages.first?.contains("--scratch names a directory") == true)
+        #expect(missing.messages.first?.contains("set --scratch to a writable directory") == true)
         let directory = NSTemporaryDirectory() + "perennial-diff-test-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -125,7 +125,7 @@ import Testing
         }
         #expect(child.standardOutput.contains("usage.token were read again"))
         let isOld = LibraryVersion.libmicrohttpd.warningBehindProxy != nil
-        #expect(child.standardOutput.contains("the proxy before it") == isOld, "\(child.standardOutput)")
+        #expect(child.standardOutput.contains("the proxy in front of it") == isOld, "\(child.standardOutput)")
         // An unusable file is reported, and changes nothing.
         _ = try folder.write("nonsense", to: "apps.json")
         try await child.waitUntilPrinted("changed files of settings cannot be used")

@@ -304,14 +304,17 @@ private final class Inbox: HTTPHandler {
     }
 
     @Test(arguments: [
-        (["--api-faults=20"], "--api-faults is about --api: give --api as well"),
-        (["--out=x", "--api=nowhere"], "--api must be an address and a port, as 127.0.0.1:0, not \"nowhere\""),
-        (["--url=http://a/", "--usage=http://a/"], "--usage and --usage-token go together: give both"),
-        (["--usage=http://a/", "--usage-token=t"], "--usage tells of what --url posts: give --url as well"),
-        (["--out=x", "--hours=2", "--days=2"], "--hours is in place of --days: give one"),
-        (["--out=x", "--ahead=2m"], "--ahead is about --live: give it as well"),
-        (["--out=x", "--live", "--speed=2"], "--live takes the time on the wall: leave --from and --speed out"),
-        (["--out=x", "--decide-after=2"], "--decide-after must be a duration up to 24h, as 30s, 10m or 2h, not \"2\""),
+        (["--api-faults=20"], "--api-faults needs --api: give --api as well"),
+        (["--out=x", "--api=nowhere"], "--api must be an address and a port, such as 127.0.0.1:0, not \"nowhere\""),
+        (["--url=http://a/", "--usage=http://a/"], "--usage needs --usage-token: give both, or none"),
+        (["--usage=http://a/", "--usage-token=t"], "--usage needs --url: give --url as well"),
+        (["--out=x", "--hours=2", "--days=2"], "--hours replaces --days: give only one of them"),
+        (["--out=x", "--ahead=2m"], "--ahead needs --live: give --live as well"),
+        (["--out=x", "--live", "--speed=2"], "--live runs in real time: remove --from and --speed"),
+        (
+            ["--out=x", "--decide-after=2"],
+            "--decide-after must be a duration up to 24h, such as 30s, 10m or 2h, not \"2\""
+        ),
         (
             ["--url=http://a/", "--usage=http://a/", "--usage-token=file:/nowhere"],
             "--usage-token: cannot read /nowhere: No such file or directory"

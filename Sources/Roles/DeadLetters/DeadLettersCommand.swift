@@ -32,13 +32,13 @@ extension Command {
             LETTER is PARTITION:OFFSET, or the beginning of a key, as list shows them (in rejected: the SHA-256 of what was refused).
             show decodes the signed payload of a notification. It does not verify it.
             redrive verifies refused notifications again, with the settings as they are now, and publishes those that verify as ingest
-            would have, with the time at which they first arrived. What was refused as revoked is refused again.
+            would have, with the time at which they first arrived. A letter with the reason revoked is refused again.
             redrive WORKER publishes records to the topics that the worker read them from, with their key, value and headers and a
             header attempt that counts. Every reader of that topic sees them again. Letters of timers, settled keys and gaps cannot be
             redriven.
             Letters stay where they are. A second redrive publishes them again, and readers recognise them as repetitions. Topics of both
             environments, unless --environment names one.
-            Exit code 1: show found no such letter. 3: Kafka did not answer or did not take everything, or there was no verdict because
+            Exit code 1: show found no such letter. 3: Kafka did not answer or did not accept all records, or there was no verdict because
             verify.ocsp is hard and Apple did not say if the certificates are revoked.
             """,
         action: .configured { invocation, configuration in

@@ -40,11 +40,11 @@ extension Command {
             NEWER: one side has made the value from input that the other has not processed, by the header source and the positions of
             both groups, so it cannot be compared yet.
             For churn it shows what the differing cells mean for the rates of each month, over all products; a newer cell counts the
-            same on both sides. Give churn.zone as the worker has it.
+            same on both sides. Set churn.zone to the value that the worker has.
             Only one environment is compared: production, unless --environment sandbox is given.
             Exit code 0: no key differs; there may be newer ones. 1: some differ. 2: the two cannot be compared: no such replay, a replay
             that has not reached its end or was made with --from, other numbers of partitions, records of a later version. 3: Kafka did
-            not answer, or there was no room.
+            not answer, or there was no room on disk.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

@@ -35,7 +35,7 @@ extension Command {
                 effect: "subscription: which items, published on these dates, are accessible, and why."),
             CommandOption(
                 "from", value: "DAY",
-                effect: "metrics: the first day, as `2026-11-01`. refunds: only requests since then, also `2h`, `7d`."),
+                effect: "metrics: the first day, `2026-11-01`. refunds: only requests since then, also `2h`, `7d`."),
             CommandOption(
                 "to", value: "DAY", effect: "metrics: the first day not included. refunds: only requests before then."),
             CommandOption(
@@ -55,15 +55,15 @@ extension Command {
             and what support should advise. --at cannot be before the newest record of the account; ask for its subscriptions instead.
             refunds: ID is an originalTransactionId, a transactionId or a notificationUUID; without an ID the newest requests are shown.
             Reads consumption: what Apple asked, the facts, the rule, what was sent, every attempt, and what Apple decided. For an
-            originalTransactionId one partition is read; for another ID all of them may have to be.
+            originalTransactionId one partition is read; for another ID all partitions may have to be read.
             metrics: reads all of churn-cells, which perennial churn writes, and shows rates of churn, billing, trials and refunds, each
             with its formula. A star marks what is not final. Money is separate for each currency. csv has a line for each day, group
-            and currency. A rate is of all days of the range together: ask month by month. Give churn.zone as the worker has it, because
-            it decides which days are over.
-            A subscription is shown as of its partition's clock, the latest timestamp in it; an account as of now. In json position.asOf
+            and currency. A rate is for all days of the range together: ask month by month. Set churn.zone to the value that the worker has,
+            because it decides which days are over.
+            A subscription is shown as of its partition's clock, the latest timestamp in it; an account as of now. In json, position.asOf
             is that clock, and at is the instant that the answer is for.
             Only the topics of one environment are read: production, unless --environment sandbox is given.
-            Exit code 1: it is not there; for metrics, churn-cells is empty. 3: Kafka did not answer.
+            Exit code 1: nothing was found; for metrics, churn-cells is empty. 3: Kafka did not answer.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {

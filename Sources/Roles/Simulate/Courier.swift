@@ -1,4 +1,4 @@
-// Posts what the make-believe App Store has to tell: each subscriber's in order, and as Apple does again when it is not taken.
+// Posts the notifications of the simulated App Store: in order for each subscriber, with retries like Apple's.
 
 import Crypto
 import HTTPClient
@@ -6,32 +6,32 @@ import JSON
 import Platform
 import Synchronization
 
-/// Whose clock says when a post is due, in place of the options' speed and rate. Called on the courier's thread.
+/// Decides when a post is due, instead of the options' speed and rate. Called on the courier's thread.
 protocol CourierGuide: Sendable {
-    /// true: what is not sent yet never will be.
+    /// true: nothing more is sent.
     var isOver: Bool { get }
-    /// How long a post that is due at `time` has to wait by the clock on the wall, as far as can be told.
+    /// The estimated real time until a post that is due at `time`.
     func wait(until time: Int64) -> Duration
     func sending(_ parcel: Parcel, sends: Int)
     func answered(_ parcel: Parcel, sends: Int, _ answer: Answer, _ verdict: Verdict)
 }
 
-/// Drives one delivery from its first post to its last answer, on the calling thread.
+/// Runs one delivery from its first post to its last answer, on the calling thread.
 struct Courier {
     struct Options: Sendable {
         var url: String
-        /// On their way at the same time.
+        /// Posts in flight at the same time.
         var connections = 32
-        /// Milliseconds of the simulation that pass in one; nil: as fast as the answers come.
+        /// Milliseconds of the simulation per real millisecond; nil: as fast as answers arrive.
         var speed: Double?
-        /// New posts a second; nil: no limit but the others.
+        /// New posts per second; nil: no such limit.
         var rate: Double?
-        /// Milliseconds of Apple's waiting that pass in one.
+        /// Milliseconds of Apple's retry delays per real millisecond.
         var retryScale = 3600.0
-        /// Where records of the app's backend go; nil: there are none.
+        /// Where usage records are posted; nil: there are none.
         var usage: Usage?
-        /// The delivery ends when nobody has been there for so long; nil: it goes on. Once somebody has answered that is an
-        /// outage, as Apple may meet one.
+        /// The delivery ends if nobody listens for this long; nil: it continues. After the first answer it always continues, because
+        /// then it is an outage, which Apple may meet too.
         var patienceForNobody: Duration?
 
         struct Usage: Sendable {
@@ -40,21 +40,21 @@ struct Courier {
         }
     }
 
-    /// Posts that wait to be sent again, a few hundred bytes each. When there are so many, nothing new is sent: the other
-    /// side is down, and its return is to be met by what is owed first.
+    /// Posts that wait for a retry, a few hundred bytes each. At this number nothing new is sent: the other side is down, and after
+    /// its return the retries come first.
     private static let maxWaiting = 50_000
 
-    /// Between two looks whether somebody is there.
+    /// Time between two checks whether somebody listens.
     private static let nobodyInterval: Duration = .milliseconds(200)
 
-    /// How long a guide waits for the courier at most.
+    /// The longest time that a guide waits for the courier.
     private static let guidedInterval: Duration = .milliseconds(50)
 
     private let options: Options
     private let client: HTTPClient
     private let guide: (any CourierGuide)?
     private let mailbox = Mailbox()
-    /// Told of every post that has its last answer.
+    /// Called for every post that has its last answer.
     private let journal:
         (_ parcel: Parcel, _ sha256: [UInt8], _ sends: Int, _ answer: Answer, _ verdict: Verdict) throws(OutputFault) ->
             Void
@@ -63,7 +63,7 @@ struct Courier {
     private var inFlight = 0
     private(set) var tally = Tally()
     private var waitForNobody: ContinuousClock.Instant?
-    /// Why the delivery has ended early; nil: it has not.
+    /// Why the delivery ended early; nil: it did not.
     private(set) var nobody: HTTPClientFault?
 
     init(
@@ -77,8 +77,8 @@ struct Courier {
     }
 
     /// - Parameters:
-    ///   - next: the posts, in the order of their times.
-    ///   - watch: called now and then with the time of the last post that was sent.
+    ///   - next: returns the posts, in the order of their times.
+    ///   - watch: called regularly with the time of the last post that was sent.
     mutating func deliver(
         _ next: () throws(OutputFault) -> Parcel?, watch: (Int64, Tally) -> Void
     ) throws(OutputFault) {
@@ -166,7 +166,7 @@ struct Courier {
         for letter in letters {
             inFlight -= 1
             if let fault = letter.fault, fault.kind.isNobody, !tally.wasAnswered, let until = waitForNobody {
-                // Whoever has just started ingest beside this need not wait for it himself.
+                // Ingest may have been started at the same time and not listen yet.
                 guard fault.kind == .notConnected, until > .now else {
                     nobody = nobody ?? fault
                     return
@@ -197,7 +197,7 @@ struct Courier {
 }
 
 extension HTTPClientFault.Kind {
-    /// Nothing was sent, and trying again in a while does not help.
+    /// Nothing was sent, and a retry would not help.
     fileprivate var isNobody: Bool {
         switch self {
         case .invalidRequest, .nameNotFound, .notConnected, .tls: true
@@ -214,7 +214,7 @@ extension Answer {
         }
     }
 
-    /// Of any server: what is no such object says nothing.
+    /// The answer may be from any server: other bodies have no error code.
     private static func error(in body: [UInt8]) -> String? {
         do throws(JSONFault) {
             let answer = try JSONValue.read(body)
@@ -225,20 +225,20 @@ extension Answer {
     }
 }
 
-/// From the client's thread to the courier's.
+/// Passes answers from the client's thread to the courier's thread.
 private final class Mailbox: Sendable {
     struct Letter: Sendable {
         let parcel: Parcel
         let sha256: [UInt8]
         let sends: Int
         let answer: Answer
-        /// In words; nil: there was an answer.
+        /// Why there was no answer; nil: there was one.
         let fault: HTTPClientFault?
     }
 
     private struct State {
         var letters: [Letter] = []
-        /// Opened by the next letter; nil: nobody waits.
+        /// Opened when the next answer arrives; nil: nobody waits.
         var arrival: Latch?
     }
 
@@ -260,7 +260,7 @@ private final class Mailbox: Sendable {
         }
     }
 
-    /// Returns at once when letters are there.
+    /// Returns at once if answers are there.
     func wait(until deadline: Deadline) {
         let arrival: Latch? = state.withLock { state in
             guard state.letters.isEmpty else { return nil }

@@ -1,4 +1,4 @@
-// What the command makes of the module Simulation: the store of one call, its files and its posts.
+// The simulated store of one call, its files and its posts, from the module Simulation.
 
 import Contract
 import Crypto
@@ -12,16 +12,16 @@ struct MakeBelieveStore: Sendable {
     private let forger: Forger
     private let delivery: Delivery.Configuration
     private let key: SimulatedAPIKey
-    /// What Apple decides by; nil: chance alone.
+    /// The answers that Apple decides by; nil: it decides by chance.
     let desk: AnswerDesk?
 
-    /// Two, so that entitlements over several apps are met. Nobody has `example`; Apple's ids have ten digits.
+    /// Two apps, so that there are entitlements over several apps. Nobody owns `example`; Apple's ids have ten digits.
     static let apps = [
         SimulatedApp(bundleId: "com.example.orbit", appAppleId: 6_400_000_001),
         SimulatedApp(bundleId: "com.example.tide", appAppleId: 6_400_000_002),
     ]
 
-    /// Why there is no such store, in words.
+    /// Why there is no store.
     struct Fault: Error { let words: String }
 
     init(_ options: SimulateOptions) throws(Fault) {
@@ -39,7 +39,7 @@ struct MakeBelieveStore: Sendable {
         try self.init(configuration, delivery, decidesByAnswers: options.decidesByAnswers)
     }
 
-    /// - Parameter decidesByAnswers: the API takes answers while the stories are told.
+    /// - Parameter decidesByAnswers: the API accepts answers while the stories run.
     init(
         _ configuration: Simulation.Configuration, _ delivery: Delivery.Configuration, decidesByAnswers: Bool = false
     ) throws(Fault) {
@@ -57,11 +57,11 @@ struct MakeBelieveStore: Sendable {
             authority = try SimulatedAuthority(seed: configuration.seed)
             forger = try Forger(authority, seed: configuration.seed)
         } catch {
-            throw Fault(words: "no certificate authority could be made: \(error)")
+            throw Fault(words: "cannot create a certificate authority: \(error)")
         }
     }
 
-    // MARK: Whom it is to be trusted as
+    // MARK: Trust
 
     var root: Certificate { authority.root }
 
@@ -69,7 +69,7 @@ struct MakeBelieveStore: Sendable {
 
     var rootPEM: [UInt8] { authority.rootPEM }
 
-    /// As the setting `apps` wants it.
+    /// In the format of the setting `apps`.
     var appsFile: [UInt8] {
         var json = JSONWriter()
         json.array { json in
@@ -97,7 +97,7 @@ struct MakeBelieveStore: Sendable {
         return json.bytes
     }
 
-    /// Of one subscriber after the other.
+    /// Writes one subscriber after another.
     func writeTruth(to file: OutputFile, watch: (Double) -> Void) throws(OutputFault) {
         let count = simulation.configuration.subscribers
         for subscriber in 0..<count {
@@ -121,19 +121,19 @@ struct MakeBelieveStore: Sendable {
 
     // MARK: Posts
 
-    /// A backend that fails to tell comes again, as Apple does, but sooner.
+    /// The backend retries like Apple, but sooner.
     private static let usageRetryDelays: [Int64] = [1, 1, 2, 4, 8].map { $0 * 3_600_000 }
 
-    /// How much of the story is told by then, 0 to 1.
+    /// The fraction of the stories before that time, 0 to 1.
     func fraction(at time: Int64) -> Double {
         let (start, end) = (simulation.configuration.start, simulation.configuration.end)
         return Double(time - start) / Double(max(1, end - start))
     }
 
-    /// In the order in which they are to be sent, each made when it is asked for.
+    /// In the order of sending; each is made when it is needed.
     var parcels: Parcels { parcels(withUsage: false) }
 
-    /// - Parameter withUsage: what the app's backend has to say comes between them.
+    /// - Parameter withUsage: includes the usage records of the app's backend.
     func parcels(withUsage: Bool) -> Parcels { Parcels(self, withUsage: withUsage) }
 
     struct Parcels: IteratorProtocol {
@@ -164,7 +164,7 @@ struct MakeBelieveStore: Sendable {
             if let record = usage.pop(by: upcoming?.at) { return Self.parcel(of: record) }
             guard let step = upcoming else { return nil }
             guard case .post(let post) = step else {
-                // Whoever asks again has waited until then; until that happens answers count.
+                // The caller waits until then before it continues, so answers up to then count.
                 waitedUntil = step.at
                 return .wait(until: step.at)
             }
@@ -185,7 +185,7 @@ struct MakeBelieveStore: Sendable {
             Parcel(
                 at: post.at, subscriber: post.notification.subscriber,
                 notificationUUID: post.notification.notificationUUID,
-                // A forgery is judged by the answer it gets, wherever it pretends to come from: it is tried like production's.
+                // A forgery is retried like a notification of production, whatever environment it claims, because its answer matters.
                 expectation: post.forgery.map { .refused(code: $0.reason) } ?? .accepted,
                 retryDelays: RetrySchedule.delays(
                     in: post.forgery == nil ? post.notification.environment : .production),

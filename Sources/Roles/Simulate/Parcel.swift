@@ -1,8 +1,8 @@
-// One POST of the make-believe App Store, and what comes of it.
+// One POST of the simulated App Store, and its result.
 
 import HTTPClient
 
-/// What is to be posted, and what a right answer to it is; or that there is nothing to post before some time.
+/// What to post, and what the right answer is; or that there is nothing to post before some time.
 struct Parcel: Sendable {
     enum Expectation: Sendable, Equatable {
         case accepted
@@ -12,24 +12,24 @@ struct Parcel: Sendable {
 
     /// When it is due, in milliseconds of the simulation's time.
     let at: Int64
-    /// Whose posts keep their order among each other.
+    /// Posts of one subscriber keep their order.
     let subscriber: Int
     let notificationUUID: String
     let expectation: Expectation
-    /// Delays before the second send, the third…, in milliseconds of Apple's time; empty in sandbox.
+    /// Delays before each retry, in milliseconds of Apple's time; empty in sandbox.
     let retryDelays: [Int64]
-    /// The signed payload. Made when it is sent and again for each retry, always the same: kept, those of an hour's outage
-    /// would fill the memory.
+    /// The signed payload. It is made again for each send, with the same bytes, because the payloads of an hour's outage would fill
+    /// the memory.
     let payload: @Sendable () -> [UInt8]
     var kind = Kind.notification
-    /// Apple waits for what the developer says.
+    /// Apple waits for the developer's answer.
     var isRefundRequest = false
 
     enum Kind: Sendable, Equatable {
         case notification
-        /// A record of the app's backend.
+        /// A usage record of the app's backend.
         case usage
-        /// Nothing to post: what comes next is not decided before its time.
+        /// Nothing to post: the next post is not decided before this time.
         case wait
     }
 
@@ -40,23 +40,23 @@ struct Parcel: Sendable {
     }
 }
 
-/// What one send brought.
+/// The result of one send.
 enum Answer: Sendable, Equatable {
-    /// `error`: the reason code of the body, if there is one. Beside 200 it says that the notification was kept, not taken.
+    /// `error`: the reason code of the body, if there is one. With 200 it says that the notification was stored in `rejected`.
     case status(Int, error: String?)
     case none(HTTPClientFault.Kind)
 
-    /// Nothing of the answer is worth more than this.
+    /// The limit for the body of an answer.
     static let maxBytes = 64 << 10
 }
 
-/// What became of a post in the end, or that it is to be sent again.
+/// The final result of a post, or that it must be sent again.
 enum Verdict: String, Sendable {
     case accepted
     case refused
-    /// A forgery that was taken, or refused for another reason than the one it deserves.
+    /// A forgery that was accepted, or refused for a wrong reason.
     case wrong
-    /// Genuine, and kept by ingest without being taken.
+    /// Genuine, but ingest stored it in `rejected`.
     case setAside = "set_aside"
     case unsettled
 }
@@ -65,10 +65,10 @@ extension Parcel.Expectation {
     /// Apple counts 200 to 206 as success and tries again after anything else.
     private static let success = 200...206
 
-    /// The status that the contract gives a reason code when there is room to keep what is refused.
+    /// The status that the contract gives a reason code if there is room to store refused bodies.
     private static func status(of code: String) -> Int {
         switch code {
-        // Kept, so that it can be taken later, and therefore nothing Apple has to send again.
+        // Stored, so that it can be redriven later. So Apple need not send it again.
         case "wrong_app", "wrong_environment", "inconsistent", "in_future": 200
         case "too_large": 413
         default: 400
@@ -86,7 +86,7 @@ extension Parcel.Expectation {
             if Self.success.contains(status) {
                 return Self.success.contains(expected) && error.map { $0 == code } != false ? .refused : .wrong
             }
-            // The server is not able to judge now.
+            // The server cannot judge now.
             if status >= 500 || status == 408 || status == 429 { return .unsettled }
             return status == expected && error.map { $0 == code } != false ? .refused : .wrong
         }

@@ -1,6 +1,6 @@
-// Parcels that wait for their next send.
+// Parcels that wait for a retry.
 
-/// All waits of one length in one line: who joined first is due first, so that there is nothing to sort.
+/// One queue for each delay: the first entry is due first, so nothing needs to be sorted.
 struct RetryQueue {
     struct Entry {
         let parcel: Parcel
@@ -19,7 +19,7 @@ struct RetryQueue {
         mutating func popFirst() -> Entry? {
             guard let entry = first else { return nil }
             head += 1
-            // Half of it used up: each entry is moved once on average.
+            // Compacts when half is used, so that each entry is moved once on average.
             if head * 2 >= entries.count {
                 entries.removeFirst(head)
                 head = 0

@@ -6,7 +6,7 @@ import Platform
 import Simulation
 import Synchronization
 
-/// Serves from `start` on. Takes the signals of the process.
+/// Serves from `start` on. Handles the signals of the process.
 final class SimulateAPI: Sendable {
     typealias Stop = SimulateRun.Stop
 
@@ -68,11 +68,11 @@ final class SimulateAPI: Sendable {
         do throws(CertificateFault) {
             return try APIIdentity(for: [address] + (options.sandbox.map { [$0] } ?? []))
         } catch {
-            throw Stop(code: .gaveUp, words: "no certificate could be made for --api: \(error)")
+            throw Stop(code: .gaveUp, words: "cannot create a certificate for --api: \(error)")
         }
     }
 
-    /// As a file of settings has them.
+    /// In the format of a settings file.
     private func settings(of store: MakeBelieveStore) -> [String] {
         var lines = ["apple.issuer.id = \(store.apiKey.issuerId)", "apple.key.id = \(store.apiKey.keyId)"]
         if let path = options.key { lines.append("apple.key = \(path)") }
@@ -89,7 +89,7 @@ final class SimulateAPI: Sendable {
 
     // MARK: Ending
 
-    /// Everything is posted: serves on until the time is over or a signal comes. Blocks.
+    /// Keeps serving after the last post, until the time is over or a signal arrives. Blocks.
     func serve() throws(OutputFault) {
         isServingOnly.withLock { $0 = true }
         if options.duration == nil { output.message("serving until SIGINT or SIGTERM") }
@@ -101,7 +101,7 @@ final class SimulateAPI: Sendable {
         if let fault = server.fault { throw fault }
     }
 
-    /// Ends it before its time, too.
+    /// Also stops it early.
     func stop() {
         isOver.open()
         server.stop()

@@ -1,4 +1,4 @@
-// What `perennial simulate --api` is asked for.
+// The options of `perennial simulate --api`.
 
 import Platform
 import Settings
@@ -10,12 +10,12 @@ struct SimulateAPIOptions: Sendable {
     var authority: String?
     var key: String?
     var settings: String?
-    /// Of a thousand requests.
+    /// Per thousand requests.
     var troubles = 0
     var hold: Duration = .seconds(60)
     var rate: Int?
     var journal: String?
-    /// nil: until a signal comes.
+    /// nil: until a signal arrives.
     var duration: Duration?
 
     private var given: [String] = []
@@ -23,7 +23,7 @@ struct SimulateAPIOptions: Sendable {
     static let options = [
         CommandOption(
             "api", value: "ADDRESS",
-            effect: "Serves the App Store Server API's endpoints for consumption at this address, as 127.0.0.1:0."),
+            effect: "Serves the App Store Server API's endpoints for consumption at this address, such as 127.0.0.1:0."),
         CommandOption(
             "api-sandbox", value: "ADDRESS",
             effect: "Serves sandbox at this address, and then only production at --api."),
@@ -68,6 +68,6 @@ struct SimulateAPIOptions: Sendable {
 
     var contradictions: [String] {
         guard address == nil, let first = given.first else { return [] }
-        return ["--\(first) is about --api: give --api as well"]
+        return ["--\(first) needs --api: give --api as well"]
     }
 }

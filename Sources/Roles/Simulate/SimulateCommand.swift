@@ -1,4 +1,4 @@
-// `perennial simulate`: a make-believe App Store that signs, tells and posts.
+// `perennial simulate`: a simulated App Store that signs and posts notifications.
 
 import Configuration
 import Platform
@@ -18,22 +18,22 @@ extension Command {
 
             --out writes DIR/00000000.jws and so on, in the order of posting, and DIR/index.jsonl, which says what each of them is.
             --acknowledged writes a line for each post that has its last answer: notificationUUID, sha256 of the signed payload, sends,
-            status (null: no answer), error, verdict (accepted; refused: a forgery as it should be; wrong: a forgery treated otherwise;
-            unsettled: given up) and expected.
+            status (null: no answer), error, verdict (accepted; refused: a forgery for the right reason; wrong: a forgery not refused for
+            its reason; unsettled: given up) and expected.
             --truth writes lines of the kinds did, access (who could use what, and why), final, and `refund_request` (who consented to
             what, whether the request may be answered, and how it ended).
 
             --api plays Apple's side of refund requests. It accepts and refuses what Apple's documentation says, with the tokens of
             --api-key, for the apps of --apps. With --speed or --live, Apple decides by the answers it has by then, otherwise by the seed.
             It keeps serving after the last post. --api-journal has at, server, method, path, version, transactionId, bundleId (of a valid
-            token), userAgent, sha256 and body, taken (Apple has it), status, errorCode, message, retryAfter and fault (what --api-faults
-            chose); status null: it was not answered.
-            --usage plays the app's backend: who consents, what was delivered, how much of it is used.
+            token), userAgent, sha256 and body, taken (Apple accepted it), status (null: not answered), errorCode, message, retryAfter and
+            fault (what --api-faults chose).
+            --usage plays the app's backend: who consents, what was delivered, how much of it was used.
 
             The same seed, dates and rates give the same bytes. Without --from, the dates move on at midnight, UTC.
 
-            Exit codes: 0 every notification was accepted and every forgery refused for its reason; 1 not so; 2 wrong usage;
-            3 a file could not be written, or the command was interrupted. Interrupted while it only serves --api: as if it had ended.
+            Exit codes: 0 every notification was accepted and every forgery refused for its reason; 1 otherwise; 2 wrong usage;
+            3 a file could not be written, or the command was interrupted. An interruption while it only serves --api is a normal end.
             """,
         serviceOption: "api",
         action: .plain { invocation in
@@ -42,7 +42,7 @@ extension Command {
                 options = try SimulateOptions(invocation, now: WallClock.milliseconds())
             } catch {
                 for text in error.texts { invocation.output.message("perennial simulate: \(text)") }
-                invocation.output.message("perennial help simulate shows what it takes")
+                invocation.output.message("perennial help simulate shows its options")
                 return .wrongUsage
             }
             return SimulateRun(options: options, output: invocation.output).run()

@@ -1,4 +1,4 @@
-// What `perennial simulate` is asked for.
+// The options of `perennial simulate`.
 
 import Platform
 import Settings
@@ -7,18 +7,18 @@ import Simulation
 struct SimulateOptions: Sendable {
     var seed: UInt64 = 1
     var subscribers = 100
-    /// Of a thousand subscribers.
+    /// Per thousand subscribers.
     var sandboxPerMille = 0
     /// Milliseconds since 1970.
     var from: Int64 = 0
     var days = 400
-    /// In place of `days`.
+    /// Instead of `days`.
     var hours: Int?
-    /// Milliseconds after now at which stories end that go on with the time on the wall; nil: they do not.
+    /// How many milliseconds after now the stories of `--live` end; nil: not `--live`.
     var ahead: Int64?
-    /// Of a thousand subscribers: those whose story is about a refund request.
+    /// Per thousand subscribers: stories with a refund request.
     var refunds = 0
-    /// Milliseconds; nil: as long as Apple takes.
+    /// Milliseconds; nil: Apple's usual time.
     var decidesWithin: Int64?
 
     var url: String?
@@ -33,13 +33,13 @@ struct SimulateOptions: Sendable {
     var usageFile: String?
     var api = SimulateAPIOptions()
 
-    /// nil: as fast as answers come.
+    /// nil: as fast as answers arrive.
     var speed: Double?
     var rate: Double?
     var connections = 32
     var retryScale = 3600.0
 
-    /// Thousandths.
+    /// Per thousand.
     var duplicates = 0
     var delays = 0
     var reorderings = 0
@@ -47,18 +47,18 @@ struct SimulateOptions: Sendable {
 
     static let hourMilliseconds: Int64 = 3_600_000
     static let dayMilliseconds: Int64 = 86_400_000
-    /// Less is no story.
+    /// A shorter time gives no story.
     private static let shortestDecision: Int64 = 60_000
     private static let aheadByDefault: Int64 = hourMilliseconds
-    /// Stories of ten years; Apple's own certificates do not last longer.
+    /// Ten years; Apple's own certificates are not valid longer.
     static let maxDays = 3650
-    /// Each is a socket, here and on the other side.
+    /// Each connection needs a socket on both sides.
     static let maxConnections = 1024
 
     var length: Int64 { hours.map { Int64($0) * Self.hourMilliseconds } ?? Int64(days) * Self.dayMilliseconds }
     var end: Int64 { from + length + (ahead ?? 0) }
     var isLive: Bool { ahead != nil }
-    /// Only while time passes there is any for answers.
+    /// Only if time passes, answers can arrive before decisions.
     var decidesByAnswers: Bool { api.address != nil && url != nil && (isLive || speed != nil) }
 
     static let options =
@@ -88,7 +88,7 @@ struct SimulateOptions: Sendable {
                     "First day, UTC, YYYY-MM-DD, from 2014 on; otherwise such that the last day ended at the last "
                     + "midnight."),
             CommandOption("days", value: "N", effect: "How many days the stories cover (400)."),
-            CommandOption("hours", value: "N", effect: "How many hours the stories cover, in place of --days."),
+            CommandOption("hours", value: "N", effect: "How many hours the stories cover, instead of --days."),
             CommandOption(
                 "live",
                 effect:
@@ -158,7 +158,7 @@ extension SimulateOptions {
         if invocation.has("live") { ahead = Self.aheadByDefault }
         reader.duration("ahead") { ahead = $0 }
         from = (isLive ? now : today) - length
-        reader.read("from", "a day that exists, as 2026-01-31") { text in
+        reader.read("from", "an existing day, such as 2026-01-31") { text in
             guard let day = utcDay(text) else { return false }
             from = day
             return true
@@ -184,13 +184,13 @@ extension SimulateOptions {
         usageToken = reader.secret("usage-token")
         api = SimulateAPIOptions(invocation, &reader)
         if invocation.has("hours"), invocation.has("days") {
-            reader.faults.append("--hours is in place of --days: give one")
+            reader.faults.append("--hours replaces --days: give only one of them")
         }
         if !invocation.has("live"), invocation.has("ahead") {
-            reader.faults.append("--ahead is about --live: give it as well")
+            reader.faults.append("--ahead needs --live: give --live as well")
         }
         if isLive, invocation.has("from") || invocation.has("speed") {
-            reader.faults.append("--live takes the time on the wall: leave --from and --speed out")
+            reader.faults.append("--live runs in real time: remove --from and --speed")
         }
         reader.faults += contradictions
         guard reader.faults.isEmpty else { throw SettingFaults(reader.faults) }
@@ -198,7 +198,7 @@ extension SimulateOptions {
 
     private var contradictions: [String] {
         var faults: [String] = []
-        // Outside of it every payload would be refused, for an expired chain.
+        // Outside of these years every payload would be refused for an expired chain.
         let validity = SimulatedAuthority.validity
         if !validity.contains(from) || !validity.contains(end - 1000) {
             faults.append(
@@ -211,34 +211,34 @@ extension SimulateOptions {
             faults.append("--\(name) must begin with https:// or http://, not \(quoted(address))")
         }
         if url != nil, payloadFolder != nil {
-            faults.append("--url posts and --out writes files instead: give one of the two")
+            faults.append("--url posts, and --out writes files instead: give only one of them")
         }
-        if url == nil, authorities != nil { faults.append("--ca is for posting: give --url as well") }
-        if url == nil, acknowledged != nil { faults.append("--acknowledged is about posts: give --url as well") }
-        if (usage == nil) != (usageToken == nil) { faults.append("--usage and --usage-token go together: give both") }
-        if usage != nil, url == nil { faults.append("--usage tells of what --url posts: give --url as well") }
+        if url == nil, authorities != nil { faults.append("--ca needs --url: give --url as well") }
+        if url == nil, acknowledged != nil { faults.append("--acknowledged needs --url: give --url as well") }
+        if (usage == nil) != (usageToken == nil) { faults.append("--usage needs --usage-token: give both, or none") }
+        if usage != nil, url == nil { faults.append("--usage needs --url: give --url as well") }
         faults += api.contradictions
         if [url, payloadFolder, truth, root, apps, usageFile, api.address?.description].allSatisfy({ $0 == nil }) {
-            faults.append("nothing to do: give --url to post, --out for files, or one of --root, --apps, --truth")
+            faults.append("nothing to do: give --url to post, --out to write files, or one of --root, --apps, --truth")
         }
         return faults
     }
 }
 
-/// Everything that is wrong with the options, one sentence each.
+/// All faults of the options, one sentence each.
 struct SettingFaults: Error {
     let texts: [String]
     init(_ texts: [String]) { self.texts = texts }
 }
 
-/// Reads options that may be absent, and gathers what is wrong with the others.
+/// Reads optional options, and collects the faults of the others.
 struct OptionReader {
     let invocation: Invocation
     var faults: [String] = []
 
     init(invocation: Invocation) { self.invocation = invocation }
 
-    /// - Parameter take: false: the text is not what `expected` says.
+    /// - Parameter take: returns false if the text is not what `expected` says.
     mutating func read(_ name: String, _ expected: String, _ take: (String) -> Bool) {
         guard let text = invocation.option(name), !take(text) else { return }
         faults.append("--\(name) must be \(expected), not \(quoted(text))")
@@ -253,9 +253,9 @@ struct OptionReader {
         }
     }
 
-    /// Something above 0, a fraction allowed; beyond a billion it means nothing here.
+    /// A number above 0, up to a billion, with an optional fraction.
     mutating func factor(_ name: String, _ take: (Double) -> Void) {
-        read(name, "a number above 0, as 60 or 0.5") { text in
+        read(name, "a number above 0, such as 60 or 0.5") { text in
             guard let number = plainNumber(text), number > 0, number <= 1e9 else { return false }
             take(number)
             return true
@@ -264,7 +264,7 @@ struct OptionReader {
 
     /// In milliseconds.
     mutating func duration(_ name: String, _ take: (Int64) -> Void) {
-        read(name, "a duration up to 24h, as 30s, 10m or 2h") { text in
+        read(name, "a duration up to 24h, such as 30s, 10m or 2h") { text in
             guard let duration = DemoRun.duration(text) else { return false }
             take(duration.components.seconds * 1000)
             return true
@@ -272,14 +272,14 @@ struct OptionReader {
     }
 
     mutating func address(_ name: String, _ take: (ListenAddress) -> Void) {
-        read(name, "an address and a port, as 127.0.0.1:0") { text in
+        read(name, "an address and a port, such as 127.0.0.1:0") { text in
             guard let address = ListenAddress(text) else { return false }
             take(address)
             return true
         }
     }
 
-    /// A text that nobody is to see, or by `file:` the path of a file that holds it.
+    /// A secret, or `file:` and the path of a file that contains it.
     mutating func secret(_ name: String) -> String? {
         guard let text = invocation.option(name), text.hasPrefix("file:") else { return invocation.option(name) }
         do throws(FileFault) {
@@ -292,7 +292,7 @@ struct OptionReader {
     }
 
     mutating func percent(_ name: String, _ take: (Int) -> Void) {
-        read(name, "a percentage from 0 to 100 with at most one decimal, as 2.5") { text in
+        read(name, "a percentage from 0 to 100 with at most one decimal, such as 2.5") { text in
             guard let number = plainNumber(text), number <= 100 else { return false }
             let perMille = (number * 10).rounded()
             guard abs(perMille - number * 10) < 1e-6 else { return false }
@@ -302,7 +302,7 @@ struct OptionReader {
     }
 }
 
-/// Digits with at most one point: `Double` would take "nan", "0x1p3" and "1e9" as well.
+/// Digits with at most one point: `Double` would also accept "nan", "0x1p3" and "1e9".
 private func plainNumber(_ text: String) -> Double? {
     guard text.utf8.first != UInt8(ascii: "."), text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E })
     else {
@@ -311,7 +311,7 @@ private func plainNumber(_ text: String) -> Double? {
     return Double(text)
 }
 
-/// Midnight at the beginning of a day written YYYY-MM-DD, in milliseconds since 1970; nil for a day that does not exist.
+/// Midnight at the beginning of a day written YYYY-MM-DD, in milliseconds since 1970; nil: the day does not exist.
 func utcDay(_ text: String) -> Int64? {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.map(\.utf8.count) == [4, 2, 2], let year = decimal(parts[0]), let month = decimal(parts[1], upTo: 12),
@@ -320,7 +320,7 @@ func utcDay(_ text: String) -> Int64? {
     let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
     guard day <= lengths[month - 1] else { return nil }
-    // Every fourth year since 1972 has a day more; of those divisible by 100 only one of four.
+    // Every fourth year since 1972 has one more day; of the years divisible by 100, only every fourth.
     let before = year - 1
     let leapDays = (before / 4 - before / 100 + before / 400) - (1969 / 4 - 1969 / 100 + 1969 / 400)
     let days = (year - 1970) * 365 + leapDays + lengths.prefix(month - 1).reduce(0, +) + day - 1

@@ -10,10 +10,10 @@ extension SimulateRun {
             parcel, sha256, sends, answer, verdict throws(OutputFault) in
             guard let journal, parcel.kind == .notification else { return }
             try journal.append(line: parcel.journalLine(sha256: sha256, sends: sends, answer: answer, verdict: verdict))
-            // At once: what was acknowledged is to be known even if this process is killed.
+            // Flushed at once, so that the file has every answer even if this process is killed.
             try journal.flush()
         }
-        // Without answers that decide, the file was written before.
+        // If answers do not decide, the file was written before.
         let records = try file(options.decidesByAnswers ? options.usageFile : nil)
         var parcels = store.parcels(withUsage: options.usage != nil || records != nil)
         var progress = ProgressBar.standardError()
@@ -32,7 +32,7 @@ extension SimulateRun {
         progress.end()
         if let nobody = courier.nobody {
             output.message(
-                "perennial simulate: nobody takes posts at \(url): \(nobody.detail). Is ingest running there?")
+                "perennial simulate: nobody listens at \(url): \(nobody.detail). Is ingest running there?")
             return .gaveUp
         }
         for line in courier.tally.summary { output.message(line) }
@@ -44,7 +44,7 @@ extension SimulateRun {
         return try OutputFile(path: path)
     }
 
-    /// Of a process that is started at the same time.
+    /// For an ingest that is started at the same time.
     private static let patienceForNobody: Duration = .seconds(5)
 
     private func courierOptions(_ url: String) -> Courier.Options {
@@ -58,7 +58,7 @@ extension SimulateRun {
     }
 }
 
-/// What is due when the clock on the wall says so.
+/// Posts in real time.
 private struct WallGuide: CourierGuide {
     var isOver: Bool { false }
     func wait(until time: Int64) -> Duration { .milliseconds(max(0, time - WallClock.milliseconds())) }

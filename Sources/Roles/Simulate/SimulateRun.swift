@@ -27,7 +27,7 @@ struct SimulateRun {
             } catch {
                 throw .wrongUsage(error.words)
             }
-            // What is wrong with the endpoint is better known before hours of writing.
+            // Created first, so that a fault of the endpoint is found before hours of writing.
             let client = try options.url.map { _ throws(Stop) in try makeClient() }
             let api = try options.api.address.map { address throws(Stop) in
                 try SimulateAPI.start(options, address: address, store: store, output: output)
@@ -64,7 +64,7 @@ struct SimulateRun {
             } catch {
                 throw .wrongUsage("--ca: \(error)")
             }
-            // The client would say so too, but after every post.
+            // The client would report this too, but after every post.
             do throws(CertificateFault) {
                 _ = try Certificate.read(configuration.extraAuthorities ?? [])
             } catch {
@@ -83,7 +83,7 @@ struct SimulateRun {
     private func writeFiles(of store: MakeBelieveStore) throws(OutputFault) {
         if let path = options.root { try OutputFile.write(store.rootPEM, to: path) }
         if let path = options.apps { try OutputFile.write(store.appsFile + [UInt8(ascii: "\n")], to: path) }
-        // While answers decide the truth is not known before the end.
+        // If answers decide, the truth is not known before the end.
         guard !options.decidesByAnswers else { return }
         try writeTruth(of: store)
         if let path = options.usageFile { try writeUsage(of: store, to: path) }

@@ -1,23 +1,23 @@
-// Whose turn it is: a subscriber's posts one after the other, everybody's side by side.
+// Orders posts: those of one subscriber one after another, those of different subscribers in parallel.
 
-/// Keeps back a post while an earlier one of the same subscriber is on its first way: over two connections the later might
-/// arrive first, and what was asked to be in order would not be.
+/// Holds back a post while an earlier post of the same subscriber is in flight for the first time: over two connections the later
+/// one might arrive first.
 ///
-/// What was answered otherwise than Apple wants no longer keeps anything back, as with Apple.
+/// A post that waits for a retry does not hold back others, as with Apple.
 struct SubscriberOrder {
-    /// Posts of those whose turn has not come, a few hundred bytes each. When there are so many, nothing new is looked at.
+    /// Posts that are held back, a few hundred bytes each. At this number no new post is taken.
     private static let maxKept = 4096
 
-    /// Who has a post on its first way, and what is kept back until its answer.
+    /// Subscribers with a post in flight for the first time, and the posts that are held back until its answer.
     private var underWay: [Int: Waiting] = [:]
-    /// Their turn has come, in this order.
+    /// Posts that may be sent now, in this order.
     private var ready = Waiting()
     private var kept = 0
 
     var hasRoom: Bool { kept < Self.maxKept }
     var isEmpty: Bool { kept == 0 }
 
-    /// true: it may be sent now. Otherwise it is kept until `nextReady` gives it back.
+    /// true: it may be sent now. Otherwise it is held back until `nextReady` returns it.
     mutating func mayStart(_ parcel: Parcel) -> Bool {
         guard underWay[parcel.subscriber] != nil else {
             underWay[parcel.subscriber] = Waiting()
@@ -28,9 +28,9 @@ struct SubscriberOrder {
         return false
     }
 
-    /// The first send of a post of that subscriber has its answer.
+    /// Reports the first answer to a post of that subscriber.
     mutating func ended(_ subscriber: Int) {
-        // Whoever has another post keeps its turn until that one, too, has its answer.
+        // If the subscriber has another post, that one is sent next.
         if let next = underWay[subscriber]?.popFirst() {
             ready.append(next)
         } else {
@@ -38,7 +38,7 @@ struct SubscriberOrder {
         }
     }
 
-    /// To be sent now.
+    /// Returns a post to send now.
     mutating func nextReady() -> Parcel? {
         guard let parcel = ready.popFirst() else { return nil }
         kept -= 1
@@ -55,7 +55,7 @@ struct SubscriberOrder {
             guard head < parcels.count else { return nil }
             defer {
                 head += 1
-                // Half of it used up: each is moved once on average.
+                // Compacts when half is used, so that each entry is moved once on average.
                 if head * 2 >= parcels.count {
                     parcels.removeFirst(head)
                     head = 0

@@ -1,4 +1,4 @@
-// What the courier saw, counted.
+// Counts what the courier saw.
 
 import HTTPClient
 
@@ -9,20 +9,20 @@ struct Tally {
     private(set) var refused = 0
     private(set) var wrong = 0
     private(set) var givenUp = 0
-    /// By their reason.
+    /// Counts by reason.
     private(set) var setAside: [String: Int] = [:]
     private var statuses: [Int: Int] = [:]
     private var faults: [HTTPClientFault.Kind: Int] = [:]
     private var lastFault: HTTPClientFault?
     private var lastRefusal: Answer?
 
-    /// Every genuine notification is taken, and every forgery refused for its reason.
+    /// Every genuine notification was accepted, and every forgery was refused for its reason.
     var isAllRight: Bool { wrong == 0 && givenUp == 0 && setAside.isEmpty }
     var wasAnswered: Bool { !statuses.isEmpty }
 
     mutating func countPost() { posts += 1 }
 
-    /// - Parameter fault: what `answer` says in words, when it is none.
+    /// - Parameter fault: why there was no answer.
     mutating func count(_ answer: Answer, _ fault: HTTPClientFault? = nil) {
         sends += 1
         lastFault = fault ?? lastFault
@@ -32,7 +32,7 @@ struct Tally {
         }
     }
 
-    /// The last word on a post.
+    /// Counts the final verdict on a post.
     mutating func count(_ verdict: Verdict, _ answer: Answer) {
         switch verdict {
         case .setAside:
@@ -46,10 +46,10 @@ struct Tally {
         }
     }
 
-    /// While it goes on.
+    /// The text of the progress bar.
     var progress: String {
         let settled = accepted + refused + wrong + givenUp + setAside.values.reduce(0, +)
-        return "\(posts) posts, \(settled) settled, \(sends - settled) answers asked for another send"
+        return "\(posts) posts, \(settled) finished, \(sends - settled) answers required a retry"
     }
 
     var summary: [String] {
@@ -57,23 +57,23 @@ struct Tally {
             statuses.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
             + faults.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.rawValue): \($0.value)" }
         var lines = [
-            "\(posts) posts, sent \(sends) times: \(accepted) accepted, \(refused) forgeries refused as they should be",
+            "\(posts) posts, sent \(sends) times: \(accepted) accepted, \(refused) forgeries refused for the right reason",
             "answers: " + (answers.isEmpty ? "none" : answers.joined(separator: ", ")),
         ]
         if givenUp > 0 { lines.append("given up after the last retry: \(givenUp)\(lastCause)") }
         for (reason, count) in setAside.sorted(by: { $0.key < $1.key }) {
             lines.append(
-                "set aside, not taken: \(count), as \(reason): ingest's log says why, and perennial dead-letters list shows them"
+                "set aside as \(reason): \(count); see the log of ingest, and perennial dead-letters list"
             )
         }
-        if wrong > 0 { lines.append("forgeries taken, or refused for another reason than theirs: \(wrong)") }
+        if wrong > 0 { lines.append("forgeries accepted, or refused for a wrong reason: \(wrong)") }
         return lines
     }
 
     private var lastCause: String {
         switch lastRefusal {
-        case .status(let status, let error): "; the last one for \(status)\(error.map { " \($0)" } ?? "")"
-        case .some(.none(let kind)): "; the last one for \(lastFault?.detail ?? kind.rawValue)"
+        case .status(let status, let error): "; the last answer was \(status)\(error.map { " \($0)" } ?? "")"
+        case .some(.none(let kind)): "; the last error: \(lastFault?.detail ?? kind.rawValue)"
         case nil: ""
         }
     }

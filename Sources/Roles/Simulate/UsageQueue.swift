@@ -1,9 +1,9 @@
-// Records of the app's backend that wait for their time.
+// Usage records of the app's backend that wait for their time.
 
 import Simulation
 
-/// In order of time; of equal times who was added first. A few for each refund request of the last half day, and for each
-/// purchase of the last minutes.
+/// In order of time, then in order of insertion. There are a few for each refund request of the last half day, and for each purchase
+/// of the last minutes.
 struct UsageQueue {
     private var records: [SimulatedUsage] = []
 
@@ -14,7 +14,7 @@ struct UsageQueue {
         }
     }
 
-    /// - Parameter time: nil: whatever there is.
+    /// - Parameter time: nil: any time.
     mutating func pop(by time: Int64?) -> SimulatedUsage? {
         guard let first = records.first, time.map({ first.at <= $0 }) ?? true else { return nil }
         return records.removeFirst()

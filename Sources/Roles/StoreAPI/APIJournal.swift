@@ -1,4 +1,4 @@
-// The file in which the make-believe App Store Server API tells what came, for tests that trust nobody's log.
+// The file in which the simulated App Store Server API records requests, for tests.
 
 import Crypto
 import JSON
@@ -6,15 +6,15 @@ import Platform
 import Simulation
 import Synchronization
 
-/// One line for each request that arrived, on disk before its answer goes out. Any thread.
+/// One line for each request, written to disk before the answer is sent. Any thread.
 final class APIJournal: Sendable {
     struct Entry: Sendable {
         var at: Int64
-        /// Which of the two environments was asked: `production`, `sandbox` or `both`.
+        /// The environment of the server: `production`, `sandbox` or `both`.
         var server: String
         var request: APIRequest
         var verdict: APIVerdict
-        /// Apple has what was sent.
+        /// Apple accepted the body.
         var isTaken: Bool
         /// false: the caller got no answer.
         var isAnswered: Bool
@@ -48,7 +48,7 @@ extension APIJournal.Entry {
             json.member("bundleId", verdict.bundleId)
             json.member("userAgent", request.headers.first { $0.name.lowercased() == "user-agent" }?.value)
             json.member("sha256", hexadecimal(SHA256.digest(request.body.span)))
-            // Bytes that are no text have a text all the same.
+            // Only valid text is recorded as the body.
             if let body = String(validating: request.body, as: UTF8.self) {
                 json.member("body", body)
             } else {

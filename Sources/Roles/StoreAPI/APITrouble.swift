@@ -1,4 +1,4 @@
-// What goes wrong at the make-believe Apple: chosen by chance that a seed repeats, and by a rate.
+// Failures of the simulated Apple: chosen at random from a seed, and by a rate limit.
 
 import Crypto
 
@@ -7,20 +7,20 @@ enum APITrouble: String, Sendable, CaseIterable {
     case tooMany = "too_many"
     case internalError = "internal"
     case unavailable
-    /// No answer comes; Apple has not, or has, what was sent.
+    /// No answer; before or after Apple accepted the body.
     case timeoutBefore = "timeout_before"
     case timeoutAfter = "timeout_after"
-    /// The connection ends.
+    /// The connection is cut.
     case cutBefore = "cut_before"
     case cutAfter = "cut_after"
 
-    /// Apple has taken what was sent, if it was right.
+    /// Apple has accepted the body, if it was valid.
     var comesAfter: Bool { self == .timeoutAfter || self == .cutAfter }
 }
 
-/// The same requests in the same order of tries get the same troubles, whatever happens between them.
+/// The n-th try of the same request always gets the same failure, whatever happens in between.
 struct APIChance {
-    /// Different requests whose tries are counted, some hundred bytes each. Beyond it counting begins anew.
+    /// Different requests whose tries are counted, some hundred bytes each. Beyond this number counting starts again.
     private static let maxRequests = 1_000_000
 
     let seed: UInt64
@@ -32,7 +32,7 @@ struct APIChance {
         self.perMille = perMille
     }
 
-    /// - Returns: nil: all goes well. `draw` is chance for whatever else has to be chosen.
+    /// - Returns: nil: no failure. `draw` is a random number for further choices.
     mutating func trouble(of path: String, body: [UInt8]) -> (trouble: APITrouble, draw: UInt64)? {
         guard perMille > 0 else { return nil }
         let text = Array("\(seed) \(path) ".utf8) + body
@@ -47,7 +47,7 @@ struct APIChance {
     }
 }
 
-/// Apple's limit: so many requests within a second for each app. Seconds are those of the clock.
+/// Apple's limit of requests per second for each app. Each second of the clock is counted separately.
 struct APIRate {
     private static let second: Int64 = 1000
 
@@ -59,7 +59,7 @@ struct APIRate {
     init(perSecond: Int?) { self.perSecond = perSecond }
 
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: nil: it may pass; else when to come again, in milliseconds since 1970.
+    /// - Returns: nil: the request may pass; otherwise when to retry, in milliseconds since 1970.
     mutating func refusal(of app: String, now: Int64) -> Int64? {
         guard let perSecond else { return nil }
         if now / Self.second != counted {

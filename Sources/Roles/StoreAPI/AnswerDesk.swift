@@ -1,15 +1,15 @@
-// What developers have said of refunds, for the make-believe Apple to decide by.
+// The developers' answers to refund requests, by which the simulated Apple decides.
 
 import Simulation
 import Synchronization
 
-/// Gathers what the API takes, and fixes each decision when the story reaches its time. Some hundred bytes for each
-/// transaction that was asked about, as long as the process lives: its story may be told again.
+/// Collects the answers that the API accepts, and fixes each decision when the story reaches its time. Keeps some hundred bytes
+/// for each transaction as long as the process lives, because its story may be produced again.
 final class AnswerDesk: RefundDesk {
     private struct State {
-        /// How far the story has come.
+        /// The current time of the stories.
         var time = Int64.min
-        /// The newest word on each transaction.
+        /// The newest answer for each transaction.
         var answers: [String: RefundAnswer] = [:]
         var decided: [String: RefundAnswer] = [:]
     }
@@ -20,7 +20,7 @@ final class AnswerDesk: RefundDesk {
         state.withLock { $0.answers[transactionId] = answer }
     }
 
-    /// The story has come to that time: what is due by then is decided when it is asked about next.
+    /// Advances the time of the stories. Decisions that are due by then are made when they are needed.
     func advance(to time: Int64) { state.withLock { $0.time = max($0.time, time) } }
 
     func answer(to transactionId: String, decidedAt: Int64) -> RefundAnswer? {

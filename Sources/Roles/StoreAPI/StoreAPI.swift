@@ -1,21 +1,21 @@
-// The App Store Server API of the make-believe store, behind an HTTP server.
+// The App Store Server API of the simulated store, behind an HTTP server.
 
 import HTTP
 import Platform
 import Simulation
 import Synchronization
 
-/// Answers what the judge says, unless it is chosen to be in trouble.
+/// Sends the judge's answer, unless a failure is chosen for the request.
 final class StoreAPI: HTTPHandler {
     struct Configuration: Sendable {
-        /// In the journal: `production`, `sandbox` or `both`.
+        /// For the journal: `production`, `sandbox` or `both`.
         var server: String
         var seed: UInt64 = 1
-        /// Of a thousand requests.
+        /// Per thousand requests.
         var troublesPerMille = 0
-        /// Of each app; nil: no limit.
+        /// For each app; nil: no limit.
         var requestsPerSecond: Int?
-        /// How long a caller waits for an answer that never comes.
+        /// How long a request without an answer stays open.
         var hold: Duration = .seconds(60)
     }
 
@@ -24,15 +24,15 @@ final class StoreAPI: HTTPHandler {
         var rate: APIRate
     }
 
-    /// A caller that will get no answer.
+    /// A request that gets no answer.
     private struct Held {
         let until: ContinuousClock.Instant
         let responder: Responder
     }
 
-    /// Milliseconds after which a caller that was refused by chance may come again.
+    /// Milliseconds after which a randomly refused caller may retry.
     private static let retryAfter: ClosedRange<UInt64> = 200...2000
-    /// How exactly a hold is kept.
+    /// The precision of the hold.
     private static let sweepInterval: Duration = .milliseconds(50)
 
     private let configuration: Configuration
@@ -45,8 +45,8 @@ final class StoreAPI: HTTPHandler {
     private let journalFault = Mutex<OutputFault?>(nil)
 
     /// - Parameters:
-    ///   - desk: where taken answers go.
-    ///   - now: milliseconds since 1970: whether tokens hold.
+    ///   - desk: gets accepted answers.
+    ///   - now: milliseconds since 1970, to check the validity of tokens.
     init(
         _ configuration: Configuration, judge: ConsumptionJudge, desk: AnswerDesk?, journal: APIJournal?,
         now: @escaping @Sendable () -> Int64 = WallClock.milliseconds
@@ -62,7 +62,7 @@ final class StoreAPI: HTTPHandler {
                 rate: APIRate(perSecond: configuration.requestsPerSecond)))
     }
 
-    /// Why the journal is no longer whole; then nothing is answered any more but 503.
+    /// Why the journal is incomplete; from then on every answer is 503.
     var fault: OutputFault? { journalFault.withLock { $0 } }
 
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
@@ -80,7 +80,7 @@ final class StoreAPI: HTTPHandler {
         do throws(OutputFault) {
             try journal?.append(entry)
         } catch {
-            // What is in no journal must not have happened.
+            // A request that is not in the journal must not take effect.
             journalFault.withLock { $0 = error }
             responder.respond(Self.response(to: .unavailable, retryAfter: nil))
             return
@@ -97,7 +97,7 @@ final class StoreAPI: HTTPHandler {
         }
     }
 
-    /// The rate first: whoever asks too often learns nothing else.
+    /// The rate limit comes first: a caller above it gets no other answer.
     private func disturb(_ entry: inout APIJournal.Entry, at time: Int64) {
         let verdict = entry.verdict
         let (refusal, trouble) = chance.withLock { chance in
@@ -124,7 +124,7 @@ final class StoreAPI: HTTPHandler {
         }
     }
 
-    /// What was asked stays what it was.
+    /// Another verdict, but with the request of the first.
     private static func keeping(_ asked: APIVerdict, _ other: APIVerdict) -> APIVerdict {
         var verdict = other
         verdict.version = asked.version
@@ -141,7 +141,7 @@ final class StoreAPI: HTTPHandler {
         return response
     }
 
-    /// Hangs up on whoever has waited long enough, until `stop` opens; then on all. Blocks.
+    /// Closes requests that were open long enough, until `stop` opens; then closes all. Blocks.
     func holdCallers(until stop: Latch) {
         var isOver = false
         while !isOver {

@@ -1,4 +1,4 @@
-// The listeners of the make-believe App Store Server API, and what callers need to know of them.
+// The listeners of the simulated App Store Server API, and what callers need to know about them.
 
 import Contract
 import Crypto
@@ -10,12 +10,12 @@ import Telemetry
 /// One listener for both environments, or one for each. Listens from `init` to `stop`.
 final class StoreAPIServer: Sendable {
     struct Configuration: Sendable {
-        /// Production's, or that of both when `sandbox` is nil.
+        /// The address for production, or for both if `sandbox` is nil.
         var address: ListenAddress
         var sandbox: ListenAddress?
         /// TLS; nil: plain HTTP.
         var identity: APIIdentity?
-        /// `server` is filled in.
+        /// `server` is set later.
         var api = StoreAPI.Configuration(server: "both")
     }
 
@@ -63,21 +63,21 @@ final class StoreAPIServer: Sendable {
         for door in doors { WorkerThread.start("api-hold") { [stopping] in door.api.holdCallers(until: stopping) } }
     }
 
-    /// As `apple.api.production` and `apple.api.sandbox` want them.
+    /// In the form of `apple.api.production` and `apple.api.sandbox`.
     var production: String { "\(scheme)://\(doors[0].server.address)" }
     var sandbox: String { "\(scheme)://\(doors[doors.count - 1].server.address)" }
 
-    /// Why the journal is no longer whole.
+    /// Why the journal is incomplete.
     var fault: OutputFault? { doors.lazy.compactMap(\.api.fault).first }
 
-    /// Answers what is under way, hangs up on who waits in vain.
+    /// Answers the requests in flight, and closes those that get no answer.
     func stop() {
         stopping.open()
         for door in doors { door.server.stop(by: Deadline(after: .seconds(5))) }
     }
 }
 
-/// A certificate of an authority made for one run, and that authority for those who are to trust it.
+/// A certificate of an authority that was made for one run, and that authority for its clients.
 struct APIIdentity: Sendable {
     let server: HTTPServer.Identity
     let authority: [UInt8]
@@ -85,7 +85,7 @@ struct APIIdentity: Sendable {
     private static let day: Int64 = 86_400_000
     private static let name = "perennial simulate"
 
-    /// - Parameter addresses: of the listeners; loopback is named as well.
+    /// - Parameter addresses: the addresses of the listeners; loopback is added.
     init(for addresses: [ListenAddress]) throws(CertificateFault) {
         let (rootKey, key) = (SigningKey(.p256), SigningKey(.p256))
         let now = WallClock.milliseconds()

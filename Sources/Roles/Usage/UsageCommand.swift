@@ -21,7 +21,7 @@ extension Command {
             usage of the environment that it names, otherwise of --environment. The command ends when Kafka has acknowledged all of them.
             Writing a record again does no harm.
             Exit code 0: all is written (with --skip-wrong: all that is correct); 1: with --skip-wrong, no line was correct; 2: a record,
-            the arguments, the settings or the topics are wrong; 3: Kafka did not answer or did not take everything.
+            the arguments, the settings or the topics are wrong; 3: Kafka did not answer or did not accept all records.
             """,
         action: .configured { invocation, configuration in
             do throws(ToolFault) {
