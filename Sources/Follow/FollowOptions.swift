@@ -1,14 +1,15 @@
-// What is followed, how, and by which clocks.
+// Options of a follower, and its clocks.
 
 public import Log
 internal import Platform
 public import Telemetry
 
-/// Time, as the process around it has it. A test gives others.
+/// The clocks of the process. A test supplies its own.
 public struct FollowTime: Sendable {
-    /// What the age of a copy is judged by, in milliseconds since 1970: the time in which the log forgets deletions.
+    /// Milliseconds since 1970. The age of a copy is computed with this clock, because the log deletes tombstones by
+    /// such a clock.
     public var wall: @Sendable () -> Int64
-    /// On a clock that never jumps.
+    /// A clock that never jumps.
     public var elapsed: @Sendable () -> Duration
 
     public init(wall: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> Duration) {
@@ -16,7 +17,7 @@ public struct FollowTime: Sendable {
         self.elapsed = elapsed
     }
 
-    /// That of this host.
+    /// The clocks of this host.
     public static func real() -> FollowTime {
         let start = ContinuousClock.now
         return FollowTime(wall: WallClock.milliseconds, elapsed: { start.duration(to: .now) })
@@ -26,8 +27,8 @@ public struct FollowTime: Sendable {
 public struct FollowOptions: Sendable {
     public struct Topic: Sendable {
         public var name: String
-        /// A copy of such a topic is built anew when it may have missed deletions, and the topic is checked to be one. Any other
-        /// topic is followed whatever it is.
+        /// A copy of such a topic is built anew if it may have missed deletions, and the topic must really be
+        /// compacted. Any other topic is followed as it is.
         public var isCompacted: Bool
         public var start: Start
 
@@ -38,31 +39,34 @@ public struct FollowOptions: Sendable {
         }
     }
 
-    /// Where a topic begins of which the sink keeps no position.
+    /// Where to start in a topic for which the sink has no position.
     public enum Start: Sendable {
         case beginning
-        /// At the first record at or after this moment, in milliseconds since 1970. It is asked for whenever a partition is begun.
+        /// At the first record at or after this time, in milliseconds since 1970. Called whenever a partition is
+        /// started.
         case time(@Sendable () -> Int64)
     }
 
-    /// For the log's own messages.
+    /// For messages of the log.
     public var name: String
-    /// A name that the user may ask for; it is neither joined nor committed to.
+    /// A group that the user may read; the follower neither joins it nor commits to it.
     public var group: String
     /// The number of a topic is its index here. Partition p of all of them has one sink.
     public var topics: [Topic]
-    /// Of each topic. With another number nothing is followed: keys would be in other partitions.
+    /// The number of partitions of each topic. If a topic has another number, nothing is followed: keys would be in
+    /// other partitions.
     public var partitions: Int32
-    /// How often the ends are asked for: so old is what is said to be complete, at most, while all is well.
+    /// How often the end offsets are requested. Copies that are reported as complete are at most this old while all is
+    /// well.
     public var lookInterval: Duration = .seconds(1)
-    /// What counts as the end that has to be reached. `.all`: also what is in transactions whose end the log has not shown yet, for
-    /// whoever has heard of a commit from its writer.
+    /// The end that must be reached. `.all` includes records in transactions whose end the log has not shown yet, for a
+    /// caller that has heard of a commit from the transaction's writer.
     public var ends: EndKind = .committed
-    /// For so long a step waits for records, at most.
+    /// How long a step waits for records at most.
     public var pollWait: Duration = .milliseconds(100)
-    /// About as much memory may hold what is fetched and not applied.
+    /// Approximate memory for records that are fetched and not applied yet.
     public var readAheadBytes = 64 << 20
-    /// For so long the log may think about a question.
+    /// How long the log may take to answer a request.
     public var questionLimit: Duration = .seconds(10)
 
     public init(name: String, group: String, topics: [Topic], partitions: Int32) {
@@ -73,13 +77,13 @@ public struct FollowOptions: Sendable {
     }
 }
 
-/// What is counted. Whoever follows makes them, under names of his own.
+/// Metrics of a follower. Its user creates them, with its own names.
 public struct FollowCounts: Sendable {
-    /// Offsets between what was read and the ends seen last.
+    /// Offsets between the read positions and the last known ends.
     public var remaining: Gauge
-    /// Topics' partitions that are not read on.
+    /// Partitions of topics whose reading is paused.
     public var paused: Gauge
-    /// Copies that were of no use.
+    /// Copies that could not be used.
     public var wipes: Counter
 
     public init(remaining: Gauge, paused: Gauge, wipes: Counter) {
@@ -90,31 +94,31 @@ public struct FollowCounts: Sendable {
 }
 
 public enum FollowLimits {
-    /// Lent at a time: a write of so many takes about a millisecond.
+    /// Records of one poll: a write of this many takes about a millisecond.
     static let recordsPerPoll = 2000
-    /// Held while a copy is built: larger writes are cheaper.
+    /// Records that are held while a copy is built: larger writes are cheaper.
     static let recordsPerWrite = 10_000
-    /// Held by all partitions together.
+    /// Bytes that all partitions together may hold.
     private static let heldBytes = 32 << 20
-    /// Of positions that have moved alone. They tell how old a copy is.
+    /// How often positions are written if only they have changed. They show how old a copy is.
     static let placesInterval: Duration = .seconds(60)
     /// A partition may lack a leader for this long before the log warns about it.
     static let leaderPatience: Duration = .seconds(10)
     static let progressInterval: Duration = .seconds(5)
     static let closing: Duration = .seconds(10)
-    /// In milliseconds. A copy that was not complete for so long may have missed deletions: it is built anew, also where the topic
-    /// keeps them for longer (`perennial topics apply` says a week): settings may have been others meanwhile, and Kafka's own is a
-    /// day.
+    /// Milliseconds. A copy that was not complete for this long may have missed deletions, so it is built anew. This
+    /// also applies if the topic keeps deletions for longer (`perennial topics apply` sets a week): the settings may
+    /// have differed meanwhile, and Kafka's default is a day.
     static let greatestAge: Int64 = 20 * 3_600_000
-    /// In milliseconds. Below it copies would be built anew for every hitch.
+    /// Milliseconds. Below this, every short interruption would cause copies to be built anew.
     static let leastDeletionsKept: Int64 = 60_000
-    /// In milliseconds. A place from later than now was written by a clock that ran ahead, and says nothing about its age; less
-    /// than this is two hosts that do not quite agree.
+    /// Milliseconds. A position with a time in the future was written by a clock that ran ahead, so its age is unknown.
+    /// Less than this is only a difference between the clocks of two hosts.
     static let clockTolerance: Int64 = 5 * 60_000
 
-    /// A sixth of the time for which deletions are kept is left for reading what has gathered meanwhile.
+    /// A sixth of the time for which deletions are kept remains for reading the backlog.
     static func greatestAge(whereKept kept: Int64) -> Int64 { min(greatestAge, kept / 6 * 5) }
 
-    /// By one of so many.
+    /// Bytes that each partition may hold.
     public static func heldBytes(partitions: Int) -> Int { heldBytes / partitions }
 }

@@ -67,7 +67,7 @@ struct ClientHandle: ~Copyable {
         let code = KafkaCode(rd_kafka_fatal_error(raw, &message, message.count))
         guard code != .none else { return nil }
         return KafkaFault(
-            code.isAuthorisation ? .stopProcess : .rebuildClient, code, operation: "go on with this client",
+            code.isAuthorisation ? .stopProcess : .rebuildClient, code, operation: "continue with this client",
             detail: text(of: message))
     }
 }
