@@ -50,7 +50,7 @@ extension Command {
         let possible = DescriptorLimit.raise(to: wanted)
         if possible < wanted {
             logger.info(
-                "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files run out",
+                "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files cannot be opened",
                 ["files": .integer(possible), "wanted": .integer(wanted)])
         }
         let zone: Zone

@@ -1,5 +1,5 @@
-// Joins the records of two topics by key, in little memory: the records are on disk, in so many files that each file has few keys.
-// The files are read one after another.
+// Joins the records of two topics by key, in little memory: the records are on disk, in several files, so that each file has few
+// keys. The files are read one after another.
 
 import Platform
 

@@ -56,7 +56,7 @@ struct PartitionScan {
             } else if patience.hasPassed {
                 throw ToolFault(
                     .gaveUp,
-                    "no record of \(partition) came for \(Self.silenceLimit.wholeMilliseconds / 1000) s: run it again")
+                    "no record of \(partition) in \(Self.silenceLimit.wholeMilliseconds / 1000) s: run it again")
             }
         }
         return end

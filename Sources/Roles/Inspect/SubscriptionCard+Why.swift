@@ -15,7 +15,7 @@ extension SubscriptionReport {
         switch basis.rule {
         // A purchase that was refunded or replaced before it began never begins.
         case .owned where isToCome, .passRuns where isToCome, .paid where isToCome, .failsEarly where isToCome:
-            return "it has not begun: it begins \(shownTime(purchase.start)); the state is that of then"
+            return "it has not begun: it begins \(shownTime(purchase.start)); the state shown is that at its beginning"
         case .taken: return "it was shared in a family or given by an organisation, and was withdrawn\(date(purchase))"
         case .upgraded:
             return
