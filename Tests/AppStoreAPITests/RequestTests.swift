@@ -111,7 +111,7 @@ import Testing
                     outcomes.withLock { $0.append(outcome) }
                 }
             }
-            try await waitUntil("all are answered") { outcomes.withLock { $0.count } == 20 }
+            try await waitUntil("every request is answered") { outcomes.withLock { $0.count } == 20 }
             for outcome in outcomes.withLock({ $0 }) { #expect(try outcome.get().httpStatus == 202) }
         }
         // Nothing listens there.
@@ -125,7 +125,7 @@ import Testing
             ended.withLock { $0.append(outcome.fault) }
         }
         api.cancel(try #require(ticket))
-        try await waitUntil("it is given up") { ended.withLock { $0 } == [.cancelled] }
+        try await waitUntil("the request is cancelled") { ended.withLock { $0 } == [.cancelled] }
         api.send(consumption, of: Scene.bundleId, in: .production, timeout: .milliseconds(50)) { outcome in
             ended.withLock { $0.append(outcome.fault) }
         }

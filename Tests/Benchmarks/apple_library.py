@@ -1,9 +1,9 @@
 """Verifies signed notifications with Apple's own library and prints the CPU seconds that it took.
 
-The library keeps checked chains only while its online checks are on. So they are on, and the one call that would go to the
-network is taken out: its best case. The chain is in the cache before the clock starts.
+The library caches verified chains only if its online checks are on. So they are on here, and the one call that would use the
+network is removed: this is the library's best case. The chain is in the cache before the clock starts.
 
-usage: apple_library.py PAYLOADS ROOT BUNDLE_ID APP_APPLE_ID   (PAYLOADS: one signed text a line; ROOT: PEM)
+usage: apple_library.py PAYLOADS ROOT BUNDLE_ID APP_APPLE_ID   (PAYLOADS: one signed text per line; ROOT: PEM)
 """
 import ssl
 import sys
@@ -18,7 +18,7 @@ def verify(verifier, payload):
     transaction = verifier.verify_and_decode_signed_transaction(data.signedTransactionInfo)
     renewal = verifier.verify_and_decode_renewal_info(data.signedRenewalInfo)
     if transaction.originalTransactionId != renewal.originalTransactionId:
-        raise SystemExit("the inner parts speak of two subscriptions")
+        raise SystemExit("the nested parts are about two subscriptions")
 
 
 def main(payload_file, root_file, bundle_id, app_apple_id):

@@ -1,21 +1,22 @@
-"""Asks Apple's own library what it thinks of our side of the App Store Server API.
+"""Checks our side of the App Store Server API with Apple's own library.
 
 Usage: check_api.py jwt KEY_PEM KEY_ID ISSUER_ID BUNDLE_ID < TOKENS
        check_api.py bodies FILE       (- is standard input)
        check_api.py calls BASE_URL KEY_PEM KEY_ID ISSUER_ID BUNDLE_ID
        check_api.py codes
 
-jwt: each line of standard input is one token. It has to be what the library's client makes of the same key, but for the times.
-One line each: "ok", or "refused: " and why.
+jwt: each line of standard input is one token. It must equal the token that the library's client makes with the same key, except
+for the times. Prints one line for each: "ok", or "refused: " and the reason.
 
-bodies: each line of the file is an object of "version" ("v1" or "v2") and "body", one body of a consumption request. It has to
-be what the library would send itself: no member and no value that it does not know, and nothing that it reads and writes in
-another way. One line each: "ok " and the fields as the library reads them, values by their names; or "refused: " and why.
+bodies: each line of the file is an object with "version" ("v1" or "v2") and "body", one body of a consumption request. It must be
+a body that the library itself would send: without members and values that it does not know, and unchanged when the library reads
+and writes it. Prints one line for each: "ok " and the fields as the library reads them, with the names of values; or "refused: "
+and the reason.
 
 calls: the library's client sends each kind of request that we send to BASE_URL, in the order of `calls` below.
-One line each: the answer as the library reads it.
+Prints one line for each: the answer as the library reads it.
 
-codes: the numbers of errors that the library knows. One line each: the number.
+codes: prints the error codes that the library knows, one per line.
 """
 
 import enum
@@ -143,7 +144,7 @@ def judged(check, *arguments):
         return check(*arguments)
     except Refusal as refusal:
         return f"refused: {refusal}"
-    except Exception as error:  # Of the libraries: a refusal for whoever calls them.
+    except Exception as error:  # The libraries raise various exceptions: each counts as a refusal.
         return f"refused: {type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -2,9 +2,9 @@
 
 Usage: client_against_simulator.py SETTINGS TRUTH
 
-SETTINGS is the file of `--api-settings`, TRUTH that of `--truth`, of one run with refund requests of every kind. Prints one JSON
-object a line: what was tried ("case"), what Apple's documents say of it ("expected": 202, or [status, error code]) and what the
-client was told ("got").
+SETTINGS is the file of `--api-settings` and TRUTH the file of `--truth` of one run with refund requests of every kind. Prints one
+JSON object per line: what was tried ("case"), the answer according to Apple's documents ("expected": 202, or [status, error
+code]) and the answer that the client got ("got").
 """
 
 import json
@@ -46,7 +46,7 @@ BEYOND = [
 
 
 class Client(AppStoreServerAPIClient):
-    """Apple's, pointed elsewhere."""
+    """Apple's client with another base URL."""
 
     def __init__(self, settings, bundle_id, key=None, key_id=None, issuer_id=None):
         super().__init__(

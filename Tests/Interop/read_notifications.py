@@ -1,9 +1,9 @@
-"""Reads the records of one topic with another Kafka client, and judges them by what the contract promises.
+"""Reads the records of one topic with another Kafka client, and checks them against the contract.
 
 Usage: read_notifications.py BOOTSTRAP TOPIC SCHEMA_FOLDER
 
-Prints one JSON object a line: a record with what is wrong with it, in words ("faults", empty when all is well), and what a
-test needs to compare it with what was posted. Ends at the end offsets seen at the start.
+Prints one JSON object per line: a record with its faults as text ("faults", empty if there are none), and what a test needs to
+compare it with what was posted. Ends at the end offsets that it saw at the start.
 """
 
 import json
@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 30
 
 
 def murmur2(data):
-    """The hash of Java's default partitioner, written from its description and not from ours."""
+    """The hash of Java's default partitioner, written from its description and not from our code."""
     mask, magic = 0xFFFFFFFF, 0x5BD1E995
     value = (0x9747B28C ^ len(data)) & mask
     whole = len(data) - len(data) % 4
@@ -35,7 +35,7 @@ def murmur2(data):
 
 
 def expected_key(value):
-    """Contract section 4, from the record itself."""
+    """The key according to section 4 of the contract, from the record itself."""
     for part in ("transaction", "renewalInfo"):
         if value.get(part) and value[part].get("originalTransactionId"):
             return value[part]["originalTransactionId"]

@@ -1,10 +1,10 @@
-"""Asks Apple's own library what it thinks of signed notifications.
+"""Verifies signed notifications with Apple's own library.
 
 Usage: verify_notifications.py ROOT_PEM APPS_JSON < LINES
 
-Each line of standard input is a JSON string, the text of one signed payload. For each, one line says "ok", or why not: the
-name of the library's status, or of the exception that it lets through. The nested signed parts are verified, too, as the
-library's users are told to. Whatever app and environment of the file takes it, takes it: as with several endpoints.
+Each line of standard input is a JSON string, the text of one signed payload. For each, one line says "ok" or the reason of the
+refusal: the name of the library's status, or of the exception that it raises. The nested signed parts are verified, too, as the
+library's documentation requires. A payload is accepted if any app and environment of the file accepts it.
 """
 
 import json
@@ -28,7 +28,7 @@ def opinion(verifier, payload):
         return "ok"
     except VerificationException as refusal:
         return refusal.status.name
-    except Exception as error:  # Models that do not fit: a refusal for whoever calls it.
+    except Exception as error:  # The models raise exceptions for wrong types: that counts as a refusal.
         return type(error).__name__
 
 
