@@ -6,7 +6,7 @@ public import Runtime
 /// Counts renewals per product and day (of UTC): one record for each cell that changes.
 public final class Renewals: Processor {
     public let definition: WorkerDefinition
-    // One instance works for one thread. What it keeps between records must not reach an output: a parser may stay.
+    // Only one thread uses an instance. Outputs must not depend on what it keeps between records; a parser is fine.
     private var json = JSONDocument()
 
     public init(_ names: Names, partitions: Int32) {
@@ -28,13 +28,13 @@ public final class Renewals: Processor {
             let bought = json.member("purchaseDate", of: transaction).flatMap({ json.integer($0.value) })
         else { throw ProcessFailure("no_transaction", "a renewal needs productId and purchaseDate") }
 
-        // Notifications come twice. The state of the subscription is the newest renewal that was counted.
+        // A notification may come twice. The state of the subscription is the newest renewal that was counted.
         let subscription = try turn.state(key)
         if let counted = subscription.value.flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }), counted >= bought {
             return
         }
         subscription.put(Array("\(bought)".utf8).span)
-        // Whoever has not renewed for 400 days is forgotten, by the clock of the log.
+        // A subscription that has not renewed for 400 days is deleted, by the clock of the log.
         subscription.setTimer(0, due: turn.clock + 400 * 86_400_000)
 
         let name = Array("\(product)|\(bought / 86_400_000)".utf8)

@@ -50,7 +50,7 @@ def judge(record, partitions, validators):
     faults = []
     headers = {name: (content or b"").decode() for name, content in record.headers() or []}
     if len(headers) != len(record.headers() or []):
-        faults.append("a header is there twice")
+        faults.append("a header occurs twice")
     if not EXPECTED_HEADERS <= set(headers):
         faults.append(f"headers are {sorted(headers)}")
     kind = headers.get("type")
@@ -115,7 +115,7 @@ def main():
             if record is None:
                 if consumer.position([place])[0].offset >= high:
                     break
-                sys.exit(f"nothing more of partition {partition} before offset {high}")
+                sys.exit(f"no more records of partition {partition} before offset {high}")
             if record.error():
                 sys.exit(str(record.error()))
             print(json.dumps(judge(record, partitions, validators)))
