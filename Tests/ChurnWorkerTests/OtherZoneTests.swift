@@ -74,7 +74,8 @@ import Zone
         try shop.tell(start("2", at: d(1)), of: "1000")
         restart(in: .utc)
         #expect(
-            process.troubles.count == 1 && process.troubles[0].contains("stored for partition \(partition) are damaged"))
+            process.troubles.count == 1 && process.troubles[0].contains("stored for partition \(partition) are damaged")
+        )
         #expect(try written() == before)
     }
 
