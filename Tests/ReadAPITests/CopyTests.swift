@@ -220,7 +220,7 @@ import Testing
         #expect(rig.metric("perennial_api_store_wipes_total") == 1)
     }
 
-    @Test func `is built anew when the topic begins after the position of the copy any more`() throws {
+    @Test func `is built anew when the topic does not reach back to it any more`() throws {
         let broken = BrokenLog(MemoryLog(clock: .manual()))
         let rig = try Rig(memory: broken.memory, log: broken, partitions: 1)
         try rig.write(.subscription(one))
