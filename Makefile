@@ -4,7 +4,7 @@
 # Colours are an option of the compiler: where they hang on the terminal, a build in one and a build into a file undo each other.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo test simulate whole many floods lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test soak simulate whole many floods lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -26,16 +26,21 @@ release: setup ## builds .build/release/perennial, which needs no Swift runtime 
 demo: release ## shows it all in one process, nothing to configure; FOR=30s ends by itself, KAFKA=HOST:PORT uses a real broker
 	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')
 
-test: build ## runs every test; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+test: build ## runs the tests that every change needs; those on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
-	@Tests/run.sh
+	@Tests/run.sh test
+
+soak: build ## runs the tests that take long: kills, broker failures, replays and floods on a real broker, and 300 simulated seeds
+	@Tests/Interop/setup.sh
+	@Tests/run.sh soak
 
 simulate: setup ## runs the workers under everything that can go wrong; SEED=n repeats one run, SEEDS=10000 runs more than 300
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
 
-whole: build ## tells 20,000 subscribers' stories to ingest, workers and replays that are killed, and inspects behind a million ticks; SUBSCRIBERS=5000
+whole: build release ## tells 20,000 subscribers' stories to ingest, workers and replays that are killed, and inspects behind a million ticks; SUBSCRIBERS=5000
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
-	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 swift test --skip-build --no-parallel \
+	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 \
+		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' swift test --skip-build --no-parallel \
 		--filter '^BrokerTests\..*(of a whole installation|however often all of them are killed|shows what the worker has published)'
 
 many: build ## lets processes, disks and brokers of an installation on three brokers fail for so long; MANY_SECONDS=120
@@ -46,7 +51,7 @@ many: build ## lets processes, disks and brokers of an installation on three bro
 floods: build release ## floods ingest in each way that needs no key, with genuine notifications among it; FLOOD_SECONDS=60, FLOOD=chain
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
-		PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
+		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*An ingest under a flood'
 
 lint: setup ## checks the format of all Swift files
@@ -62,10 +67,10 @@ bench: setup ## measures what is promised against limits of the same run, on a r
 fuzz: setup ## feeds every parser made-up input, FUZZ_SECONDS=10 for each; TARGET=jws, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
-mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SHARE=1/3
-	@GROUP='$(GROUP)' ONE='$(ONE)' SHARE='$(SHARE)' Tests/Mutants/run.sh
+mutants: setup ## removes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15
+	@GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and notes the results in Tests/nightly.md; PART=tests, soak, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -1,33 +1,67 @@
 #!/usr/bin/env bash
-# Runs the built tests, and says at the end which have failed.
+# Runs the built tests of one tier, and then says what has failed and which tests were the slowest.
+#
+# run.sh test   what every change needs
+# run.sh soak   the long runs on a real broker, and the simulation with 300 seeds
+#
+# A group that fails does not stop the others.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# Tests that only compute keep every thread of the pool busy for a minute, which those that wait would have to bear: they run first.
+# Tests that only compute keep all threads of the pool busy for a minute. Tests that wait for something would have to wait for them
+# too, so the computing tests run first.
 computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|HouseTests'
-# Suites that promise to be done within seconds, as the clock on the wall counts them: they run one test at a time, beside nothing
-# else. HouseTests finds those that are missing here.
+# These suites measure seconds by the clock on the wall. They run one test at a time, with nothing beside them. HouseTests finds the
+# suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
-log=$(mktemp "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
-trap 'rm -f "$log"' EXIT
+# Suites on a real broker that take more than half a minute each. All other suites of BrokerTests belong to the tier `test`.
+soak='SOAK'
 
-# All others at once would start hundreds of processes and threads: each of them gets so little of the machine that limits of the
-# product itself, such as ten seconds for a cluster to answer, pass before anything has happened.
+tier=${1:-}
+logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
+trap 'rm -rf "$logs"' EXIT
+failed=()
+
+# More tests at once would start hundreds of processes and threads. Each of them would get so little of the machine that limits of
+# the product pass before anything has happened, such as the ten seconds that a cluster has to answer.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((4 * $(nproc)))
 
-run() {
-    swift test --skip-build "$@" 2>&1 | tee "$log" && return
-    printf '\nmake test: these have failed:\n'
-    grep -E '^✘|error:' "$log" | cut -c 1-400 | tail -n 40
-    exit 1
+group() {
+    local name=$1
+    shift
+    printf '\n-- %s\n' "$name"
+    swift test --skip-build "$@" 2>&1 | tee "$logs/$name" || failed+=("$name")
 }
 
-run --filter "^($computing)\."
-# Some hundred simulated runs beside services that run by the clock: apart, so that neither keeps the others waiting.
-run --filter '^RuntimeTests\.' --skip "\.\`($quiet)\`/"
-run --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
-run --filter "\.\`($quiet)\`/" --no-parallel
-# They measure time: they run alone, one after the other. Each says so when there is no Kafka and it is skipped.
-run --filter '^BrokerTests\.' --no-parallel
-[ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
+case $tier in
+test)
+    group computing --filter "^($computing)\."
+    # Hundreds of simulated runs have a group of their own: services that run by the clock would have to wait for them.
+    group runtime --filter '^RuntimeTests\.' --skip "\.\`($quiet)\`/"
+    group others --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
+    group quiet --filter "\.\`($quiet)\`/" --no-parallel
+    # They measure time, so they run one after the other. Without a Kafka each says that it is skipped.
+    group broker --filter '^BrokerTests\.' --skip "[./]\`($soak)\`/" --no-parallel
+    ;;
+soak)
+    # A test knows from the number of seeds whether every kind of fault must have been met.
+    PERENNIAL_TEST_SEEDS=${PERENNIAL_TEST_SEEDS:-300} \
+        group simulation --filter '^RuntimeTests\..*write what a plain fold of their input says'
+    group soak --filter "^BrokerTests\..*[./]\`($soak)\`/" --no-parallel
+    ;;
+*)
+    echo "usage: Tests/run.sh test|soak" >&2
+    exit 2
+    ;;
+esac
+
+printf '\nmake %s: the slowest tests, in seconds\n' "$tier"
+sed -nE 's/^[✔✘] Test "?([^"(]+).*" (with .* )?(passed|failed) after ([0-9.]+) seconds.*/\4 \1/p' "$logs"/* | sort -rn | head -n 20
+[ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make $tier: the tests on a real Kafka were skipped; \
 set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
+[ "${#failed[@]}" = 0 ] && exit
+for name in "${failed[@]}"; do
+    printf '\nmake %s: these failed in the group %s:\n' "$tier" "$name"
+    grep -aE '^✘|error:' "$logs/$name" | cut -c 1-400 | tail -n 40
+done
+exit 1

@@ -1,5 +1,7 @@
 // Where a server listens.
 
+// Brings the socket constants into view as well, in release builds.
+import CMicroHTTPD
 import Glibc
 public import Platform
 import Synchronization

@@ -62,10 +62,6 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// How many times what any other request may cost. The largest body takes as long to receive as everything else takes together, and
-    /// so many of them fill a line of 1.7 Gbit/s.
-    var dearness: Double { self == .transaction ? 2 : 1 }
-
     /// What nearly all of it is answered with: a flood that is answered otherwise is not the one that it is meant to be. Empty: the
     /// connection is closed, with words or without.
     var usualStatuses: [Int] {

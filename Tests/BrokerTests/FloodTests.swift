@@ -6,7 +6,7 @@ import Testing
 /// nil: nobody has asked for the long form.
 private let floodSeconds = getenv("PERENNIAL_TEST_FLOOD_SECONDS").flatMap { Double(String(cString: $0)) }
 /// What is measured instead of the program that was built with the tests.
-private let releaseProgram = getenv("PERENNIAL_TEST_FLOOD_PROGRAM").map { String(cString: $0) }
+private let releaseProgram = getenv("PERENNIAL_TEST_PROGRAM").map { String(cString: $0) }
 
 /// nil: all of them. One by its name here: `chain`.
 private let floodKind = getenv("PERENNIAL_TEST_FLOOD_KIND").map { String(cString: $0) }

@@ -3,7 +3,8 @@
 #
 # GROUP=commit-path   only the mutants of this folder
 # ONE=flush           only the mutant of this name
-# SHARE=2/3           of these every third one, beginning with the second
+# SINCE=COMMIT        only those whose source or whose own file has changed since that commit
+# MOST=15             of these only so many; each commit tries others
 # --check             only looks whether the list still fits the sources
 #
 # A mutant is a file of one folder (its group):
@@ -106,18 +107,29 @@ mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant"
 for mutant in "${mutants[@]}"; do check "$mutant"; done
 if [ "${1:-}" = --check ]; then exit 0; fi
 
-[[ ${SHARE:-1/1} =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || fail "SHARE is written like 2/3, not '$SHARE'"
-readonly share=$((BASH_REMATCH[1] - 1)) of=${BASH_REMATCH[2]}
-[ "$share" -lt "$of" ] || fail "there are only $of shares, not '$SHARE'"
+if [ -n "${SINCE:-}" ]; then
+    changed=$(git diff --name-only "$SINCE") || fail "SINCE names a commit, not '$SINCE'"
+    touched=()
+    for mutant in "${mutants[@]}"; do
+        if grep -qxF -e "$mutant" -e "$(field "$mutant" file)" <<<"$changed"; then touched+=("$mutant"); fi
+    done
+    mutants=(${touched[@]+"${touched[@]}"})
+    if [ "${#mutants[@]}" = 0 ]; then
+        echo "0 of 0 killed: nothing that a mutant changes has changed since $SINCE"
+        exit 0
+    fi
+fi
+if [ -n "${MOST:-}" ]; then
+    # The commit seeds the order, so that all have their turn.
+    mapfile -t mutants < <(printf '%s\n' "${mutants[@]}" | shuf --random-source=<(yes "$(git rev-parse HEAD)") -n "$MOST" | sort)
+fi
 
 chosen=()
-for index in "${!mutants[@]}"; do
-    [ $((index % of)) = "$share" ] || continue
-    mutant=${mutants[index]}
+for mutant in "${mutants[@]}"; do
     if [ "$(field "$mutant" needs)" = kafka ] && [ -z "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ]; then continue; fi
     chosen+=("$mutant")
 done
-skipped=$(((${#mutants[@]} + of - 1 - share) / of - ${#chosen[@]}))
+skipped=$((${#mutants[@]} - ${#chosen[@]}))
 [ "${#chosen[@]}" -gt 0 ] || fail "all $skipped need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
 PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)

@@ -3,11 +3,11 @@ import MemoryLog
 import Synchronization
 import Testing
 
-/// How many seeds: 300 in the ordinary run; `PERENNIAL_TEST_SEEDS` asks for more, `PERENNIAL_TEST_SEED` for a certain one.
+/// How many seeds: 60 in the ordinary run; `PERENNIAL_TEST_SEEDS` asks for more, `PERENNIAL_TEST_SEED` for a certain one.
 private var seeds: [UInt64] {
     func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
     if let seed = number("PERENNIAL_TEST_SEED") { return [seed] }
-    return Array(1...(number("PERENNIAL_TEST_SEEDS") ?? 300))
+    return Array(1...(number("PERENNIAL_TEST_SEEDS") ?? 60))
 }
 
 /// In a few parts that can run side by side.

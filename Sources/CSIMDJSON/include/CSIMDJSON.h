@@ -74,6 +74,10 @@ const uint8_t *perennial_json_text(const perennial_json_parser *parser);
 /// not say or the document ends too early.
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser);
 
+/// Whether the simdjson that was loaded reads some documents as expected: this reader uses a part of it that may change with any
+/// version. The first call tries it.
+bool perennial_json_works(void);
+
 /// Of the headers.
 const char *perennial_json_simdjson_version(void);
 
