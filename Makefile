@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo test simulate whole many floods lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo test soak simulate whole many floods lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -27,16 +27,21 @@ release: setup ## builds .build/release/perennial, which needs no Swift runtime 
 demo: release ## runs the whole pipeline in one process, without configuration; FOR=30s ends it after 30 s, KAFKA=HOST:PORT uses a real broker
 	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')
 
-test: build ## runs every test; tests on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
+test: build ## runs the tests that every change needs; tests on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
-	@Tests/run.sh
+	@Tests/run.sh test
+
+soak: build ## runs the tests that take long: kills, broker failures, replays and floods on a real broker, and 300 simulated seeds
+	@Tests/Interop/setup.sh
+	@Tests/run.sh soak
 
 simulate: setup ## runs the workers in a simulation with faults, 300 seeds; SEED=n repeats one run, SEEDS=10000 runs more seeds
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
 
-whole: build ## sends the notifications of 20,000 subscribers through ingest, workers and replays that are killed, and runs inspect after a million ticks; SUBSCRIBERS=5000
+whole: build release ## sends the notifications of 20,000 subscribers through ingest, workers and replays that are killed, and runs inspect after a million ticks; SUBSCRIBERS=5000
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make whole: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
-	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 swift test --skip-build --no-parallel \
+	PERENNIAL_TEST_SUBSCRIBERS='$(or $(SUBSCRIBERS),20000)' PERENNIAL_TEST_TICKS=1000000 \
+		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' swift test --skip-build --no-parallel \
 		--filter '^BrokerTests\..*(of a whole installation|however often all of them are killed|shows what the worker has published)'
 
 many: build ## makes processes, disks and brokers of an installation on three brokers fail for MANY_SECONDS=120
@@ -47,7 +52,7 @@ many: build ## makes processes, disks and brokers of an installation on three br
 floods: build release ## floods ingest with every kind of request that needs no key, and genuine notifications among them; FLOOD_SECONDS=60, FLOOD=chain
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
-		PERENNIAL_TEST_FLOOD_PROGRAM='$(CURDIR)/.build/release/perennial' \
+		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*An ingest under a flood'
 
 lint: setup ## checks the format of all Swift files
@@ -63,10 +68,10 @@ bench: setup ## measures the promised speeds on a real broker, and compares them
 fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; TARGET=jws runs one parser, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
-mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SHARE=1/3
-	@GROUP='$(GROUP)' ONE='$(ONE)' SHARE='$(SHARE)' Tests/Mutants/run.sh
+mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15
+	@GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, simulation, whole, many, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh
 
 clean: ## removes what was built

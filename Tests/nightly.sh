@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests simulation whole many mutants fuzz bench)
+readonly parts=(tests soak simulation whole many mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -18,6 +18,7 @@ fail() {
 
 # The figures of each part, from the output of its Makefile target.
 figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
+figures_of_soak() { figures_of_tests; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
 # The test prints "whole: 19000 subscriptions, ..." at its end.

@@ -1,5 +1,10 @@
 #!/usr/bin/env bash
-# Runs the built tests, and prints at the end which ones failed.
+# Runs the built tests of one tier, and prints at the end which tests failed and which were the slowest.
+#
+# run.sh test   what every change needs
+# run.sh soak   the long runs on a real broker, and the simulation with 300 seeds
+#
+# A group of tests that fails does not stop the other groups.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,26 +14,54 @@ computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|
 # Suites that check limits of a few seconds on the wall clock: they run one test at a time, with nothing else beside them.
 # HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
-log=$(mktemp "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
-trap 'rm -f "$log"' EXIT
+# Suites on a real broker that take more than half a minute each. All other suites of BrokerTests belong to the tier `test`.
+soak='SOAK'
 
-# All other tests at once would start hundreds of processes and threads. Each of them would get so little CPU that limits of the
-# product itself, such as ten seconds for a cluster to answer, would pass before anything has happened.
+tier=${1:-}
+logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
+trap 'rm -rf "$logs"' EXIT
+failed=()
+
+# All tests at once would start hundreds of processes and threads. Each of them would get so little CPU that limits of the product
+# itself, such as ten seconds for a cluster to answer, would pass before anything has happened.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((4 * $(nproc)))
 
-run() {
-    swift test --skip-build "$@" 2>&1 | tee "$log" && return
-    printf '\nmake test: these tests failed:\n'
-    grep -E '^✘|error:' "$log" | cut -c 1-400 | tail -n 40
-    exit 1
+group() {
+    local name=$1
+    shift
+    printf '\n-- %s\n' "$name"
+    swift test --skip-build "$@" 2>&1 | tee "$logs/$name" || failed+=("$name")
 }
 
-run --filter "^($computing)\."
-# A few hundred simulated runs, and services that depend on the clock: separate, so that they do not delay other tests.
-run --filter '^RuntimeTests\.' --skip "\.\`($quiet)\`/"
-run --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
-run --filter "\.\`($quiet)\`/" --no-parallel
-# These tests measure time, so they run alone, one after the other. Without a Kafka each is skipped and says so.
-run --filter '^BrokerTests\.' --no-parallel
-[ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make test: the tests on a real Kafka were skipped; \
+case $tier in
+test)
+    group computing --filter "^($computing)\."
+    # Simulated runs, and services that depend on the clock: separate, so that they do not delay other tests.
+    group runtime --filter '^RuntimeTests\.' --skip "\.\`($quiet)\`/"
+    group others --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
+    group quiet --filter "\.\`($quiet)\`/" --no-parallel
+    # These tests measure time, so they run alone, one after the other. Without a Kafka each is skipped and says so.
+    group broker --filter '^BrokerTests\.' --skip "[./]\`($soak)\`/" --no-parallel
+    ;;
+soak)
+    # With 300 seeds or more the test also requires that every kind of fault has occurred.
+    PERENNIAL_TEST_SEEDS=${PERENNIAL_TEST_SEEDS:-300} \
+        group simulation --filter '^RuntimeTests\..*write what a plain fold of their input says'
+    group soak --filter "^BrokerTests\..*[./]\`($soak)\`/" --no-parallel
+    ;;
+*)
+    echo "usage: Tests/run.sh test|soak" >&2
+    exit 2
+    ;;
+esac
+
+printf '\nmake %s: the slowest tests, in seconds\n' "$tier"
+sed -nE 's/^[✔✘] Test "?([^"(]+).*" (with .* )?(passed|failed) after ([0-9.]+) seconds.*/\4 \1/p' "$logs"/* | sort -rn | head -n 20
+[ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make $tier: the tests on a real Kafka were skipped; \
 set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
+[ "${#failed[@]}" = 0 ] && exit
+for name in "${failed[@]}"; do
+    printf '\nmake %s: these tests failed in the group %s:\n' "$tier" "$name"
+    grep -aE '^✘|error:' "$logs/$name" | cut -c 1-400 | tail -n 40
+done
+exit 1

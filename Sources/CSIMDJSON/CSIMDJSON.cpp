@@ -10,6 +10,11 @@
 
 using namespace simdjson;
 
+static_assert(
+    SIMDJSON_VERSION_MAJOR == 3 && SIMDJSON_VERSION_MINOR == 0,
+    "simdjson is not 3.0: this file uses its internal parser. Run the tests of JSON and `make fuzz TARGET=json` with the new "
+    "version, then name it here.");
+
 /// Only the parts of simdjson that scan with vector instructions, which it selects at run time, are used: the index of
 /// a document's tokens (making it checks UTF-8, quotation marks and control characters) and the unescaping of strings.
 /// The walk is our own: simdjson's readers are templates, so they would be compiled here for the oldest processor and
@@ -272,6 +277,31 @@ const perennial_json_token *perennial_json_tokens(const perennial_json_parser *p
 const uint8_t *perennial_json_text(const perennial_json_parser *parser) { return parser->padded.data(); }
 
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser) { return parser->fault_offset; }
+
+static bool tries_well() {
+    std::unique_ptr<perennial_json_parser> parser(perennial_json_parser_create(3, true));
+    auto parse = [&](std::string_view text) {
+        return perennial_json_parse(parser.get(), reinterpret_cast<const uint8_t *>(text.data()), text.size());
+    };
+    auto is = [&](size_t token, perennial_json_kind kind, std::string_view bytes) {
+        auto &found = parser->tokens[token];
+        return found.kind == kind && found.length == bytes.size() && !memcmp(found.bytes, bytes.data(), bytes.size());
+    };
+    // Longer than one block of 64 bytes, and with a backslash at a block's end.
+    std::string long_text(63, 'x');
+    std::string text = "{\"a\":[1,-2.5e3,\"\\u00e9\\n\",true,null],\"b\":{},\"c\":\"" + long_text + "\\\"\"}";
+    return parser && parse(text) == PERENNIAL_JSON_OK && parser->token_count == 15
+        && is(1, PERENNIAL_JSON_NAME, "a") && is(3, PERENNIAL_JSON_NUMBER, "1")
+        && is(4, PERENNIAL_JSON_NUMBER, "-2.5e3") && is(5, PERENNIAL_JSON_STRING, "\u00e9\n")
+        && is(13, PERENNIAL_JSON_STRING, long_text + "\"") && parse("{\"a\":1,}") == PERENNIAL_JSON_BAD_STRUCTURE
+        && parse("\"\xff\"") == PERENNIAL_JSON_NOT_UTF8 && parse("[\"a]") == PERENNIAL_JSON_UNCLOSED_STRING
+        && parse("[1] 2") == PERENNIAL_JSON_TRAILING;
+}
+
+bool perennial_json_works(void) {
+    static const bool works = tries_well();
+    return works;
+}
 
 const char *perennial_json_simdjson_version(void) {
     // SIMDJSON_VERSION is a string in some versions, but not in others.

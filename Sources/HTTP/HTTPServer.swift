@@ -105,8 +105,16 @@ public final class HTTPServer: Sendable {
     /// clears it for every request, so a larger one costs time.
     private static let connectionMemoryBytes = 32 << 10
 
-    public init(
+    public convenience init(
         _ configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
+    ) throws(HTTPServerFault) {
+        if let fault = HeadCheck.fault { throw .refused(reason: fault) }
+        try self.init(unchecked: configuration, handler: handler, metrics: metrics, logger: logger)
+    }
+
+    /// Without a look at the library: for the server that is this look.
+    init(
+        unchecked configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger
     ) throws(HTTPServerFault) {
         precondition(configuration.threads >= 1 && configuration.maxConnections >= configuration.threads)
         // Large bodies may use half of it.

@@ -1,5 +1,7 @@
 // Binds the address that a server listens on.
 
+// Brings the socket constants into view as well, in release builds.
+import CMicroHTTPD
 import Glibc
 public import Platform
 import Synchronization

@@ -9,6 +9,9 @@ struct JSONParser: ~Copyable {
 
     init(limits: JSONLimits) {
         precondition((1...1000).contains(limits.depth) && limits.bytes < Int(UInt32.max), "limits of the C face")
+        guard perennial_json_works() else {
+            fatalError("the installed simdjson reads JSON wrongly; install the version of the build")
+        }
         guard let parser = perennial_json_parser_create(UInt32(limits.depth), limits.refusesRepeatedNames) else {
             // A few hundred bytes; nothing can continue without them.
             fatalError("no memory for a JSON parser")

@@ -53,8 +53,7 @@ struct FloodFigures: Sendable {
         require(laterBytes < limits.laterBytes, "\(laterBytes >> 20) MiB resident after \(later.inSeconds)")
         require(rejectedBytes <= kind.rejectedLimitBytes, "\(rejectedBytes) bytes in rejected")
         require(
-            microsecondsEach <= limits.microsecondsEach * kind.dearness,
-            "\(Int(microsecondsEach)) us of CPU for each request")
+            microsecondsEach <= limits.microsecondsEach, "\(Int(microsecondsEach)) us of CPU for each request")
         require(surplusRecords == 0, "\(surplusRecords) records too many in notifications")
         require(logLines <= limits.logLines, "\(logLines) lines in the log")
         if let livez {

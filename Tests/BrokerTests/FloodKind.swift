@@ -63,10 +63,6 @@ enum FloodKind: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// How many times the cost of any other request a request may have. Receiving the largest body takes as long as everything
-    /// else together, and this many of them fill a line of 1.7 Gbit/s.
-    var dearness: Double { self == .transaction ? 2 : 1 }
-
     /// The answer that nearly all requests of the flood get. If the flood gets another answer, it does not test what it is meant
     /// to test. Empty: the connection is closed, with or without an answer.
     var usualStatuses: [Int] {

@@ -64,8 +64,9 @@ struct FloodRun {
         let (flood, genuine, livez) = (outcome.flood, outcome.genuine, outcome.livez)
         let linesAfter = logLines
         let peak = try ingest.peakMemoryBytes()
-        let (memory, later) = try await memoryLater()
+        // Before the rest, in which ticks are written to the quiet partitions.
         let records = try await values("notifications").count - recordsBefore
+        let (memory, later) = try await memoryLater()
         let rejected = try await values("rejected").reduce(0) { $0 + $1.count }
         let expected = kind.usualStatuses.reduce(0) { $0 + flood.answered($1) }
         let usual = kind.usualStatuses.isEmpty ? flood.sent - flood.answered(200) : expected

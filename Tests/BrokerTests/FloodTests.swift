@@ -6,7 +6,7 @@ import Testing
 /// nil: the long form was not asked for.
 private let floodSeconds = getenv("PERENNIAL_TEST_FLOOD_SECONDS").flatMap { Double(String(cString: $0)) }
 /// The program to measure instead of the one built with the tests.
-private let releaseProgram = getenv("PERENNIAL_TEST_FLOOD_PROGRAM").map { String(cString: $0) }
+private let releaseProgram = getenv("PERENNIAL_TEST_PROGRAM").map { String(cString: $0) }
 
 /// The name of the only flood to run, such as `chain`; nil: all of them.
 private let floodKind = getenv("PERENNIAL_TEST_FLOOD_KIND").map { String(cString: $0) }

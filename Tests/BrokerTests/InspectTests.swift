@@ -25,9 +25,12 @@ extension RealBroker {
             settings = installation.settings + ["--apps", try scratch.write(Self.apps, to: "apps.json")]
         }
 
+        /// `make whole` names a release build, whose time is promised.
+        private static let program = getenv("PERENNIAL_TEST_PROGRAM").map { String(cString: $0) }
+
         private func inspect(_ arguments: [String]) async throws -> ProgramResult {
             try await run(
-                productPath("perennial"), ["inspect"] + arguments + settings, environment: .only([:]),
+                Self.program ?? productPath("perennial"), ["inspect"] + arguments + settings, environment: .only([:]),
                 workingDirectory: "/")
         }
 
@@ -124,6 +127,7 @@ extension RealBroker {
                 _ = try await json(["subscription", Self.id])
                 fastest = min(fastest, begun.duration(to: .now))
             }
+            print("inspect: a subscription is shown within \(fastest.inSeconds)")
             #expect(fastest < .seconds(1))
 
             let account = try await json(["account", Self.token.uppercased()])

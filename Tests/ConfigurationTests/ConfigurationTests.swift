@@ -116,6 +116,27 @@ private func faults(
         #expect(faults(.topics, ["--apps", path]) == [])
     }
 
+    /// Whoever can write to it decides whose notifications count, and what is answered to Apple.
+    @Test(arguments: [("apps", CommandName.entitlements), ("verify.roots", .check), ("consumption.policy", .check)])
+    func `warns of a file that others can change, where it is read`(_ key: String, _ reader: CommandName) throws {
+        let path = NSTemporaryDirectory() + "shared-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        // What is in it comes later.
+        try #"[{"bundleId": "com.example.app", "appAppleId": 123}]"#.write(
+            toFile: path, atomically: true, encoding: .utf8)
+        func warnings(mode: Int, _ command: CommandName) throws -> [String] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            return try load(command, ["--\(key)", path]).warnings
+        }
+        #expect(try warnings(mode: 0o644, reader) == [])
+        #expect(try warnings(mode: 0o666, .topics) == [])
+        for mode in [0o664, 0o646] {
+            let told = try warnings(mode: mode, reader)
+            #expect(told.count == 1 && told[0].hasPrefix("\(key): \(path): "), "\(told)")
+            #expect(told.first?.contains("chmod go-w \(path)") == true, "\(told)")
+        }
+    }
+
     @Test(arguments: [
         ("--kafka.consumer.isolation.level=read_uncommitted", "kafka.isolation.level cannot be set: readers must see"),
         ("--kafka.bootstrap.server=a:9092", "is unknown to librdkafka"),

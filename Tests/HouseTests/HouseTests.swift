@@ -213,6 +213,34 @@ import Testing
         for name in quiet { #expect(suites.contains(name), "Tests/run.sh names \"\(name)\", which is no suite") }
     }
 
+    /// A suite that no list names is in the tier `test`; one name in two lists would be left out of one of them.
+    @Test func `has every suite in exactly one tier`() throws {
+        let script = try String(contentsOf: repository.appendingPathComponent("Tests/run.sh"), encoding: .utf8)
+        func list(_ name: String) throws -> [String] {
+            let line = script.split(separator: "\n").first { $0.hasPrefix("\(name)='") }
+            let text = try #require(line?.dropFirst(name.count + 2).dropLast())
+            return text.split(separator: "|").map(String.init)
+        }
+        let opening = #/\bstruct `([^`]+)`/#
+        var suites: [String: Set<String>] = [:]
+        for target in manifest.targets("tests") {
+            for file in try SourceFile.all(below: "Tests/\(target.name)") {
+                for match in file.lines.compactMap({ $0.firstMatch(of: opening) }) {
+                    suites[String(match.1), default: []].insert(target.name)
+                }
+            }
+        }
+        for name in try list("soak") {
+            #expect(suites[name] == ["BrokerTests"], "Tests/run.sh: \"\(name)\" is not a suite of BrokerTests alone")
+        }
+        let names = try list("soak") + list("quiet")
+        #expect(Set(names).count == names.count, "a suite is in two lists of Tests/run.sh")
+        let modules = Set(manifest.targets("tests").map(\.name))
+        for name in try list("computing") {
+            #expect(modules.contains(name), "Tests/run.sh: there is no module \(name)")
+        }
+    }
+
     @Test func `has a list of mutants that fits the sources`() throws {
         let verdict = try run(repository.appendingPathComponent("Tests/Mutants/run.sh").path, "--check")
         #expect(verdict.code == 0, "\(verdict.words)")

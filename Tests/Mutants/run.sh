@@ -4,7 +4,8 @@
 #
 # GROUP=commit-path   only the mutants of this folder
 # ONE=flush           only the mutant of this name
-# SHARE=2/3           every third of these, beginning with the second
+# SINCE=COMMIT        only the mutants whose source, or whose own file, has changed since this commit
+# MOST=15             at most this many of these; each commit selects others
 # --check             only checks that the mutants still fit the sources
 #
 # A mutant is a file in the folder of its group:
@@ -107,18 +108,29 @@ mapfile -t mutants < <(find Tests/Mutants -path "*/${GROUP:-*}/${ONE:-*}.mutant"
 for mutant in "${mutants[@]}"; do check "$mutant"; done
 if [ "${1:-}" = --check ]; then exit 0; fi
 
-[[ ${SHARE:-1/1} =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || fail "SHARE is '$SHARE'; write it like 2/3"
-readonly share=$((BASH_REMATCH[1] - 1)) of=${BASH_REMATCH[2]}
-[ "$share" -lt "$of" ] || fail "SHARE is '$SHARE', but there are only $of shares"
+if [ -n "${SINCE:-}" ]; then
+    changed=$(git diff --name-only "$SINCE") || fail "SINCE is '$SINCE', which is not a commit"
+    touched=()
+    for mutant in "${mutants[@]}"; do
+        if grep -qxF -e "$mutant" -e "$(field "$mutant" file)" <<<"$changed"; then touched+=("$mutant"); fi
+    done
+    mutants=(${touched[@]+"${touched[@]}"})
+    if [ "${#mutants[@]}" = 0 ]; then
+        echo "0 of 0 killed: nothing that a mutant changes has changed since $SINCE"
+        exit 0
+    fi
+fi
+if [ -n "${MOST:-}" ]; then
+    # The commit decides which, so every mutant is selected some time.
+    mapfile -t mutants < <(printf '%s\n' "${mutants[@]}" | shuf --random-source=<(yes "$(git rev-parse HEAD)") -n "$MOST" | sort)
+fi
 
 chosen=()
-for index in "${!mutants[@]}"; do
-    [ $((index % of)) = "$share" ] || continue
-    mutant=${mutants[index]}
+for mutant in "${mutants[@]}"; do
     if [ "$(field "$mutant" needs)" = kafka ] && [ -z "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ]; then continue; fi
     chosen+=("$mutant")
 done
-skipped=$(((${#mutants[@]} + of - 1 - share) / of - ${#chosen[@]}))
+skipped=$((${#mutants[@]} - ${#chosen[@]}))
 [ "${#chosen[@]}" -gt 0 ] || fail "all $skipped mutants need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
 
 PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)

@@ -3,11 +3,11 @@ import MemoryLog
 import Synchronization
 import Testing
 
-/// Number of seeds: 300 in `make test`; `PERENNIAL_TEST_SEEDS` sets another number, `PERENNIAL_TEST_SEED` a single seed.
+/// Number of seeds: 60 in `make test`; `PERENNIAL_TEST_SEEDS` sets another number, `PERENNIAL_TEST_SEED` a single seed.
 private var seeds: [UInt64] {
     func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
     if let seed = number("PERENNIAL_TEST_SEED") { return [seed] }
-    return Array(1...(number("PERENNIAL_TEST_SEEDS") ?? 300))
+    return Array(1...(number("PERENNIAL_TEST_SEEDS") ?? 60))
 }
 
 /// In a few parts that can run in parallel.

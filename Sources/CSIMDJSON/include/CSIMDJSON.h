@@ -74,6 +74,10 @@ const uint8_t *perennial_json_text(const perennial_json_parser *parser);
 /// document ends too early.
 int64_t perennial_json_fault_offset(const perennial_json_parser *parser);
 
+/// Whether the loaded simdjson reads some documents as expected. This reader uses an internal part of it, which may change with any
+/// version. The first call tries it.
+bool perennial_json_works(void);
+
 /// The version of the headers.
 const char *perennial_json_simdjson_version(void);
 
