@@ -15,7 +15,7 @@ computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|
 # HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
 # Suites on a real broker that take more than half a minute each. All other suites of BrokerTests belong to the tier `test`.
-soak='SOAK'
+soak='An ingest under a flood'
 
 tier=${1:-}
 logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1

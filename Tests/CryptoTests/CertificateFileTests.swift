@@ -54,7 +54,7 @@ import Testing
         #expect(fault(String(whole.dropLast(30))).contains("no end"))
         #expect(fault("-----BEGIN CERTIFICATE-----\n" + whole).contains("within a block"))
         #expect(fault("-----END CERTIFICATE-----\n" + whole).contains("not begun"))
-        #expect(fault(whole.replacingOccurrences("MIIC", with: "M!IC")).contains("certificate 1: not base64"))
+        #expect(fault(whole.replacingOccurrences("MIIC", with: "M!IC")).contains("certificate 1: not valid base64"))
         #expect(fault(whole + pem([1, 2, 3])).contains("certificate 2: "))
         #expect(fault(pem(root + [0])).contains("certificate 1: "))
         #expect(fault(pem([])).contains("certificate 1: "))

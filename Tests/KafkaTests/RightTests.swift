@@ -37,10 +37,10 @@ import Testing
     }
 
     @Test func `name what was refused where Kafka's own words do not`() {
-        #expect(words(KafkaCode(rawValue: 29), .stopProcess).contains("one of the topics a, b; perennial check"))
+        #expect(words(KafkaCode(rawValue: 29), .stopProcess).contains("one of the topics a, b; run perennial check"))
         #expect(
-            words(KafkaCode(rawValue: 53), .stopProcess).contains(" of the transactional id p.g.0-0; perennial check"))
-        #expect(words(KafkaCode(rawValue: 30), .stopProcess).contains("for the group of p.g.0-0; perennial check"))
+            words(KafkaCode(rawValue: 53), .stopProcess).contains(" of the transactional id p.g.0-0; run perennial check"))
+        #expect(words(KafkaCode(rawValue: 30), .stopProcess).contains("for the group of p.g.0-0; run perennial check"))
     }
 
     @Test func `keep the topic of the first record that was refused, and forget it with the transaction`() {

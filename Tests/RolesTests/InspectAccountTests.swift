@@ -53,8 +53,8 @@ import WorkerTestKit
         #expect(
             answer.messages == [
                 "perennial inspect: the account \(nobody) owns nothing: searched partition "
-                    + "\(InspectDesk.partition(of: nobody)) of appstore.production.accounts. If it is of sandbox: "
-                    + "--environment sandbox"
+                    + "\(InspectDesk.partition(of: nobody)) of appstore.production.accounts. If it belongs to "
+                    + "sandbox, add --environment sandbox"
             ])
     }
 

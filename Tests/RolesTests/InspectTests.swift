@@ -117,7 +117,8 @@ import WorkerTestKit
             answer.messages == [
                 "perennial inspect: there is no subscription 2000000000000099: searched partition "
                     + "\(InspectDesk.partition(of: "2000000000000099")) of appstore.production.notifications and "
-                    + "appstore.production.entitlements. If it is of sandbox: --environment sandbox"
+                    + "appstore.production.entitlements. If it belongs to sandbox, add "
+                    + "--environment sandbox"
             ])
     }
 

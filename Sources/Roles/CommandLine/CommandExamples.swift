@@ -17,7 +17,7 @@ extension Command {
         .replay: "perennial replay entitlements --name october --apps apps.json --rate 2000",
         .promote: "perennial promote entitlements --name october --apps apps.json",
         .diff: "perennial diff churn --name october --format json",
-        .offsets: "perennial offsets entitlements",
+        .offsets: "perennial offsets show entitlements",
         .topics: "perennial topics plan --environment production",
         .deadLetters: "perennial dead-letters list rejected --since 2h --reason wrong_app",
         .inspect: "perennial inspect subscription 2000000123456789 --apps apps.json",
