@@ -3,23 +3,25 @@ import PackageDescription
 
 // Three layers above the values. Dependencies between modules only go down (checked by Tests/HouseTests).
 
-// MARK: System libraries: module map and shim header, no logic.
+// MARK: System: libraries in C and shims for them. No logic of the product.
 
-let systemLibraries: [Target] = [
+let system: [Target] = [
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CRocksDB", pkgConfig: "rocksdb", providers: [.apt(["librocksdb-dev"])]),
     .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+    .target(name: "CCrypto", dependencies: ["COpenSSL"]),
+    .target(name: "CPlatform"),
+    .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
 ]
 
 // MARK: Values: codecs and cryptography as functions of their arguments. No I/O, no clock, no threads.
 
 let values: [Target] = [
-    .target(name: "CSIMDJSON", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "JSON", dependencies: ["CSIMDJSON"]),
     .target(name: "Comparison", dependencies: ["JSON"]),
-    .target(name: "CCrypto", dependencies: ["COpenSSL"]),
     .target(name: "Crypto", dependencies: ["CCrypto"]),
 ]
 
@@ -39,8 +41,6 @@ let domain: [Target] = [
 // MARK: Engine: logs, workers, servers. It does not know about subscriptions.
 
 let engine: [Target] = [
-    .target(name: "CPlatform"),
-    .target(name: "CRocksDBVersion", linkerSettings: [.linkedLibrary("rocksdb")]),
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log", dependencies: ["Platform"]),
     .target(name: "MemoryLog", dependencies: ["Log", "Platform"]),
@@ -130,16 +130,16 @@ let testSupport: [Target] = [
         dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
-    .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Schemas"),
-    .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Ledger"),
+    .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Kits/Schemas"),
+    .target(name: "Ledger", dependencies: ["Log", "Platform", "Runtime"], path: "Tests/Kits/Ledger"),
     .target(
         name: "MakeBelieve",
         dependencies: [
             "AppStore", "Contract", "Crypto", "JSON", "Log", "MemoryLog", "NotificationWorker", "Platform", "Records",
             "Runtime", "Simulation", "Store", "WorkerTestKit",
-        ], path: "Tests/MakeBelieve"),
-    .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/PlainChurn"),
-    .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/TruthCheck"),
+        ], path: "Tests/Kits/MakeBelieve"),
+    .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
+    .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
         name: "ledger-worker",
         dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
@@ -299,6 +299,19 @@ let tests: [Target] = [
     .testTarget(name: "HouseTests"),
 ]
 
+// MARK: Each layer is a folder of Sources. The tests of a module are in the folder of its layer in Tests.
+
+let layers = [
+    ("System", system), ("Values", values), ("Domain", domain), ("Engine", engine), ("Roles", roles),
+    ("TestKits", testSupport),
+]
+for (layer, targets) in layers {
+    for target in targets where target.path == nil { target.path = "Sources/\(layer)/\(target.name)" }
+    for test in tests where targets.contains(where: { $0.name + "Tests" == test.name }) {
+        test.path = "Tests/\(layer)/\(test.name)"
+    }
+}
+
 // MARK: The same strict settings for every target.
 
 let strict: [SwiftSetting] = [
@@ -314,7 +327,7 @@ let strict: [SwiftSetting] = [
 let namedTests = Context.environment["PERENNIAL_TESTS"].map { $0.split(separator: ",").map(String.init) }
 let wantedTests = tests.filter { namedTests?.contains($0.name) ?? true }
 
-let all = systemLibraries + values + domain + engine + roles + testSupport + wantedTests
+let all = system + values + domain + engine + roles + testSupport + wantedTests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
     // Ends the process if a C library call overruns a buffer of known size; it needs the optimiser.

@@ -141,7 +141,7 @@ extension RealBroker {
             #expect(nobody.standardError.contains("the account 7e5d0c1a-0001-4000-8000-000000000099 owns nothing"))
             let sandbox = try await inspect(["subscription", Self.id, "--environment", "sandbox"])
             #expect(sandbox.code == 1)
-            #expect(sandbox.standardError.contains("If it is of production: --environment production"))
+            #expect(sandbox.standardError.contains("If it belongs to production, add --environment production"))
             try await worker.stop()
         }
 

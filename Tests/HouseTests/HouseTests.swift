@@ -7,24 +7,25 @@ import Testing
 
     init() throws { manifest = try PackageManifest() }
 
-    @Test func `has every target of Sources in exactly one layer`() throws {
-        let folders = try FileManager.default.contentsOfDirectory(
-            atPath: repository.appendingPathComponent("Sources").path
-        ).filter { !$0.hasPrefix(".") }
-        let layers = ["systemLibraries", "values", "domain", "engine", "roles", "testSupport"]
-        for folder in folders {
-            let homes = layers.filter { layer in
-                manifest.targets(layer).contains { $0.name == folder && $0.path == nil }
-            }
-            #expect(homes.count == 1, "\(folder) is in \(homes)")
+    @Test func `has every folder of Sources in the layer of its target`() throws {
+        let sources = repository.appendingPathComponent("Sources").path
+        let layers = try FileManager.default.contentsOfDirectory(atPath: sources).filter { !$0.hasPrefix(".") }
+        #expect(Set(layers) == Set(PackageManifest.layers.keys))
+        for (layer, list) in PackageManifest.layers {
+            let folders = try FileManager.default.contentsOfDirectory(atPath: "\(sources)/\(layer)")
+                .filter { !$0.hasPrefix(".") && $0 != "README.md" }
+            let targets = manifest.targets(list).filter { $0.path == nil }.map(\.name)
+            #expect(Set(folders) == Set(targets), "Sources/\(layer) is not what Package.swift lists as \(list)")
+            let page = "Sources/\(layer)/README.md"
+            #expect(
+                (try? String(contentsOf: repository.appendingPathComponent(page), encoding: .utf8)) != nil, "\(page)")
         }
-        for layer in layers { #expect(!manifest.targets(layer).isEmpty, "Package.swift has no list \(layer)") }
     }
 
     @Test func `has arrows that only go down`() {
-        let values = manifest.names("values", "systemLibraries")
+        let values = manifest.names("values", "system")
         let domain = manifest.names("domain").union(manifest.names("values"))
-        let engine = manifest.names("engine", "values", "systemLibraries")
+        let engine = manifest.names("engine", "values", "system")
         for target in manifest.targets("values") {
             #expect(
                 values.isSuperset(of: target.dependencies),
@@ -59,7 +60,7 @@ import Testing
                 if target.name == "TestTraits" { allowed.insert("Testing") }
                 // An independent check of days needs another calendar than the product's.
                 if target.name == "PlainChurn" { allowed.insert("Foundation") }
-                for file in try SourceFile.all(below: target.path ?? "Sources/\(target.name)") {
+                for file in try SourceFile.all(below: manifest.folder(of: target)) {
                     for (_, module) in file.imports {
                         #expect(allowed.contains(module), "\(file.path) imports \(module)")
                     }
@@ -73,6 +74,7 @@ import Testing
         "CRDKafka": ["Kafka"],
         "CRocksDB": ["Store"],
         "CRocksDBVersion": ["Roles"],
+        "CPlatform": ["HTTP", "HTTPClient", "Platform"],
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],
         "CLoad": ["IngestTestKit"],
@@ -82,11 +84,11 @@ import Testing
     ]
 
     @Test func `keeps C libraries inside their wrappers`() throws {
-        for target in manifest.targets("systemLibraries") {
+        for target in manifest.targets("system") {
             #expect(Self.wrappers[target.name] != nil, "\(target.name) has no wrapper yet: name it in this test")
         }
         for file in try SourceFile.all(below: "Sources") {
-            let target = String(file.path.split(separator: "/")[1])
+            let target = String(file.path.split(separator: "/")[2])
             for (access, module) in file.imports {
                 guard let users = Self.wrappers[module] else { continue }
                 #expect(users.contains(target), "\(file.path) imports \(module)")
@@ -96,7 +98,7 @@ import Testing
     }
 
     @Test func `has no name of librdkafka in the public face of Kafka`() throws {
-        for file in try SourceFile.all(below: "Sources/Kafka") {
+        for file in try SourceFile.all(below: "Sources/Engine/Kafka") {
             for line in file.lines where line.drop(while: { $0 == " " }).hasPrefix("public") {
                 // Text behind it belongs to the body.
                 let declaration = line.prefix { $0 != "{" && $0 != "=" }
@@ -129,7 +131,8 @@ import Testing
         let page = try String(
             contentsOf: repository.appendingPathComponent("docs/reference/settings.md"), encoding: .utf8)
         let source = try String(
-            contentsOf: repository.appendingPathComponent("Sources/Kafka/ClientProperties.swift"), encoding: .utf8)
+            contentsOf: repository.appendingPathComponent("Sources/Engine/Kafka/ClientProperties.swift"),
+            encoding: .utf8)
         let table = try #require(source.range(of: "refused: [String: String] = ["))
         let end = try #require(source.range(of: "\n    ]", range: table.upperBound..<source.endIndex))
         let names = source[table.upperBound..<end.lowerBound].matches(of: #/\n {8}"([a-z._]+)":/#).map { $0.1 }
@@ -147,7 +150,7 @@ import Testing
             "ChurnWorker", "Clock", "ConsumptionSender", "ConsumptionWorker", "EntitlementsWorker", "HTTP", "Ingest",
             "ReadAPI", "Revocation", "Roles", "Runtime", "Service", "Telemetry",
         ] {
-            for file in try SourceFile.all(below: "Sources/\(module)") {
+            for file in try SourceFile.all(below: manifest.folder(ofModule: module)) {
                 let source = file.lines.joined(separator: "\n")
                 exposed.formUnion(source.matches(of: #/"((?:perennial|process)_[a-z_]*[a-z])"/#).map { String($0.1) })
                 // The short forms of WorkerMetrics: kind, name.
@@ -173,7 +176,8 @@ import Testing
             ("ChurnWorker", #/failureReasons =\s*\[([^\]]*)\]/#),
             ("ConsumptionWorker", #/failureReasons =\s*\[([^\]]*)\]/#),
         ] {
-            let source = try SourceFile.all(below: "Sources/\(module)").flatMap(\.lines).joined(separator: "\n")
+            let source = try SourceFile.all(below: manifest.folder(ofModule: module)).flatMap(\.lines).joined(
+                separator: "\n")
             let known = try #require(source.firstMatch(of: list), "\(module)").1
             let given = source.matches(of: #/ProcessFailure\(\s*"([a-z_]+)"/#).map { String($0.1) }
             #expect(given.count > 2)
@@ -192,7 +196,7 @@ import Testing
         let opening = #/^ *(?:@Suite.*|extension ).*`([^`]+)`/#
         var suites: Set<Substring> = []
         for target in manifest.targets("tests") where target.name != "BrokerTests" {
-            for file in try SourceFile.all(below: "Tests/\(target.name)") {
+            for file in try SourceFile.all(below: manifest.folder(of: target)) {
                 var suite: Substring = "no suite"
                 for (number, line) in zip(1..., file.lines) {
                     if let match = line.firstMatch(of: opening) {
@@ -224,7 +228,7 @@ import Testing
         let opening = #/\bstruct `([^`]+)`/#
         var suites: [String: Set<String>] = [:]
         for target in manifest.targets("tests") {
-            for file in try SourceFile.all(below: "Tests/\(target.name)") {
+            for file in try SourceFile.all(below: manifest.folder(of: target)) {
                 for match in file.lines.compactMap({ $0.firstMatch(of: opening) }) {
                     suites[String(match.1), default: []].insert(target.name)
                 }

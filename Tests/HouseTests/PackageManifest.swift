@@ -10,6 +10,12 @@ struct PackageManifest {
         let path: String?
     }
 
+    /// The lists of Package.swift by the folders of Sources that hold their targets.
+    static let layers = [
+        "System": "system", "Values": "values", "Domain": "domain", "Engine": "engine", "Roles": "roles",
+        "TestKits": "testSupport",
+    ]
+
     let text: String
     private let lists: [String: [Target]]
 
@@ -25,6 +31,21 @@ struct PackageManifest {
     /// The targets of one list; empty if there is no such list.
     func targets(_ list: String) -> [Target] { lists[list, default: []] }
     func names(_ lists: String...) -> Set<String> { Set(lists.flatMap { targets($0).map(\.name) }) }
+
+    /// Where the files of a target are, from the repository's root, by the same rule as in Package.swift.
+    func folder(of target: Target) -> String {
+        if let path = target.path { return path }
+        let isTest = target.kind == "testTarget"
+        let module = isTest ? String(target.name.dropLast("Tests".count)) : target.name
+        let layer = Self.layers.first { names($0.value).contains(module) }?.key
+        return [isTest ? "Tests" : "Sources", layer, target.name].compactMap(\.self).joined(separator: "/")
+    }
+
+    /// The same of a module of Sources, by its name.
+    func folder(ofModule name: String) -> String {
+        let layer = Self.layers.first { names($0.value).contains(name) }?.key
+        return ["Sources", layer, name].compactMap(\.self).joined(separator: "/")
+    }
 
     private static func targets(in text: String) -> [Target] {
         let starts = text.matches(of: #/(?m)^    \.(\w+)\(/#)

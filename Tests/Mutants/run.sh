@@ -11,7 +11,7 @@
 # A mutant is a file in the folder of its group:
 #
 #     why: what would go wrong without the line
-#     file: Sources/Kafka/Consumer.swift
+#     file: Sources/Engine/Kafka/Consumer.swift
 #     test: KafkaTests/the claim, as the test's name says it
 #     needs: kafka                        (only if the test is skipped without a Kafka)
 #     --- find                            (the lines below must stand in the file exactly once, indentation included)

@@ -5,8 +5,8 @@
 
 #include "CLoops.h"
 
-// What a worker does on Kafka, without what it computes: the settings are those of Sources/Kafka, the calls are those of a cycle
-// in Sources/Runtime/Worker.swift.
+// What a worker does on Kafka, without what it computes: the settings are those of Sources/Engine/Kafka, the calls are those of a cycle
+// in Sources/Engine/Runtime/Worker.swift.
 
 static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
     char error[256];

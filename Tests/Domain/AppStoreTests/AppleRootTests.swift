@@ -6,7 +6,7 @@ import Testing
 @Suite struct `Apple's own chain` {
     private func certificate(_ name: String) throws -> Certificate {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../CryptoTests/Fixtures/apple/\(name).der").standardized
+            .appendingPathComponent("../../Values/CryptoTests/Fixtures/apple/\(name).der").standardized
         return try Certificate(der: Array(Data(contentsOf: path)))
     }
 

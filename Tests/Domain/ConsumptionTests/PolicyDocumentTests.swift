@@ -8,7 +8,7 @@ import Testing
 
     init() throws {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../docs/reference/refund-policy.md").standardized
+            .appendingPathComponent("../../../docs/reference/refund-policy.md").standardized
         page = try String(contentsOf: path, encoding: .utf8)
     }
 

@@ -9,7 +9,7 @@ public struct Schema {
     private let definitions: JSONValue
 
     public init(_ name: String) throws {
-        let folder = "\(#filePath)".split(separator: "/").dropLast(3).joined(separator: "/")
+        let folder = "\(#filePath)".split(separator: "/").dropLast(4).joined(separator: "/")
         let path = "/\(folder)/deploy/schemas/\(name).schema.json"
         root = try JSONValue.read(readFile(path, limitBytes: 1 << 20))
         definitions = root["$defs"] ?? .null

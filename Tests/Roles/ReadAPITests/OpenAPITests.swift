@@ -14,7 +14,7 @@ private struct Document {
     let json: JSONValue
 
     init() throws {
-        let root = "\(#filePath)".split(separator: "/").dropLast(3).joined(separator: "/")
+        let root = "\(#filePath)".split(separator: "/").dropLast(4).joined(separator: "/")
         json = try JSONValue.read(readFile("/\(root)/docs/reference/read-api.openapi.json", limitBytes: 1 << 20))
     }
 

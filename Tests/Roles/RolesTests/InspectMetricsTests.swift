@@ -42,7 +42,7 @@ import Zone
     @Test func `are in the how-to as they are shown`() throws {
         let page = try String(
             contentsOf: URL(fileURLWithPath: #filePath)
-                .appendingPathComponent("../../../docs/how-to/read-churn-numbers.md").standardized,
+                .appendingPathComponent("../../../../docs/how-to/read-churn-numbers.md").standardized,
             encoding: .utf8)
         let shown = try card("metrics").split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let start = try #require(page.range(of: "```\n\(shown[0])\n")?.lowerBound)

@@ -198,7 +198,7 @@ private func run(
 /// Checks that a page of docs/reference contains, between its markers, the text that the program prints.
 private func expectPage(_ name: String, from first: String, to last: String, hasWhat arguments: [String]) throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appendingPathComponent("../../docs/reference/\(name)").standardized
+        .appendingPathComponent("../../../docs/reference/\(name)").standardized
     let text = try String(contentsOf: page, encoding: .utf8)
     let start = try #require(text.range(of: first)).lowerBound
     let end = try #require(text.range(of: last)).upperBound

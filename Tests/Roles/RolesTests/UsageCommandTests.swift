@@ -192,7 +192,7 @@ import Testing
 
     private static func blocks(_ language: String) throws -> [String] {
         let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../docs/how-to/report-usage.md").standardized
+            .appendingPathComponent("../../../docs/how-to/report-usage.md").standardized
         let parts = try String(contentsOf: path, encoding: .utf8).components(separatedBy: "```\(language)\n")
         return parts.dropFirst().map { part in part.components(separatedBy: "```")[0] }
     }

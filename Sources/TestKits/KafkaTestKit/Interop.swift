@@ -5,7 +5,7 @@ import Platform
 
 package enum Interop {
     /// The root of the package; this file is two folders below.
-    private static let root = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
+    private static let root = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
     private static let scripts = "\(root)/Tests/Interop"
 
     /// Installed with the pinned versions: an older installation may give another opinion.

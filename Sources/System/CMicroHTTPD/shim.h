@@ -3,7 +3,7 @@
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 
-// Sources/HTTP finds hidden bytes by where the parser of this version leaves a head. HeadCheck.swift tries that when a process starts.
+// Sources/Engine/HTTP finds hidden bytes by where the parser of this version leaves a head. HeadCheck.swift tries that when a process starts.
 #if MHD_VERSION != 0x00097500
 #error "libmicrohttpd is not 0.9.75: run the tests of HTTP and `make fuzz TARGET=heads` with it, then name its version here"
 #endif
