@@ -57,7 +57,7 @@ extension RealBroker {
             #expect(try await demo.wait() == .exited(code: 3))
             print("a demo whose broker is gone ended after \(start.duration(to: .now))")
             let prefix = try #require(
-                demo.standardError.split(separator: " ").first { $0.hasPrefix("perennial-demo-") })
+                demo.standardError.split { " ,".contains($0) }.first { $0.hasPrefix("perennial-demo-") })
             let words = demo.standardError.split(separator: "\n").last { $0.contains("delete them yourself") }
             #expect(words?.contains("could not remove all topics \(prefix) (") == true, "\(demo.lastLines(20))")
             await cluster.close()

@@ -54,8 +54,8 @@ extension RealBroker {
         rejectedBytes: 8 << 20, microsecondsEach: 300, surplusRecords: 0, logLines: 20)
 
     private static let broken: [(String, @Sendable (inout FloodFigures) -> Void)] = [
-        ("the flood was answered otherwise: 1000 × 400", { $0.usual = 799 }),
-        ("the flood was answered otherwise: 1000 × 400", { $0.sent = 0 }),
+        ("the flood got other answers than expected: 1000 × 400", { $0.usual = 799 }),
+        ("the flood got other answers than expected: 1000 × 400", { $0.sent = 0 }),
         ("1 of 50 have no 200", { $0.genuineAccepted = 49 }),
         ("0 of 0 have no 200", { ($0.genuine, $0.genuineAccepted) = (0, 0) }),
         ("a genuine notification waited 2001 ms", { $0.longest = 2001 }),
