@@ -14,8 +14,9 @@ computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|
 # Suites that check limits of a few seconds on the wall clock: they run one test at a time, with nothing else beside them.
 # HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
-# Suites on a real broker that take more than half a minute each. All other suites of BrokerTests belong to the tier `test`.
-soak='An ingest under a flood'
+# Suites of BrokerTests in the tier `test`: a few seconds each, conformance to a real Kafka, and one run with kills. All other suites
+# of BrokerTests are in the tier `soak`.
+quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The log of ingest|Topics and groups|Transactions|perennial usage put on Kafka'
 
 tier=${1:-}
 logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
@@ -41,13 +42,13 @@ test)
     group others --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
     group quiet --filter "\.\`($quiet)\`/" --no-parallel
     # These tests measure time, so they run alone, one after the other. Without a Kafka each is skipped and says so.
-    group broker --filter '^BrokerTests\.' --skip "[./]\`($soak)\`/" --no-parallel
+    group broker --filter "^BrokerTests(\..*)?[./]\`?($quick)\`?/" --no-parallel
     ;;
 soak)
     # With 300 seeds or more the test also requires that every kind of fault has occurred.
     PERENNIAL_TEST_SEEDS=${PERENNIAL_TEST_SEEDS:-300} \
         group simulation --filter '^RuntimeTests\..*write what a plain fold of their input says'
-    group soak --filter "^BrokerTests\..*[./]\`($soak)\`/" --no-parallel
+    group soak --filter '^BrokerTests\.' --skip "^BrokerTests(\..*)?[./]\`?($quick)\`?/" --no-parallel
     ;;
 *)
     echo "usage: Tests/run.sh test|soak" >&2
