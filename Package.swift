@@ -102,17 +102,19 @@ let roles: [Target] = [
             "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "CommandLine", dependencies: ["Configuration", "Platform", "Settings", "Telemetry"]),
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Comparison",
-            "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto",
+            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock",
+            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker",
+            "Contract", "Crypto",
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
             "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
             "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
         ]),
-    .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
+    .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
 
 // MARK: Test support (a product, because users of the modules test with it), programs that tests start and kill, tests.
@@ -289,7 +291,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Comparison", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
+            "AppStore", "Churn", "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionWorker",
+            "Contract",
             "Crypto",
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",

@@ -6,6 +6,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 @Suite struct `A tool that does not reach Kafka` {

@@ -7,6 +7,7 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// Receives posts, and answers each as the test says.

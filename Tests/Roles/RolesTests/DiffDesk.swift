@@ -7,6 +7,7 @@ import Platform
 import Settings
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// Live topics and topics of a replay in memory, and the comparison of them.

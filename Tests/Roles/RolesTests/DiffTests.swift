@@ -6,6 +6,7 @@ import MemoryLog
 import Platform
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 @Suite struct `A replay beside the live topics` {

@@ -12,6 +12,7 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import CommandLine
 @testable import Roles
 
 /// A day or an instant in UTC.

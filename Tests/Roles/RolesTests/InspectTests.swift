@@ -8,6 +8,7 @@ import Platform
 import Testing
 import WorkerTestKit
 
+@testable import CommandLine
 @testable import Roles
 
 @Suite struct `Inspect asked for wrongly` {

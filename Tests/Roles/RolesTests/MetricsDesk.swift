@@ -7,6 +7,7 @@ import MemoryLog
 import Platform
 import Settings
 
+@testable import CommandLine
 @testable import Roles
 
 /// Cells in memory, and `inspect metrics` on them.

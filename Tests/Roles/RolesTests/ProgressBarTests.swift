@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 @Suite struct `A progress bar` {

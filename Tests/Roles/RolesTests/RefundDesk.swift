@@ -13,6 +13,7 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import CommandLine
 @testable import Roles
 
 /// Topics in memory, with the worker that processes them.

@@ -13,6 +13,7 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// Answers as the contract requires, using the verifier itself. It keeps nothing but its answers.

@@ -11,6 +11,7 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// 2025-01-01.

@@ -2,6 +2,7 @@ import Foundation
 import Platform
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {

@@ -1,6 +1,7 @@
 // `perennial api`: wiring.
 
 import Churn
+import CommandLine
 import Configuration
 import Contract
 import Kafka

@@ -1,5 +1,6 @@
 // `perennial check`: whether a configuration would work.
 
+import CommandLine
 import Configuration
 import Contract
 import HTTP
@@ -12,7 +13,7 @@ extension Command {
         .check, "Reads the whole configuration, connects to Kafka, and says what is wrong.", operands: "[ROLE]",
         operandCount: 0...1,
         details: """
-            With ROLE (\(RoleRights.roles.map(\.rawValue).joined(separator: ", "))) it checks only what that role needs: its settings
+            With ROLE (\(CommandName.roles.map(\.rawValue).joined(separator: ", "))) it checks only what that role needs: its settings
             and files, its topics, and each of its rights in Kafka. It tries the rights in ways that change nothing, and prints the lines
             of kafka-acls.sh for those that are missing. Run it as the user that the role signs in as.
             It answers within 10 s, with one line per finding: ok, warning or fault, what was checked, and what to do. Exit code 0: no
@@ -24,9 +25,9 @@ extension Command {
         action: .configured { invocation, configuration in
             var role: RoleRights?
             if let name = invocation.operands.first {
-                role = RoleRights.role(named: name).flatMap { RoleRights($0, configuration) }
+                role = CommandName.role(named: name).flatMap { RoleRights($0, configuration) }
                 guard role != nil else {
-                    let nearest = nearestName(to: name, among: RoleRights.roles.map(\.rawValue))
+                    let nearest = nearestName(to: name, among: CommandName.roles.map(\.rawValue))
                     invocation.output.message(
                         "perennial check: there is no role \(quoted(name))"
                             + (nearest.map { "; the nearest is \($0)" } ?? ""))

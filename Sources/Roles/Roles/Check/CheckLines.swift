@@ -1,5 +1,6 @@
 // The lines of `perennial check`.
 
+import CommandLine
 import Platform
 
 /// One line for each finding: its level, what was checked, what was found, and what to do about it.

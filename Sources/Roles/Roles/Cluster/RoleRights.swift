@@ -13,20 +13,12 @@ extension [Right] {
 
 /// The rights of one role, each once.
 struct RoleRights {
-    /// The roles that `perennial check` knows.
-    static let roles: [CommandName] = [.ingest, .clock, .entitlements, .churn, .consumption, .api]
-
-    /// nil: there is no role with this name.
-    static func role(named name: String) -> CommandName? {
-        CommandName(rawValue: name).flatMap { roles.contains($0) ? $0 : nil }
-    }
-
     let role: CommandName
     private(set) var rights: [Right] = []
 
     /// nil: the role does not stay connected to Kafka.
     init?(_ role: CommandName, _ configuration: Configuration) {
-        guard Self.roles.contains(role) else { return nil }
+        guard CommandName.roles.contains(role) else { return nil }
         self.role = role
         let both = Contract.Environment.allCases.map { Names(prefix: configuration.topicPlan.prefix, environment: $0) }
         switch role {

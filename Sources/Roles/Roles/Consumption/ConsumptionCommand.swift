@@ -1,6 +1,7 @@
 // `perennial consumption`: wiring.
 
 import AppStoreAPI
+import CommandLine
 import Configuration
 import Consumption
 import ConsumptionSender

@@ -1,5 +1,6 @@
 // Reads the records of the topic `consumption`, one partition after another.
 
+import CommandLine
 import Consumption
 import Contract
 import JSON

@@ -1,5 +1,6 @@
 // `perennial consumption what-if`: which answers another policy would have given.
 
+import CommandLine
 import Configuration
 import Consumption
 import Contract

@@ -1,5 +1,6 @@
 // What another policy would have changed, as one JSON document that is written while the topic is read.
 
+import CommandLine
 import Consumption
 import Contract
 import JSON

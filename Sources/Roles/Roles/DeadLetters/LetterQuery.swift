@@ -1,6 +1,7 @@
 // Which letters a call selects.
 
 import AppStore
+import CommandLine
 import Contract
 import Settings
 import Telemetry

@@ -1,5 +1,6 @@
 // `dead-letters redrive WORKER`: publishes records that a worker could not process to their topics again.
 
+import CommandLine
 import Configuration
 import Contract
 import JSON

@@ -1,5 +1,6 @@
 // `perennial demo`: everything in one process, to watch.
 
+import CommandLine
 import Configuration
 import Kafka
 import Platform

@@ -1,6 +1,7 @@
 // What the churn worker has counted, as the demo shows it.
 
 import Churn
+import CommandLine
 import Contract
 
 struct DemoFigures: Equatable, Sendable {

@@ -3,6 +3,7 @@
 import AppStore
 import ChurnWorker
 import Clock
+import CommandLine
 import Consumption
 import ConsumptionWorker
 import Contract

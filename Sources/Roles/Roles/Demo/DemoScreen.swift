@@ -1,5 +1,6 @@
 // The demo on a terminal: from a scene to lines.
 
+import CommandLine
 import Telemetry
 
 struct ScreenLine: Equatable {

@@ -1,5 +1,6 @@
 // The simulated App Store as a part of the demo: it posts by the demo's clock.
 
+import CommandLine
 import Crypto
 import HTTPClient
 import Platform

@@ -1,6 +1,7 @@
 // The result of a comparison, for people and for programs.
 
 import Churn
+import CommandLine
 import Comparison
 import Contract
 import JSON

@@ -1,6 +1,7 @@
 // One call of `diff`, on any log.
 
 import Churn
+import CommandLine
 import Comparison
 import Contract
 import Log

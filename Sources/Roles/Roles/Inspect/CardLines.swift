@@ -1,5 +1,7 @@
 // Lines of a card: a label, and text that fits the width of a terminal.
 
+import CommandLine
+
 struct CardLines {
     static let width = 80
     static let labelWidth = 14

@@ -1,5 +1,6 @@
 // What to inspect.
 
+import CommandLine
 import Contract
 import Platform
 import Settings

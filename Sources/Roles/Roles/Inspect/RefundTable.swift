@@ -1,5 +1,6 @@
 // The newest refund requests, one per line.
 
+import CommandLine
 import Consumption
 import Contract
 import JSON

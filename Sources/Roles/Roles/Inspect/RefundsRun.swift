@@ -1,5 +1,6 @@
 // `inspect refunds`: Apple's requests, the answers, and the outcomes.
 
+import CommandLine
 import Consumption
 import Contract
 import JSON

@@ -1,5 +1,6 @@
 // The lists of a card: purchases, content and notifications of a subscription.
 
+import CommandLine
 import Entitlements
 
 extension SubscriptionReport {

@@ -1,5 +1,6 @@
 // `offsets show`: a group as people and programs read it. Pure.
 
+import CommandLine
 import JSON
 import Kafka
 import Log

@@ -1,5 +1,6 @@
 // The arguments of `offsets`.
 
+import CommandLine
 import Configuration
 import Contract
 import Platform

@@ -1,5 +1,6 @@
 // `offsets reset`: moves the positions of a group without state.
 
+import CommandLine
 import JSON
 import Kafka
 import Log

@@ -1,5 +1,6 @@
 // Shows the progress of a replay, and stops it at its end.
 
+import CommandLine
 import Configuration
 import Contract
 import Kafka

@@ -1,5 +1,6 @@
 // `perennial simulate --api`: its files, its listeners, and how it ends.
 
+import CommandLine
 import Crypto
 import HTTP
 import Platform

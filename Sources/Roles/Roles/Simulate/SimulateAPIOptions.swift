@@ -1,5 +1,6 @@
 // The options of `perennial simulate --api`.
 
+import CommandLine
 import Platform
 import Settings
 

@@ -1,5 +1,6 @@
 // `perennial simulate`: a simulated App Store that signs and posts notifications.
 
+import CommandLine
 import Configuration
 import Platform
 

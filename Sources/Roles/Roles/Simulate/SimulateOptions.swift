@@ -1,5 +1,6 @@
 // The options of `perennial simulate`.
 
+import CommandLine
 import Platform
 import Settings
 import Simulation

@@ -1,5 +1,6 @@
 // `perennial simulate --url`: the posts of one run.
 
+import CommandLine
 import HTTPClient
 import Platform
 

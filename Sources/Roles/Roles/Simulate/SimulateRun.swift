@@ -1,5 +1,6 @@
 // One call of `perennial simulate`, from its options to its exit code.
 
+import CommandLine
 import Crypto
 import HTTPClient
 import JSON

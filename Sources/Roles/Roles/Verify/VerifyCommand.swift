@@ -1,6 +1,7 @@
 // `perennial verify`: verifies a signed payload and shows its content.
 
 import AppStore
+import CommandLine
 import Configuration
 import Ingest
 import Platform

@@ -1,5 +1,6 @@
 // `perennial version`: the versions of this program and its libraries.
 
+import CommandLine
 import Configuration
 import JSON
 import Platform

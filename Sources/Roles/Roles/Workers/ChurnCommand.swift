@@ -1,5 +1,6 @@
 // `perennial churn`: wiring.
 
+import CommandLine
 import Configuration
 import Contract
 

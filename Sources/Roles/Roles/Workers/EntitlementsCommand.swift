@@ -1,5 +1,6 @@
 // `perennial entitlements`: wiring.
 
+import CommandLine
 import Configuration
 import Contract
 import Entitlements

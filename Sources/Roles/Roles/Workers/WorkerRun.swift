@@ -1,5 +1,6 @@
 // The common part of all worker commands.
 
+import CommandLine
 import Configuration
 import Contract
 import Kafka

@@ -1,6 +1,7 @@
 // A report as text for people.
 
 import Churn
+import CommandLine
 import Contract
 import Notices
 

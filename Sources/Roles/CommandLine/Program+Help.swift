@@ -31,7 +31,7 @@ extension Program {
         let options = listed.map { "  " + padded(optionText($0), to: width) + $0.effect }
         var parts = ["Usage: \(usage(of: command))", command.summary]
         if !command.details.isEmpty { parts.append(command.details) }
-        if !command.example.isEmpty { parts.append("Example: \(command.example)") }
+        if let example = examples[command.name] { parts.append("Example: \(example)") }
         parts.append("Options:\n" + options.joined(separator: "\n"))
         if command.readsSettings { parts.append(settingsText(of: command)) }
         return parts.joined(separator: "\n\n")
@@ -69,12 +69,12 @@ extension Program {
     }
 }
 
-func padded(_ text: String, to width: Int) -> String {
+package func padded(_ text: String, to width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
 }
 
 extension Command {
-    static let help = Command(
+    package static let help = Command(
         .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|commands|settings]",
         // "help topics plan" shows help about topics: words after the command's name are ignored.
         operandCount: 0...Int.max,

@@ -24,7 +24,7 @@ struct CommandsHelp {
             "## `perennial \(command.name.rawValue)`", command.summary, block("text", program.usage(of: command)),
         ]
         if !command.details.isEmpty { parts.append(paragraphs(command.details)) }
-        if !command.example.isEmpty { parts += ["Example:", block("sh", command.example)] }
+        if let example = program.examples[command.name] { parts += ["Example:", block("sh", example)] }
         parts.append(options(of: command))
         if command.readsSettings { parts.append(settings(of: command)) }
         return parts.joined(separator: "\n\n")

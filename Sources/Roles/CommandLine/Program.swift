@@ -1,22 +1,25 @@
 // From arguments to an exit code.
 
-import Configuration
-public import Platform
+package import Configuration
+package import Platform
 import Settings
 import Telemetry
 
-public struct Program: Sendable {
+package struct Program: Sendable {
     /// In the order in which help lists them.
-    public let commands: [Command]
+    let commands: [Command]
+    /// One example of each command, which help shows.
+    let examples: [CommandName: String]
 
-    public init(commands: [Command]) {
+    package init(commands: [Command], examples: [CommandName: String] = [:]) {
         self.commands = commands
+        self.examples = examples
     }
 
-    public func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
+    func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
 
     /// Whether these arguments call a command that handles SIGINT and SIGTERM itself. All others are tools.
-    public func takesSignals(_ arguments: [String]) -> Bool {
+    package func takesSignals(_ arguments: [String]) -> Bool {
         guard let command = arguments.first.flatMap({ command($0) }) else { return false }
         if let word = command.toolOperand, arguments.dropFirst().contains(word) { return false }
         guard let option = command.serviceOption else { return command.takesSignals }
@@ -24,7 +27,7 @@ public struct Program: Sendable {
     }
 
     /// `arguments` does not contain the name of the program.
-    public func run(_ arguments: [String], environment: [(name: String, value: String)], output: Output) -> ExitCode {
+    package func run(_ arguments: [String], environment: [(name: String, value: String)], output: Output) -> ExitCode {
         guard let first = arguments.first else {
             output.message(overview)
             return .wrongUsage
@@ -53,7 +56,7 @@ public struct Program: Sendable {
         var faults: [SettingFault] = []
         // After an invalid argument, a surplus operand is no second mistake: `-topic.prefix x` is one mistake.
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
-        let role = command.name == .check ? parsed.operands.first.flatMap(RoleRights.role(named:)) : nil
+        let role = command.name == .check ? parsed.operands.first.flatMap(CommandName.role(named:)) : nil
         let load: @Sendable () throws(ConfigurationFaults) -> Configuration = { () throws(ConfigurationFaults) in
             try Configuration.load(
                 command.name, of: role, arguments: parsed, options: command.options, environment: environment)

@@ -4,7 +4,7 @@ import Glibc
 import Platform
 
 /// Prints only some of its updates. One thread.
-struct ProgressBar {
+package struct ProgressBar {
     enum Style: Sendable, Equatable {
         /// One line, which is redrawn.
         case bar
@@ -25,7 +25,7 @@ struct ProgressBar {
     }
 
     /// Writes to standard error: a bar if it is a terminal.
-    static func standardError() -> ProgressBar {
+    package static func standardError() -> ProgressBar {
         ProgressBar(isatty(2) == 1 ? .bar : .lines) { writeAll(Array($0.utf8), to: 2) }
     }
 
@@ -35,7 +35,7 @@ struct ProgressBar {
     /// - Parameters:
     ///   - fraction: of the whole, 0 to 1.
     ///   - words: further text, made only if it is printed.
-    mutating func update(_ fraction: Double, now: ContinuousClock.Instant = .now, _ words: () -> String) {
+    package mutating func update(_ fraction: Double, now: ContinuousClock.Instant = .now, _ words: () -> String) {
         guard now >= (last ?? (style == .bar ? start : start + interval)) + (last == nil ? .zero : interval) else {
             return
         }
@@ -49,7 +49,7 @@ struct ProgressBar {
     }
 
     /// Erases the bar, so that the next message begins on an empty line.
-    mutating func end() {
+    package mutating func end() {
         guard style == .bar, drawnWidth > 0 else { return }
         draw("")
         write("\r")

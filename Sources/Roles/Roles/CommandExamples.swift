@@ -1,12 +1,11 @@
 // One example of each command, which help shows.
 
+import CommandLine
 import Configuration
 
-extension Command {
+extension Program {
     /// Tests check that each example has only known options.
-    var example: String { Self.examples[name] ?? "" }
-
-    private static let examples: [CommandName: String] = [
+    static let examples: [CommandName: String] = [
         .ingest:
             "perennial ingest --apps apps.json --ingest.tls.certificate tls.pem --ingest.tls.key tls.key --kafka.bootstrap.servers kafka-1:9092",
         .api: "perennial api --api.token file:/run/secrets/api-token --api.listen 0.0.0.0:8080",

@@ -1,10 +1,10 @@
 // The version of this program.
 
-public enum PerennialVersion {
-    public static let text = "0.2.0"
+package enum PerennialVersion {
+    package static let text = "0.2.0"
 
     /// The compiler, as far as a program can know: the greatest version that can be checked.
-    static var swift: String {
+    package static var swift: String {
         #if compiler(>=6.5)
             "6.5 or later"
         #elseif compiler(>=6.4)

@@ -1,11 +1,11 @@
 // A command is a value in a table. Help, the check of arguments and the call use this value.
 
-public import Configuration
-public import Platform
-public import Settings
+package import Configuration
+package import Platform
+package import Settings
 
-public struct Command: Sendable {
-    public enum Action: Sendable {
+package struct Command: Sendable {
+    package enum Action: Sendable {
         /// Needs no settings, and works even if they are wrong.
         case plain(@Sendable (Invocation) -> ExitCode)
         /// The same, but it runs until a signal arrives: it handles signals itself (`Service.run`), and drains.
@@ -16,22 +16,22 @@ public struct Command: Sendable {
         case service(@Sendable (Invocation, Configuration) -> ExitCode)
     }
 
-    public let name: CommandName
+    let name: CommandName
     /// One line for the list of commands.
-    public let summary: String
+    let summary: String
     /// The operands after the name, as help shows them, such as "[FILE]".
-    public let operands: String
-    public let operandCount: ClosedRange<Int>
-    public let options: [CommandOption]
+    let operands: String
+    let operandCount: ClosedRange<Int>
+    let options: [CommandOption]
     /// What the summary does not say: what the command reads, what its exit codes mean.
-    public let details: String
+    let details: String
     /// With this option a tool runs until a signal arrives, and handles signals itself.
     let serviceOption: String?
     /// With this operand a service does one thing, as a tool, and ends.
     let toolOperand: String?
-    public let action: Action
+    let action: Action
 
-    public init(
+    package init(
         _ name: CommandName, _ summary: String, operands: String = "", operandCount: ClosedRange<Int> = 0...0,
         options: [CommandOption] = [], details: String = "", serviceOption: String? = nil, toolOperand: String? = nil,
         action: Action
@@ -64,13 +64,13 @@ public struct Command: Sendable {
 }
 
 /// One call of a command.
-public struct Invocation: Sendable {
-    public let operands: [String]
-    public private(set) var output: Output
+package struct Invocation: Sendable {
+    package let operands: [String]
+    package private(set) var output: Output
     /// The table that the command belongs to.
-    public let program: Program
+    let program: Program
     /// Reads every source of settings again; files may have changed.
-    let reload: @Sendable () throws -> Configuration
+    package let reload: @Sendable () throws -> Configuration
     private let command: CommandName
     private let options: [String: String]
 
@@ -93,12 +93,12 @@ public struct Invocation: Sendable {
         return call
     }
 
-    public func has(_ option: String) -> Bool { options[option] != nil }
-    public func option(_ name: String) -> String? { options[name] }
+    package func has(_ option: String) -> Bool { options[option] != nil }
+    package func option(_ name: String) -> String? { options[name] }
 
     /// The value of an option that accepts a few words; the first is the default. nil: another word was given, and a message was
     /// printed.
-    public func choice(_ name: String, of words: [String]) -> String? {
+    package func choice(_ name: String, of words: [String]) -> String? {
         guard let word = option(name) else { return words.first }
         guard words.contains(word) else {
             output.message(

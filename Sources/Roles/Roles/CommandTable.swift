@@ -1,7 +1,9 @@
 // The commands of this version. A command name that is not listed here is reported as not existing yet.
 
+package import CommandLine
+
 extension Program {
-    public static let standard = Program(
+    package static let standard = Program(
         commands: [
             .ingest,
             .api,
@@ -23,5 +25,5 @@ extension Program {
             .demo,
             .help,
             .version(),
-        ])
+        ], examples: examples)
 }

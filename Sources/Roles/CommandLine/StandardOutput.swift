@@ -1,18 +1,18 @@
 // The output streams of the process, and whether the data could be written.
 
-public import Platform
+package import Platform
 import Synchronization
 
 /// Remembers that data was lost: a report that could not be written to a full disk is no success.
-public final class StandardOutput: Sendable {
+package final class StandardOutput: Sendable {
     private let hasLostData = Mutex(false)
 
-    public init() {}
+    package init() {}
 
-    public var output: Output { Output(data: write, message: printMessage) }
+    package var output: Output { Output(data: write, message: printMessage) }
 
     /// The exit code of the process, if the command ended with `code`.
-    public func exitCode(after code: ExitCode) -> ExitCode { hasLostData.withLock { $0 } ? .gaveUp : code }
+    package func exitCode(after code: ExitCode) -> ExitCode { hasLostData.withLock { $0 } ? .gaveUp : code }
 
     private func write(_ text: String) {
         guard let failure = printData(text) else { return }
