@@ -104,6 +104,12 @@ let roles: [Target] = [
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "CommandLine", dependencies: ["Configuration", "Platform", "Settings", "Telemetry"]),
     .target(
+        name: "Simulator",
+        dependencies: [
+            "CommandLine", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Platform", "Settings",
+            "Simulation", "Telemetry",
+        ]),
+    .target(
         name: "Roles",
         dependencies: [
             "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock",
@@ -112,7 +118,7 @@ let roles: [Target] = [
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
             "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
-            "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
+            "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
@@ -297,7 +303,7 @@ let tests: [Target] = [
             "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
             "Platform", "ReadAPI", "Roles", "Runtime", "Service",
-            "Settings", "Simulation", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
+            "Settings", "Simulation", "Simulator", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

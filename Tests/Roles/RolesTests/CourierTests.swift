@@ -9,6 +9,7 @@ import Testing
 
 @testable import CommandLine
 @testable import Roles
+@testable import Simulator
 
 /// Receives posts, and answers each as the test says.
 private final class Endpoint: HTTPHandler {

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import Roles
+@testable import Simulator
 
 /// A clock that the test moves.
 private final class Hand: Sendable {

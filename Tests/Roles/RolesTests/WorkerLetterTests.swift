@@ -6,6 +6,7 @@ import Testing
 import WorkerTestKit
 
 @testable import Roles
+@testable import Simulator
 
 /// Letters written by the runtime itself, not imitated by these tests.
 @Suite struct `A worker's letter` {

@@ -10,6 +10,7 @@ import Platform
 import Runtime
 import Service
 import Simulation
+import Simulator
 import Telemetry
 
 /// The API of the store, which listens while the demo runs, and a client for it.

@@ -1,6 +1,7 @@
 // The results of the posts of the demo's store.
 
 import Platform
+import Simulator
 import Synchronization
 
 /// Counts posts, and measures the time from a notification to its output. Any thread.

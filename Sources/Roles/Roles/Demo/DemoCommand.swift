@@ -43,7 +43,7 @@ extension Command {
             var faults: [String] = []
             var duration: Duration?
             if let text = invocation.option("for") {
-                duration = DemoRun.duration(text)
+                duration = shortDuration(text)
                 if duration == nil {
                     faults.append("--for must be a time from 1s to 24h, such as 30s, 10m or 2h, not \(quoted(text))")
                 }

@@ -17,6 +17,7 @@ import ReadAPI
 import Runtime
 import Service
 import Simulation
+import Simulator
 import Store
 import Telemetry
 import Zone
@@ -37,15 +38,6 @@ struct DemoRun {
     /// The shortest that brokers allow, because the group can only be deleted after its session.
     private static let sessionTimeout: Duration = .seconds(6)
     private static let app = "perennial/\(PerennialVersion.text)"
-
-    /// `30s`, `10m`, `2h`; nil for anything else, for zero and for more than a day.
-    static func duration(_ text: String) -> Duration? {
-        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
-        guard let last = text.last, let unit = units[last],
-            let number = decimal(text.dropLast(), upTo: 24 * 3600 / unit), number > 0
-        else { return nil }
-        return .seconds(number * unit)
-    }
 
     func run() -> ExitCode {
         let start = ContinuousClock.now

@@ -6,6 +6,7 @@ import HTTPClient
 import Platform
 import Service
 import Simulation
+import Simulator
 
 enum DemoStore {
     /// Enough for one machine, and few enough to keep all connections open.

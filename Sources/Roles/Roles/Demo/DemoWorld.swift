@@ -3,6 +3,7 @@
 import Platform
 import ReadAPI
 import Simulation
+import Simulator
 
 /// The simulated App Store, its time, and its end.
 struct DemoWorld: Sendable {

@@ -2,14 +2,14 @@
 
 import Contract
 import Crypto
-import HTTP
-import Platform
+package import HTTP
+package import Platform
 import Simulation
 import Telemetry
 
 /// One listener for both environments, or one for each. Listens from `init` to `stop`.
-final class StoreAPIServer: Sendable {
-    struct Configuration: Sendable {
+package final class StoreAPIServer: Sendable {
+    package struct Configuration: Sendable {
         /// The address for production, or for both if `sandbox` is nil.
         var address: ListenAddress
         var sandbox: ListenAddress?
@@ -28,7 +28,7 @@ final class StoreAPIServer: Sendable {
     private let stopping = Latch()
     private let scheme: String
 
-    init(
+    package init(
         _ configuration: Configuration, store: MakeBelieveStore, journal: APIJournal?
     ) throws(HTTPServerFault) {
         scheme = configuration.identity == nil ? "http" : "https"
@@ -64,17 +64,21 @@ final class StoreAPIServer: Sendable {
     }
 
     /// In the form of `apple.api.production` and `apple.api.sandbox`.
-    var production: String { "\(scheme)://\(doors[0].server.address)" }
-    var sandbox: String { "\(scheme)://\(doors[doors.count - 1].server.address)" }
+    package var production: String { "\(scheme)://\(doors[0].server.address)" }
+    package var sandbox: String { "\(scheme)://\(doors[doors.count - 1].server.address)" }
 
     /// Why the journal is incomplete.
     var fault: OutputFault? { doors.lazy.compactMap(\.api.fault).first }
 
     /// Answers the requests in flight, and closes those that get no answer.
-    func stop() {
+    package func stop() {
         stopping.open()
         for door in doors { door.server.stop(by: Deadline(after: .seconds(5))) }
     }
+}
+
+extension StoreAPIServer.Configuration {
+    package init(address: ListenAddress) { self.init(address: address, sandbox: nil) }
 }
 
 /// A certificate of an authority that was made for one run, and that authority for its clients.

@@ -1,13 +1,13 @@
 // Posts the notifications of the simulated App Store: in order for each subscriber, with retries like Apple's.
 
 import Crypto
-import HTTPClient
+package import HTTPClient
 import JSON
-import Platform
+package import Platform
 import Synchronization
 
 /// Decides when a post is due, instead of the options' speed and rate. Called on the courier's thread.
-protocol CourierGuide: Sendable {
+package protocol CourierGuide: Sendable {
     /// true: nothing more is sent.
     var isOver: Bool { get }
     /// The estimated real time until a post that is due at `time`.
@@ -17,26 +17,31 @@ protocol CourierGuide: Sendable {
 }
 
 /// Runs one delivery from its first post to its last answer, on the calling thread.
-struct Courier {
-    struct Options: Sendable {
+package struct Courier {
+    package struct Options: Sendable {
         var url: String
         /// Posts in flight at the same time.
-        var connections = 32
+        package var connections = 32
         /// Milliseconds of the simulation per real millisecond; nil: as fast as answers arrive.
         var speed: Double?
         /// New posts per second; nil: no such limit.
         var rate: Double?
         /// Milliseconds of Apple's retry delays per real millisecond.
-        var retryScale = 3600.0
+        package var retryScale = 3600.0
         /// Where usage records are posted; nil: there are none.
-        var usage: Usage?
+        package var usage: Usage?
         /// The delivery ends if nobody listens for this long; nil: it continues. After the first answer it always continues, because
         /// then it is an outage, which Apple may meet too.
         var patienceForNobody: Duration?
 
-        struct Usage: Sendable {
+        package struct Usage: Sendable {
             var url: String
             var token: String
+
+            package init(url: String, token: String) {
+                self.url = url
+                self.token = token
+            }
         }
     }
 
@@ -66,7 +71,7 @@ struct Courier {
     /// Why the delivery ended early; nil: it did not.
     private(set) var nobody: HTTPClientFault?
 
-    init(
+    package init(
         _ options: Options, client: HTTPClient, guide: (any CourierGuide)? = nil,
         journal: @escaping (Parcel, [UInt8], Int, Answer, Verdict) throws(OutputFault) -> Void
     ) {
@@ -79,7 +84,7 @@ struct Courier {
     /// - Parameters:
     ///   - next: returns the posts, in the order of their times.
     ///   - watch: called regularly with the time of the last post that was sent.
-    mutating func deliver(
+    package mutating func deliver(
         _ next: () throws(OutputFault) -> Parcel?, watch: (Int64, Tally) -> Void
     ) throws(OutputFault) {
         let start = ContinuousClock.now
@@ -194,6 +199,10 @@ struct Courier {
             try journal(letter.parcel, letter.sha256, letter.sends, letter.answer, verdict)
         }
     }
+}
+
+extension Courier.Options {
+    package init(url: String) { self.init(url: url, usage: nil) }
 }
 
 extension HTTPClientFault.Kind {

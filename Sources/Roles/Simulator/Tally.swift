@@ -2,7 +2,7 @@
 
 import HTTPClient
 
-struct Tally {
+package struct Tally {
     private(set) var posts = 0
     private(set) var sends = 0
     private(set) var accepted = 0

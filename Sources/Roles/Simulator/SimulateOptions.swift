@@ -266,7 +266,7 @@ struct OptionReader {
     /// In milliseconds.
     mutating func duration(_ name: String, _ take: (Int64) -> Void) {
         read(name, "a duration up to 24h, such as 30s, 10m or 2h") { text in
-            guard let duration = DemoRun.duration(text) else { return false }
+            guard let duration = shortDuration(text) else { return false }
             take(duration.components.seconds * 1000)
             return true
         }

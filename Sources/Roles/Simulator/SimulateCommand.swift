@@ -1,11 +1,11 @@
 // `perennial simulate`: a simulated App Store that signs and posts notifications.
 
-import CommandLine
+package import CommandLine
 import Configuration
 import Platform
 
 extension Command {
-    static let simulate = Command(
+    package static let simulate = Command(
         .simulate, "Simulates the App Store: life cycles of subscriptions as signed notifications.",
         options: SimulateOptions.options,
         details: """

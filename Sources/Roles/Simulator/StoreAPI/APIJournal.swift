@@ -7,7 +7,7 @@ import Simulation
 import Synchronization
 
 /// One line for each request, written to disk before the answer is sent. Any thread.
-final class APIJournal: Sendable {
+package final class APIJournal: Sendable {
     struct Entry: Sendable {
         var at: Int64
         /// The environment of the server: `production`, `sandbox` or `both`.

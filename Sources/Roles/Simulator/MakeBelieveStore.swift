@@ -1,12 +1,12 @@
 // The simulated store of one call, its files and its posts, from the module Simulation.
 
 import Contract
-import Crypto
+package import Crypto
 import JSON
 import Platform
-import Simulation
+package import Simulation
 
-struct MakeBelieveStore: Sendable {
+package struct MakeBelieveStore: Sendable {
     private let simulation: Simulation
     private let authority: SimulatedAuthority
     private let forger: Forger
@@ -16,13 +16,13 @@ struct MakeBelieveStore: Sendable {
     let desk: AnswerDesk?
 
     /// Two apps, so that there are entitlements over several apps. Nobody owns `example`; Apple's ids have ten digits.
-    static let apps = [
+    package static let apps = [
         SimulatedApp(bundleId: "com.example.orbit", appAppleId: 6_400_000_001),
         SimulatedApp(bundleId: "com.example.tide", appAppleId: 6_400_000_002),
     ]
 
     /// Why there is no store.
-    struct Fault: Error { let words: String }
+    package struct Fault: Error { package let words: String }
 
     init(_ options: SimulateOptions) throws(Fault) {
         var configuration = Simulation.Configuration(
@@ -40,7 +40,7 @@ struct MakeBelieveStore: Sendable {
     }
 
     /// - Parameter decidesByAnswers: the API accepts answers while the stories run.
-    init(
+    package init(
         _ configuration: Simulation.Configuration, _ delivery: Delivery.Configuration, decidesByAnswers: Bool = false
     ) throws(Fault) {
         self.delivery = delivery
@@ -63,7 +63,7 @@ struct MakeBelieveStore: Sendable {
 
     // MARK: Trust
 
-    var root: Certificate { authority.root }
+    package var root: Certificate { authority.root }
 
     // MARK: Files
 
@@ -117,7 +117,7 @@ struct MakeBelieveStore: Sendable {
         }
     }
 
-    var apiKey: SimulatedAPIKey { key }
+    package var apiKey: SimulatedAPIKey { key }
 
     // MARK: Posts
 
@@ -134,9 +134,9 @@ struct MakeBelieveStore: Sendable {
     var parcels: Parcels { parcels(withUsage: false) }
 
     /// - Parameter withUsage: includes the usage records of the app's backend.
-    func parcels(withUsage: Bool) -> Parcels { Parcels(self, withUsage: withUsage) }
+    package func parcels(withUsage: Bool) -> Parcels { Parcels(self, withUsage: withUsage) }
 
-    struct Parcels: IteratorProtocol {
+    package struct Parcels: IteratorProtocol {
         private let store: MakeBelieveStore
         private let hasUsage: Bool
         private var delivery: Delivery
@@ -155,7 +155,7 @@ struct MakeBelieveStore: Sendable {
             upcoming = delivery.step()
         }
 
-        mutating func next() -> Parcel? {
+        package mutating func next() -> Parcel? {
             if let until = waitedUntil {
                 store.desk?.advance(to: until)
                 waitedUntil = nil

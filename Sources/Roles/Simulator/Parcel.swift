@@ -1,31 +1,31 @@
 // One POST of the simulated App Store, and its result.
 
-import HTTPClient
+package import HTTPClient
 
 /// What to post, and what the right answer is; or that there is nothing to post before some time.
-struct Parcel: Sendable {
-    enum Expectation: Sendable, Equatable {
+package struct Parcel: Sendable {
+    package enum Expectation: Sendable, Equatable {
         case accepted
         /// The reason code that the contract promises for this forgery.
         case refused(code: String)
     }
 
     /// When it is due, in milliseconds of the simulation's time.
-    let at: Int64
+    package let at: Int64
     /// Posts of one subscriber keep their order.
     let subscriber: Int
-    let notificationUUID: String
-    let expectation: Expectation
+    package let notificationUUID: String
+    package let expectation: Expectation
     /// Delays before each retry, in milliseconds of Apple's time; empty in sandbox.
     let retryDelays: [Int64]
     /// The signed payload. It is made again for each send, with the same bytes, because the payloads of an hour's outage would fill
     /// the memory.
     let payload: @Sendable () -> [UInt8]
-    var kind = Kind.notification
+    package var kind = Kind.notification
     /// Apple waits for the developer's answer.
-    var isRefundRequest = false
+    package var isRefundRequest = false
 
-    enum Kind: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
         case notification
         /// A usage record of the app's backend.
         case usage
@@ -41,17 +41,17 @@ struct Parcel: Sendable {
 }
 
 /// The result of one send.
-enum Answer: Sendable, Equatable {
+package enum Answer: Sendable, Equatable {
     /// `error`: the reason code of the body, if there is one. With 200 it says that the notification was stored in `rejected`.
     case status(Int, error: String?)
     case none(HTTPClientFault.Kind)
 
     /// The limit for the body of an answer.
-    static let maxBytes = 64 << 10
+    package static let maxBytes = 64 << 10
 }
 
 /// The final result of a post, or that it must be sent again.
-enum Verdict: String, Sendable {
+package enum Verdict: String, Sendable {
     case accepted
     case refused
     /// A forgery that was accepted, or refused for a wrong reason.
