@@ -110,15 +110,21 @@ let roles: [Target] = [
             "Simulation", "Telemetry",
         ]),
     .target(
+        name: "Demo",
+        dependencies: [
+            "AppStore", "AppStoreAPI", "Churn", "ChurnWorker", "Clock", "CommandLine", "Configuration", "Consumption",
+            "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements", "EntitlementsWorker",
+            "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices", "Platform", "ReadAPI",
+            "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
+        ]),
+    .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock",
-            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker",
-            "Contract", "Crypto",
-            "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
-            "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
-            "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
+            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "CommandLine",
+            "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract",
+            "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
+            "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
+            "Service", "Settings", "Simulator", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
@@ -298,9 +304,7 @@ let tests: [Target] = [
         name: "RolesTests",
         dependencies: [
             "AppStore", "Churn", "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionWorker",
-            "Contract",
-            "Crypto",
-            "Entitlements",
+            "Contract", "Crypto", "Demo", "Entitlements",
             "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
             "Platform", "ReadAPI", "Roles", "Runtime", "Service",
             "Settings", "Simulation", "Simulator", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",

@@ -1,6 +1,7 @@
 // The commands of this version. A command name that is not listed here is reported as not existing yet.
 
 package import CommandLine
+import Demo
 import Simulator
 
 extension Program {

@@ -1,6 +1,7 @@
 import Contract
 import Testing
 
+@testable import Demo
 @testable import Roles
 
 private func cell(

@@ -7,6 +7,7 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import Demo
 @testable import Roles
 
 /// An API that records its requests.

@@ -2,6 +2,7 @@ import Contract
 import Telemetry
 import Testing
 
+@testable import Demo
 @testable import Roles
 
 private func event(_ kind: String, _ number: Int = 1) -> DemoOutputs.Event {

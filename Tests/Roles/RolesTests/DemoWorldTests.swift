@@ -5,6 +5,7 @@ import Service
 import Synchronization
 import Testing
 
+@testable import Demo
 @testable import Roles
 @testable import Simulator
 

@@ -2,6 +2,7 @@ import Platform
 import Synchronization
 import Testing
 
+@testable import Demo
 @testable import Roles
 
 @Suite struct `The clock of the make-believe store` {

@@ -1,13 +1,13 @@
 // `perennial demo`: everything in one process, to watch.
 
-import CommandLine
+package import CommandLine
 import Configuration
 import Kafka
 import Platform
 import Settings
 
 extension Command {
-    static let demo = Command(
+    package static let demo = Command(
         .demo,
         "Runs a simulated App Store, ingest, the workers and the API in one process; nothing to configure.",
         options: [
