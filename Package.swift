@@ -118,12 +118,17 @@ let roles: [Target] = [
             "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
         ]),
     .target(
+        name: "Cluster",
+        dependencies: [
+            "Configuration", "Contract", "Kafka", "Log", "Platform", "Service", "Settings", "Telemetry",
+        ]),
+    .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "CommandLine",
-            "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract",
-            "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
-            "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
+            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Cluster",
+            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker",
+            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON",
+            "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
             "Service", "Settings", "Simulator", "Store", "Telemetry", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
@@ -303,9 +308,10 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionWorker",
-            "Contract", "Crypto", "Demo", "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
+            "AppStore", "Churn", "Cluster", "CommandLine", "Comparison", "Configuration", "Consumption",
+            "ConsumptionWorker",
+            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka",
+            "KafkaTestKit", "Ledger", "Log", "MemoryLog",
             "Platform", "ReadAPI", "Roles", "Runtime", "Service",
             "Settings", "Simulation", "Simulator", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
         ], resources: [.copy("Cards")]),

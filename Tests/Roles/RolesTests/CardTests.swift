@@ -4,6 +4,7 @@ import MemoryLog
 import Platform
 import Testing
 
+@testable import Cluster
 @testable import Roles
 
 @Suite struct `What a card is made of` {

@@ -3,6 +3,7 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import Cluster
 @testable import Roles
 
 @Suite struct `The metrics of Kafka's clients` {

@@ -6,6 +6,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

@@ -7,6 +7,7 @@ import Platform
 import Settings
 import Testing
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

@@ -6,6 +6,7 @@ import MemoryLog
 import Platform
 import Testing
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

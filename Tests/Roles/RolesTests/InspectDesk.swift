@@ -12,6 +12,7 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

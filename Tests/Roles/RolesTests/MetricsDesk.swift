@@ -7,6 +7,7 @@ import MemoryLog
 import Platform
 import Settings
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

@@ -2,6 +2,7 @@ import Log
 import Platform
 import Testing
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Kafka
 @testable import Roles

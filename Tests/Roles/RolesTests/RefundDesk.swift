@@ -13,6 +13,7 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import Cluster
 @testable import CommandLine
 @testable import Roles
 

@@ -1,6 +1,7 @@
 import Kafka
 import Testing
 
+@testable import Cluster
 @testable import Roles
 
 struct `Records without an acknowledgement` {

@@ -5,6 +5,7 @@ import Runtime
 import Testing
 import WorkerTestKit
 
+@testable import Cluster
 @testable import Roles
 @testable import Simulator
 

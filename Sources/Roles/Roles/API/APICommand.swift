@@ -1,6 +1,7 @@
 // `perennial api`: wiring.
 
 import Churn
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // `perennial check`: whether a configuration would work.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

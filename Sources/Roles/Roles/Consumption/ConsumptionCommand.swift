@@ -1,6 +1,7 @@
 // `perennial consumption`: wiring.
 
 import AppStoreAPI
+import Cluster
 import CommandLine
 import Configuration
 import Consumption

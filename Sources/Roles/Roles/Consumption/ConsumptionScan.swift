@@ -1,5 +1,6 @@
 // Reads the records of the topic `consumption`, one partition after another.
 
+import Cluster
 import CommandLine
 import Consumption
 import Contract

@@ -1,5 +1,6 @@
 // `perennial consumption what-if`: which answers another policy would have given.
 
+import Cluster
 import CommandLine
 import Configuration
 import Consumption

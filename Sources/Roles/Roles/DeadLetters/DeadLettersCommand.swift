@@ -1,6 +1,7 @@
 // `perennial dead-letters list|show|redrive`: refused notifications and dead letters.
 
 import AppStore
+import Cluster
 import CommandLine
 import Configuration
 import Contract

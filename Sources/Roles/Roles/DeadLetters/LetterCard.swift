@@ -1,6 +1,7 @@
 // `dead-letters show`: one letter, with what it says.
 
 import AppStore
+import Cluster
 import CommandLine
 import Contract
 import Crypto

@@ -1,5 +1,6 @@
 // `dead-letters list`: the newest letters; the newest is last.
 
+import Cluster
 import CommandLine
 import Contract
 import JSON

@@ -1,5 +1,6 @@
 // The common part of all redrives: read letters, judge them, and publish them to their topics.
 
+import Cluster
 import CommandLine
 import Configuration
 import Kafka

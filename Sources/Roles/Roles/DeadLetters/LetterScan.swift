@@ -1,5 +1,6 @@
 // Reads letters from Kafka, each once.
 
+import Cluster
 import Contract
 import Kafka
 import Log

@@ -1,6 +1,7 @@
 // `dead-letters redrive`: verifies refused notifications again, and publishes those that verify now.
 
 import AppStore
+import Cluster
 import CommandLine
 import Configuration
 import Contract

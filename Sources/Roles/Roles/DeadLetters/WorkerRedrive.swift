@@ -1,5 +1,6 @@
 // `dead-letters redrive WORKER`: publishes records that a worker could not process to their topics again.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // `perennial diff WORKER --name N`: compares the outputs of a replay with those of the live worker.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

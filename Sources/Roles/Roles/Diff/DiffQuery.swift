@@ -1,5 +1,6 @@
 // What to compare, and how to print it.
 
+import Cluster
 import CommandLine
 import Contract
 import Platform

@@ -1,6 +1,7 @@
 // One call of `diff`, on any log.
 
 import Churn
+import Cluster
 import CommandLine
 import Comparison
 import Contract

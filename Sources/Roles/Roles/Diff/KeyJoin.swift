@@ -1,6 +1,7 @@
 // Joins the records of two topics by key, in little memory: the records are on disk, in several files, so that each file has few
 // keys. The files are read one after another.
 
+import Cluster
 import Platform
 
 /// `here` is the shadow, `there` is the live topic.

@@ -1,5 +1,6 @@
 // Passes records of both topics to the join.
 
+import Cluster
 import Contract
 import Log
 import Notices

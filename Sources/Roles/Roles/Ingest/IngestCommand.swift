@@ -2,6 +2,7 @@
 
 import AppStore
 import Clock
+import Cluster
 import CommandLine
 import Configuration
 import Ingest

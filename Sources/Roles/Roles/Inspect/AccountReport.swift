@@ -1,5 +1,6 @@
 // What one account owns, in all apps.
 
+import Cluster
 import CommandLine
 import Contract
 import Entitlements

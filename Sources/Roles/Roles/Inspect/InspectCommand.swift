@@ -1,6 +1,7 @@
 // `perennial inspect`: shows one subscription or account, refund requests, or churn metrics, from the topics.
 
 import Churn
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // What to inspect.
 
+import Cluster
 import CommandLine
 import Contract
 import Platform

@@ -1,6 +1,7 @@
 // One call of `inspect`, on any log.
 
 import Churn
+import Cluster
 import CommandLine
 import Contract
 import Entitlements

@@ -1,5 +1,6 @@
 // Reads one partition of a log from a start to an end.
 
+import Cluster
 import Log
 import Platform
 

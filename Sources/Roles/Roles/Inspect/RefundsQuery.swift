@@ -1,5 +1,6 @@
 // Which refund requests to show.
 
+import Cluster
 import CommandLine
 import Platform
 import Settings

@@ -1,5 +1,6 @@
 // `inspect refunds`: Apple's requests, the answers, and the outcomes.
 
+import Cluster
 import CommandLine
 import Consumption
 import Contract

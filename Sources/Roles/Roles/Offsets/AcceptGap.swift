@@ -1,5 +1,6 @@
 // `offsets accept-gap`: lets a worker continue after records that were deleted.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // Asks Kafka for the state of groups. Changes nothing.
 
+import Cluster
 import Configuration
 import Contract
 import Kafka

@@ -1,5 +1,6 @@
 // `perennial offsets show|reset|accept-gap`: shows the positions of groups, and moves those of groups without state.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

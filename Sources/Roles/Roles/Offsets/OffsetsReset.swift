@@ -1,5 +1,6 @@
 // `offsets reset`: moves the positions of a group without state.
 
+import Cluster
 import CommandLine
 import JSON
 import Kafka

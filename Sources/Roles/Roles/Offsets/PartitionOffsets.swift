@@ -1,5 +1,6 @@
 // Offsets of partitions, as people write them.
 
+import Cluster
 import Platform
 
 /// `PARTITION:OFFSET[,...]`; nil: anything else.

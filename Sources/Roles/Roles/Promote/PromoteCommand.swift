@@ -1,5 +1,6 @@
 // `perennial promote`: replaces the live worker's state and values with those of a replay.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,6 +1,7 @@
 // One call of `perennial promote`.
 
 import ChurnWorker
+import Cluster
 import CommandLine
 import Configuration
 import Contract

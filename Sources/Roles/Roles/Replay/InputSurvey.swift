@@ -1,5 +1,6 @@
 // The offsets and records of a worker's inputs.
 
+import Cluster
 import Contract
 import Log
 import Platform

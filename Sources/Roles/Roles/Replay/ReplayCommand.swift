@@ -1,5 +1,6 @@
 // `perennial replay`: runs a worker again, beside the live one.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // `perennial replay WORKER --drop NAME`: removes everything that a replay has created, and nothing else.
 
+import Cluster
 import CommandLine
 import Configuration
 import Kafka

@@ -1,5 +1,6 @@
 // `perennial replay --list`: lists all replays.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,5 +1,6 @@
 // The names of a replay in Kafka and on disk.
 
+import Cluster
 import Contract
 
 /// One replay of one worker in one environment.

@@ -1,5 +1,6 @@
 // What all processes of a replay must agree on, and where it is stored.
 
+import Cluster
 import Contract
 import JSON
 import Log

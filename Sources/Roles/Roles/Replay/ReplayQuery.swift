@@ -1,5 +1,6 @@
 // The arguments of `replay`.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

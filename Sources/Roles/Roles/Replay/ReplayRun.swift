@@ -1,5 +1,6 @@
 // `perennial replay WORKER --name NAME`: runs a worker again from the beginning, beside the live one.
 
+import Cluster
 import CommandLine
 import Configuration
 import Consumption

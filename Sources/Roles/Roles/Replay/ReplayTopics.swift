@@ -1,5 +1,6 @@
 // Creates the topics of a replay, with the settings of the live ones.
 
+import Cluster
 import Contract
 import Kafka
 import Platform

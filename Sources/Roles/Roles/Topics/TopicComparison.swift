@@ -1,5 +1,6 @@
 // Compares the existing topics with the plan. Pure: the cluster is given as values.
 
+import Cluster
 import Contract
 import Kafka
 import Platform

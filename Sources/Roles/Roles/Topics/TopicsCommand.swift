@@ -1,5 +1,6 @@
 // `perennial topics plan|apply`: every topic of the contract, created and checked.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

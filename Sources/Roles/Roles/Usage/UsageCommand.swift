@@ -1,5 +1,6 @@
 // `perennial usage put`: writes usage records by hand or from a file.
 
+import Cluster
 import CommandLine
 import Configuration
 import JSON

@@ -1,5 +1,6 @@
 // Checks records of usage, and writes them as `POST /usage` does.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

@@ -1,6 +1,7 @@
 // Makes the processor of each worker from the settings.
 
 import ChurnWorker
+import Cluster
 import CommandLine
 import Configuration
 import Consumption

@@ -1,5 +1,6 @@
 // The common part of all worker commands.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract

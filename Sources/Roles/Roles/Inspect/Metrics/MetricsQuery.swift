@@ -1,6 +1,7 @@
 // The arguments of `inspect metrics`.
 
 import Churn
+import Cluster
 import CommandLine
 import Platform
 import Settings

@@ -1,6 +1,7 @@
 // `inspect metrics`: reads all cells and prints the metrics.
 
 import Churn
+import Cluster
 import CommandLine
 import Contract
 import JSON

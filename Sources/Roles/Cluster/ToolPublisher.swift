@@ -1,13 +1,13 @@
 // Writes records for a tool, outside of transactions.
 
-import Configuration
+package import Configuration
 import Contract
 import Kafka
-import Log
+package import Log
 import Platform
 
 /// One record with its topic and partition.
-struct ToolRecord: Equatable {
+package struct ToolRecord: Equatable {
     var topic: String
     var partition: Int32
     var key: [UInt8]?
@@ -15,6 +15,18 @@ struct ToolRecord: Equatable {
     var headers: [RecordHeader]
     /// Milliseconds since 1970.
     var timestamp: Int64
+
+    package init(
+        topic: String, partition: Int32, key: [UInt8]? = nil, value: [UInt8]? = nil, headers: [RecordHeader],
+        timestamp: Int64
+    ) {
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.timestamp = timestamp
+    }
 }
 
 /// The records that Kafka has not acknowledged, in the order in which they were published.
@@ -49,7 +61,7 @@ struct Unacknowledged {
 }
 
 /// Sends records as ingest does, outside of transactions. Another producer sends again what Kafka did not acknowledge. One thread.
-final class ToolPublisher {
+package final class ToolPublisher {
     /// Records in flight: a few batches, and at most 20 MB of ordinary notifications.
     private static let window = 1000
     private static let finishLimit: Duration = .seconds(60)
@@ -74,7 +86,7 @@ final class ToolPublisher {
     /// - Parameters:
     ///   - tool: the command that writes.
     ///   - names: every topic that may be written to.
-    init(_ configuration: Configuration, as tool: CommandName, topics names: [String]) throws(ToolFault) {
+    package init(_ configuration: Configuration, as tool: CommandName, topics names: [String]) throws(ToolFault) {
         clientID = "perennial-\(tool.rawValue)"
         properties = configuration.kafka
         self.names = names
@@ -113,7 +125,7 @@ final class ToolPublisher {
     }
 
     /// Waits while too many records are in flight.
-    func publish(_ record: ToolRecord) {
+    package func publish(_ record: ToolRecord) {
         let deadline = Deadline(after: Self.finishLimit)
         while producer.outstanding >= Self.window, !deadline.hasPassed { producer.poll(.milliseconds(20)) }
         send(record, reports.records.add(record))
@@ -161,10 +173,10 @@ final class ToolPublisher {
     }
 
     /// Why nothing more can be written.
-    var fault: ToolFault? { trouble }
+    package var fault: ToolFault? { trouble }
 
     /// Returns when Kafka has acknowledged everything.
-    func finish() throws(ToolFault) {
+    package func finish() throws(ToolFault) {
         let deadline = Deadline(after: Self.finishLimit)
         repeat {
             do throws(KafkaFault) {
@@ -178,7 +190,7 @@ final class ToolPublisher {
         if let trouble { throw trouble }
     }
 
-    func close() { producer.close(by: Deadline(after: .seconds(5))) }
+    package func close() { producer.close(by: Deadline(after: .seconds(5))) }
 }
 
 extension KafkaCode {

@@ -1,14 +1,14 @@
 // Reports that no broker answers, or that a right is missing, before the role itself meets it.
 
-import Configuration
+package import Configuration
 import Kafka
 import Platform
-import Service
+package import Service
 import Synchronization
-import Telemetry
+package import Telemetry
 
 /// Asks Kafka with a client of its own, because the clients of the role only wait and report nothing. One thread.
-final class ClusterWatch {
+package final class ClusterWatch {
     /// Time between two requests. With the next two limits an outage is reported within 8 s: 2 + 2.5 + 2.5 at most, and the pause.
     private static let interval: Duration = .seconds(2)
     private static let answerLimit: Duration = .milliseconds(2_500)
@@ -31,7 +31,7 @@ final class ClusterWatch {
     private var nextTrial: ContinuousClock.Instant? = .now
 
     /// nil: the role has no rights of its own.
-    static func part(
+    package static func part(
         _ role: CommandName, _ configuration: Configuration, health: Health, logger: Logger
     ) -> ThreadPart? {
         guard let rights = RoleRights(role, configuration) else { return nil }

@@ -1,23 +1,29 @@
 // How a tool connects to Kafka, and what it says if it cannot.
 
-import Configuration
-import Kafka
-import Platform
+package import Configuration
+package import Kafka
+package import Platform
 
 /// A connected administration client, for one call of a tool.
-struct ClusterAccess {
+package struct ClusterAccess {
     /// Why Kafka does not answer: one line for each cause, each with what to do.
-    struct Unreachable: Error {
-        let causes: [String]
+    package struct Unreachable: Error {
+        package let causes: [String]
         /// The configuration itself is wrong; Kafka was not asked.
-        let isWrongUsage: Bool
+        package let isWrongUsage: Bool
+
+        package init(causes: [String], isWrongUsage: Bool) {
+            self.causes = causes
+            self.isWrongUsage = isWrongUsage
+        }
     }
 
-    let admin: Admin
-    let cluster: Admin.Cluster
+    package let admin: Admin
+    package let cluster: Admin.Cluster
 
     /// Connects and describes the cluster. Returns early when waiting cannot help.
-    static func connect(_ configuration: Configuration, as tool: String, by deadline: Deadline) throws(Unreachable)
+    package static func connect(_ configuration: Configuration, as tool: String, by deadline: Deadline)
+        throws(Unreachable)
         -> ClusterAccess
     {
         guard let servers = configuration.kafka.bootstrapServers else {
@@ -48,7 +54,7 @@ struct ClusterAccess {
         }
     }
 
-    func close() {
+    package func close() {
         admin.close(by: Deadline(after: .seconds(2)))
     }
 

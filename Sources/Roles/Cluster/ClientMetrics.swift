@@ -1,9 +1,9 @@
 // Metrics of the Kafka clients of a process.
 
-import Configuration
+package import Configuration
 import Kafka
 import Synchronization
-import Telemetry
+package import Telemetry
 
 /// Set `watch` in the properties of the clients.
 final class ClientMetrics: Sendable {
@@ -86,7 +86,7 @@ final class ClientMetrics: Sendable {
 
 extension Configuration {
     /// The same configuration. Clients that are made with it report to these metrics.
-    func watched(by metrics: Metrics) -> Configuration {
+    package func watched(by metrics: Metrics) -> Configuration {
         var copy = self
         copy.kafka.watch = ClientMetrics(metrics).watch
         return copy

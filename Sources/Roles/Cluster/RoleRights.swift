@@ -1,23 +1,23 @@
 // The rights in Kafka that each role needs. docs/reference/kafka-rights.md says the same.
 
-import Configuration
-import Contract
-import Kafka
+package import Configuration
+package import Contract
+package import Kafka
 
 extension [Right] {
     /// The calls of `kafka-acls.sh` that grant these rights.
-    func grants(_ configuration: Configuration) -> [String] {
+    package func grants(_ configuration: Configuration) -> [String] {
         grants(servers: configuration.kafka.bootstrapServers ?? "HOST:PORT", user: configuration.kafka.userName)
     }
 }
 
 /// The rights of one role, each once.
-struct RoleRights {
-    let role: CommandName
-    private(set) var rights: [Right] = []
+package struct RoleRights {
+    package let role: CommandName
+    package private(set) var rights: [Right] = []
 
     /// nil: the role does not stay connected to Kafka.
-    init?(_ role: CommandName, _ configuration: Configuration) {
+    package init?(_ role: CommandName, _ configuration: Configuration) {
         guard CommandName.roles.contains(role) else { return nil }
         self.role = role
         let both = Contract.Environment.allCases.map { Names(prefix: configuration.topicPlan.prefix, environment: $0) }
@@ -78,14 +78,14 @@ struct RoleRights {
     }
 
     /// The topics that the role uses.
-    var topics: Set<String> {
+    package var topics: Set<String> {
         Set(rights.compactMap { if case .topic(let name) = $0.resource { name } else { nil } })
     }
 }
 
 extension Worker {
     /// The topics that consumers read.
-    var outputs: [TopicID] {
+    package var outputs: [TopicID] {
         switch self {
         case .entitlements: [.entitlements, .entitlementEvents, .accounts]
         case .churn: [.churnCells, .churnEvents]
@@ -95,13 +95,13 @@ extension Worker {
 }
 
 /// The result of trying the rights.
-struct TriedRights {
+package struct TriedRights {
     /// Sorted by resource.
-    let lacking: [Right]
+    package let lacking: [Right]
     /// Rights that Kafka neither granted nor refused, and why. Rights on a missing topic are not listed.
-    let unknown: [(right: Right, code: KafkaCode)]
+    package let unknown: [(right: Right, code: KafkaCode)]
 
-    init(_ answers: [Right: RightsTrial.Answer]) {
+    package init(_ answers: [Right: RightsTrial.Answer]) {
         func order(_ left: Right, _ right: Right) -> Bool {
             (left.resource, left.operation) < (right.resource, right.operation)
         }
@@ -113,7 +113,7 @@ struct TriedRights {
     }
 
     /// One line for each resource: "topic a: Read, Write".
-    var words: [String] {
+    package var words: [String] {
         Dictionary(grouping: lacking, by: \.resource).sorted { $0.key < $1.key }.map { resource, rights in
             "\(resource): \(rights.map(\.operation.rawValue).joined(separator: ", "))"
         }

@@ -1,37 +1,37 @@
 // How a tool ends if it cannot do what it was asked for.
 
-import Kafka
-import Platform
-import Settings
+package import Kafka
+package import Platform
+package import Settings
 
 /// Why a call ended early, one line for each cause.
-struct ToolFault: Error, Equatable {
-    let code: ExitCode
-    let lines: [String]
+package struct ToolFault: Error, Equatable {
+    package let code: ExitCode
+    package let lines: [String]
 
-    init(_ code: ExitCode, _ lines: String...) {
+    package init(_ code: ExitCode, _ lines: String...) {
         self.code = code
         self.lines = lines
     }
 
-    init(_ code: ExitCode, lines: [String]) {
+    package init(_ code: ExitCode, lines: [String]) {
         self.code = code
         self.lines = lines
     }
 
-    init(_ unreachable: ClusterAccess.Unreachable) {
+    package init(_ unreachable: ClusterAccess.Unreachable) {
         code = unreachable.isWrongUsage ? .wrongUsage : .gaveUp
         lines = unreachable.causes
     }
 
-    init(_ fault: KafkaFault) { self.init(.gaveUp, fault.words) }
+    package init(_ fault: KafkaFault) { self.init(.gaveUp, fault.words) }
 
-    init(_ fault: SettingFault) { self.init(.wrongUsage, fault.description) }
+    package init(_ fault: SettingFault) { self.init(.wrongUsage, fault.description) }
 
-    init(_ fault: PropertyFault) { self.init(.wrongUsage, fault.description) }
+    package init(_ fault: PropertyFault) { self.init(.wrongUsage, fault.description) }
 
     /// Runs a request to Kafka; a fault of Kafka ends the call.
-    static func asking<Answer: ~Copyable>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {
+    package static func asking<Answer: ~Copyable>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {
         do throws(KafkaFault) {
             return try body()
         } catch {
@@ -43,7 +43,7 @@ struct ToolFault: Error, Equatable {
     private static let patience: Duration = .seconds(10)
 
     /// Retries retriable errors: while leaders change, or a topic is new, brokers refuse requests for a moment.
-    static func persisting<Answer>(
+    package static func persisting<Answer>(
         until deadline: Deadline? = nil, _ body: () throws(KafkaFault) -> Answer
     ) throws(ToolFault) -> Answer {
         let end = Deadline(after: min(patience, deadline?.remaining ?? patience))
