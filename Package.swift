@@ -123,13 +123,20 @@ let roles: [Target] = [
             "Configuration", "Contract", "Kafka", "Log", "Platform", "Service", "Settings", "Telemetry",
         ]),
     .target(
+        name: "Workers",
+        dependencies: [
+            "ChurnWorker", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
+            "Crypto", "Entitlements", "EntitlementsWorker", "Kafka", "Log", "NotificationWorker", "Platform", "Runtime",
+            "Service", "Settings", "Telemetry", "Zone",
+        ]),
+    .target(
         name: "Roles",
         dependencies: [
             "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Cluster",
-            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker",
-            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON",
-            "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
-            "Service", "Settings", "Simulator", "Store", "Telemetry", "Zone",
+            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "Contract", "Crypto",
+            "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
+            "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service",
+            "Settings", "Simulator", "Store", "Telemetry", "Workers", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
@@ -309,11 +316,10 @@ let tests: [Target] = [
         name: "RolesTests",
         dependencies: [
             "AppStore", "Churn", "Cluster", "CommandLine", "Comparison", "Configuration", "Consumption",
-            "ConsumptionWorker",
-            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka",
-            "KafkaTestKit", "Ledger", "Log", "MemoryLog",
-            "Platform", "ReadAPI", "Roles", "Runtime", "Service",
-            "Settings", "Simulation", "Simulator", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
+            "ConsumptionWorker", "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP",
+            "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI",
+            "Roles", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry",
+            "WorkerTestKit", "Workers", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

@@ -8,6 +8,7 @@ import Runtime
 import Testing
 
 @testable import Roles
+@testable import Workers
 
 @Suite struct `Replays` {
     private static let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)

@@ -5,9 +5,11 @@ import CommandLine
 import Configuration
 import Contract
 import HTTP
+import Ingest
 import Kafka
 import Platform
 import Settings
+import Workers
 
 extension Command {
     static let check = Command(

@@ -4,7 +4,6 @@ import AppStoreAPI
 import Cluster
 import CommandLine
 import Configuration
-import Consumption
 import ConsumptionSender
 import Contract
 import Crypto
@@ -14,6 +13,7 @@ import Runtime
 import Service
 import Settings
 import Telemetry
+import Workers
 
 extension Command {
     private static let whatIfWord = "what-if"
@@ -131,12 +131,6 @@ struct ConsumptionRun {
         } catch {
             throw Refusal(words: error.detail)
         }
-    }
-}
-
-extension ConsumptionRules {
-    init(_ configuration: Configuration, policy: RefundPolicy?) {
-        self.init(apps: configuration.apps, policy: policy, wait: configuration.consumption.wait.wholeMilliseconds)
     }
 }
 

@@ -8,6 +8,7 @@ import Kafka
 import Log
 import Platform
 import Settings
+import Workers
 import Zone
 
 extension Command {

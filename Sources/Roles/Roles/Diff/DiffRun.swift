@@ -7,6 +7,7 @@ import Comparison
 import Contract
 import Log
 import Platform
+import Workers
 
 struct DiffRun {
     /// Bytes that are fetched ahead. Together with the buffers of the scratch files and the keys of one file, the process stays far

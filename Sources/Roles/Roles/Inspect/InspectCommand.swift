@@ -9,6 +9,7 @@ import Entitlements
 import Kafka
 import Platform
 import Settings
+import Workers
 import Zone
 
 extension Command {

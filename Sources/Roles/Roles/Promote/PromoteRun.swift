@@ -13,6 +13,7 @@ import Platform
 import Runtime
 import Store
 import Telemetry
+import Workers
 
 struct PromoteRun {
     /// Single requests to Kafka take seconds; reading whole topics takes longer.

@@ -6,6 +6,7 @@ import Configuration
 import Contract
 import Platform
 import Settings
+import Workers
 
 extension Command {
     static let replay = Command(

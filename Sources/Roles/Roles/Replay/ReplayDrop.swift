@@ -5,6 +5,7 @@ import CommandLine
 import Configuration
 import Kafka
 import Platform
+import Workers
 
 struct ReplayDrop {
     let identity: ReplayIdentity

@@ -8,6 +8,7 @@ import JSON
 import Kafka
 import Log
 import Platform
+import Workers
 
 /// The state of a replay.
 struct ReplayStanding {

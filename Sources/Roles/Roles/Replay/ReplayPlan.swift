@@ -7,6 +7,7 @@ import Log
 import NotificationWorker
 import Platform
 import Runtime
+import Workers
 
 /// The only record of a replay's plan topic. The process that starts the replay writes it; others that join or continue must match.
 struct ReplayPlan: Equatable {

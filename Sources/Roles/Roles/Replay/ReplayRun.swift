@@ -12,6 +12,7 @@ import Platform
 import Runtime
 import Settings
 import Telemetry
+import Workers
 
 struct ReplayRun {
     /// Limit for everything before the first record.

@@ -4,6 +4,7 @@ import Cluster
 import Contract
 import Kafka
 import Platform
+import Workers
 
 struct ReplayTopics {
     let identity: ReplayIdentity

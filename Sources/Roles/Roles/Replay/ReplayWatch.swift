@@ -9,6 +9,7 @@ import Platform
 import Runtime
 import Service
 import Synchronization
+import Workers
 
 /// It uses the positions of the group, so that every process of a replay sees the same. Each process ends when all partitions are
 /// at the ends that it found at its start, also those of other processes.

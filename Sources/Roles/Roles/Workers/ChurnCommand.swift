@@ -3,6 +3,7 @@
 import CommandLine
 import Configuration
 import Contract
+import Workers
 
 extension Command {
     static let churn = Command(

@@ -1,21 +1,21 @@
 // The files that the settings of refund answers name, checked before anything starts.
 
-import Configuration
-import Consumption
-import Crypto
+package import Configuration
+package import Consumption
+package import Crypto
 import Platform
 import Settings
 
 /// The contents of the files, which are valid. A part is nil if its setting is not given.
-struct ConsumptionFiles {
-    let policy: RefundPolicy?
+package struct ConsumptionFiles {
+    package let policy: RefundPolicy?
     /// Signs calls to Apple.
-    let appleKey: SigningKey?
+    package let appleKey: SigningKey?
     /// PEM of a private certificate authority.
-    let appleAuthority: [UInt8]?
+    package let appleAuthority: [UInt8]?
 
     /// Throws all faults of all files. No message contains a byte of the key.
-    init(_ configuration: Configuration) throws(ConfigurationFaults) {
+    package init(_ configuration: Configuration) throws(ConfigurationFaults) {
         var faults: [SettingFault] = []
         var policy: RefundPolicy?
         do throws(ConfigurationFaults) {
@@ -43,7 +43,7 @@ struct ConsumptionFiles {
 }
 
 /// Throws all faults of the file, each with line and column.
-func readRefundPolicy(_ path: String) throws(ConfigurationFaults) -> RefundPolicy {
+package func readRefundPolicy(_ path: String) throws(ConfigurationFaults) -> RefundPolicy {
     let bytes: [UInt8]
     do throws(FileFault) {
         bytes = try readFile(path, limitBytes: RefundPolicy.limitBytes)

@@ -1,28 +1,28 @@
 // Makes the processor of each worker from the settings.
 
 import ChurnWorker
-import Cluster
+package import Cluster
 import CommandLine
-import Configuration
-import Consumption
+package import Configuration
+package import Consumption
 import ConsumptionWorker
 import Contract
-import Entitlements
+package import Entitlements
 import EntitlementsWorker
-import NotificationWorker
-import Platform
-import Runtime
-import Telemetry
+package import NotificationWorker
+package import Platform
+package import Runtime
+package import Telemetry
 import Zone
 
 /// Makes the processor of one thread. With a shadow, it is the processor of a replay.
-typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
+package typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
 
 extension Contract.Worker {
     /// - Parameters:
     ///   - policy: for the worker that answers refund requests.
     ///   - tell: prints what an operator should know about these settings.
-    func processors(
+    package func processors(
         _ configuration: Configuration, policy: RefundPolicy? = nil, tell: (String) -> Void
     ) throws(ToolFault) -> ProcessorMaker {
         let (names, partitions) = (configuration.names, Int32(configuration.topicPlan.partitions))
@@ -64,7 +64,7 @@ extension Contract.Worker {
 
 extension WorkerRun {
     /// Runs a worker without further parts.
-    func runAlone() -> ExitCode {
+    package func runAlone() -> ExitCode {
         let make: ProcessorMaker
         do throws(ToolFault) {
             make = try worker.processors(configuration) { output.message("perennial \(worker.rawValue): \($0)") }
@@ -73,5 +73,19 @@ extension WorkerRun {
             return error.code
         }
         return run { make($0, nil) }
+    }
+}
+
+extension EntitlementRules {
+    package init(_ configuration: Configuration) {
+        self.init(
+            apps: configuration.apps, leeway: configuration.entitlementsLeeway.wholeMilliseconds,
+            environment: configuration.environment)
+    }
+}
+
+extension ConsumptionRules {
+    init(_ configuration: Configuration, policy: RefundPolicy?) {
+        self.init(apps: configuration.apps, policy: policy, wait: configuration.consumption.wait.wholeMilliseconds)
     }
 }

@@ -1,15 +1,14 @@
 // The files that the settings of ingest name, checked before anything starts.
 
-import AppStore
-import Configuration
-import HTTP
-import Ingest
+package import AppStore
+package import Configuration
+package import HTTP
 import Platform
 import Settings
 
 /// The policy for signatures, and the TLS certificate; nil: none is set. Throws all faults of `verify.roots`,
 /// `ingest.tls.certificate` and `ingest.tls.key`.
-func checkedPolicy(
+package func checkedPolicy(
     _ configuration: Configuration
 ) throws(ConfigurationFaults) -> (policy: VerificationPolicy, term: CertificateTerm?) {
     var faults: [SettingFault] = []

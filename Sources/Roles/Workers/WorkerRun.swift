@@ -1,45 +1,51 @@
 // The common part of all worker commands.
 
 import Cluster
-import CommandLine
-import Configuration
-import Contract
-import Kafka
-import Log
-import Platform
-import Runtime
-import Service
+package import CommandLine
+package import Configuration
+package import Contract
+package import Kafka
+package import Log
+package import Platform
+package import Runtime
+package import Service
 import Settings
 import Synchronization
-import Telemetry
+package import Telemetry
 
 /// Runs a worker on Kafka until a signal arrives.
-struct WorkerRun {
+package struct WorkerRun {
     let worker: Contract.Worker
     let configuration: Configuration
     let output: Output
-    let replica: Replica
+    package let replica: Replica
     /// nil: the live worker.
     let replay: Replay?
     /// Reads the settings again; nil: no reload.
     var reload: (@Sendable () throws -> Configuration)?
 
     /// What is different in a replay.
-    struct Replay {
+    package struct Replay {
         let identity: ReplayIdentity
         let pace: Pace?
         /// Records at or after these offsets are not read.
         var bounds: [TopicPartition: NextOffset] = [:]
 
+        package init(identity: ReplayIdentity, pace: Pace?, bounds: [TopicPartition: NextOffset] = [:]) {
+            self.identity = identity
+            self.pace = pace
+            self.bounds = bounds
+        }
+
         /// After a kill its partitions are unassigned for this long. It is a dynamic member, so that its group is empty once it ends.
-        static let sessionTimeout: Duration = .seconds(10)
+        package static let sessionTimeout: Duration = .seconds(10)
         /// Nobody waits for the output of a replay, and a transaction costs as much as some hundred records. A few large transactions
         /// leave more of the brokers to the live worker.
         static let commitInterval: Duration = .seconds(1)
         static let drainWait: Duration = .milliseconds(100)
     }
 
-    init(
+    package init(
         worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil,
         reload: (@Sendable () throws -> Configuration)? = nil
     ) {
@@ -52,14 +58,14 @@ struct WorkerRun {
     }
 
     /// What a further part of the process gets.
-    struct Parts {
-        let worker: WorkerService
-        let log: KafkaLog
-        let health: Health
-        let metrics: Metrics
-        let logger: Logger
+    package struct Parts {
+        package let worker: WorkerService
+        package let log: KafkaLog
+        package let health: Health
+        package let metrics: Metrics
+        package let logger: Logger
         /// Stops the process like a signal.
-        let stop: @Sendable () -> Void
+        package let stop: @Sendable () -> Void
     }
 
     private final class Stopper: Sendable {
@@ -74,7 +80,7 @@ struct WorkerRun {
     /// - Parameters:
     ///   - beside: parts that act on the worker's output; they start after it and stop before it.
     ///   - makeProcessor: called once for each thread.
-    func run(
+    package func run(
         beside: ((Parts) -> [any ServicePart])? = nil,
         _ makeProcessor: @escaping @Sendable (Metrics) -> any Processor
     ) -> ExitCode {

@@ -1,46 +1,52 @@
 // The names of a replay in Kafka and on disk.
 
 import Cluster
-import Contract
+package import Contract
 
 /// One replay of one worker in one environment.
-struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
-    let worker: Worker
-    let names: Names
-    let shadow: ShadowName
+package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
+    package let worker: Worker
+    package let names: Names
+    package let shadow: ShadowName
 
-    var group: String { shadow.shadow(of: names.group(worker)) }
+    package init(worker: Worker, names: Names, shadow: ShadowName) {
+        self.worker = worker
+        self.names = names
+        self.shadow = shadow
+    }
+
+    package var group: String { shadow.shadow(of: names.group(worker)) }
 
     /// Keeps what all processes of the replay must agree on. A replay exists while this topic exists: it is created first and deleted
     /// last.
-    var planTopic: String { shadow.shadow(of: Self.planTopic(of: worker, names)) }
+    package var planTopic: String { shadow.shadow(of: Self.planTopic(of: worker, names)) }
 
     private static func planTopic(of worker: Worker, _ names: Names) -> String {
         "\(names.prefix).\(names.environment.rawValue).\(worker.rawValue).plan"
     }
 
     /// The topics that it writes to, each with its live topic.
-    var topics: [(live: String, shadow: String)] {
+    package var topics: [(live: String, shadow: String)] {
         (worker.outputs + [.changelog(worker), .deadLetters(worker)]).map {
             (names.topic($0), shadow.shadow(of: names.topic($0)))
         }
     }
 
-    var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
-    var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
+    package var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
+    package var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
 
     /// Everything that it creates in Kafka, except its group.
     var allTopics: [String] { topics.map(\.shadow) + [planTopic] }
 
-    var description: String { "\(shadow) of \(worker.rawValue)" }
+    package var description: String { "\(shadow) of \(worker.rawValue)" }
 
-    static func < (left: ReplayIdentity, right: ReplayIdentity) -> Bool {
+    package static func < (left: ReplayIdentity, right: ReplayIdentity) -> Bool {
         (left.names.environment.rawValue, left.worker.rawValue, left.shadow)
             < (right.names.environment.rawValue, right.worker.rawValue, right.shadow)
     }
 
     /// Every replay that has one of these topics.
-    static func all(in topics: [String], of installation: [Names]) -> [ReplayIdentity] {
+    package static func all(in topics: [String], of installation: [Names]) -> [ReplayIdentity] {
         var found: Set<ReplayIdentity> = []
         for (live, shadow) in topics.compactMap({ ShadowName.split($0) }) {
             for names in installation {
