@@ -130,13 +130,19 @@ let roles: [Target] = [
             "Service", "Settings", "Telemetry", "Zone",
         ]),
     .target(
+        name: "Tools",
+        dependencies: [
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Cluster", "CommandLine", "Comparison",
+            "Configuration", "Consumption", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
+            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI",
+            "Records", "Revocation", "Runtime", "Service", "Settings", "Store", "Telemetry", "Workers", "Zone",
+        ]),
+    .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Cluster",
-            "CommandLine", "Comparison", "Configuration", "Consumption", "ConsumptionSender", "Contract", "Crypto",
-            "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
-            "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime", "Service",
-            "Settings", "Simulator", "Store", "Telemetry", "Workers", "Zone",
+            "AppStore", "AppStoreAPI", "Churn", "Clock", "Cluster", "CommandLine", "Configuration", "ConsumptionSender",
+            "Contract", "Crypto", "Demo", "HTTPClient", "Ingest", "JSON", "Kafka", "Platform", "ReadAPI", "Runtime",
+            "Service", "Settings", "Simulator", "Store", "Telemetry", "Tools", "Workers", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
@@ -318,7 +324,7 @@ let tests: [Target] = [
             "AppStore", "Churn", "Cluster", "CommandLine", "Comparison", "Configuration", "Consumption",
             "ConsumptionWorker", "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP",
             "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI",
-            "Roles", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry",
+            "Roles", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools",
             "WorkerTestKit", "Workers", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),

@@ -73,12 +73,12 @@ import Testing
     private static let wrappers: [String: Set<String>] = [
         "CRDKafka": ["Kafka"],
         "CRocksDB": ["Store"],
-        "CRocksDBVersion": ["Roles"],
+        "CRocksDBVersion": ["Tools"],
         "CPlatform": ["HTTP", "HTTPClient", "Platform"],
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],
         "CLoad": ["IngestTestKit"],
-        "COpenSSL": ["Roles"],
+        "COpenSSL": ["Tools"],
         "CMicroHTTPD": ["HTTP"],
         "CSIMDJSON": ["JSON"],
     ]

@@ -3,6 +3,7 @@
 package import CommandLine
 import Demo
 import Simulator
+import Tools
 
 extension Program {
     package static let standard = Program(

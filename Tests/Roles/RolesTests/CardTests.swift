@@ -6,6 +6,7 @@ import Testing
 
 @testable import Cluster
 @testable import Roles
+@testable import Tools
 
 @Suite struct `What a card is made of` {
     @Test(

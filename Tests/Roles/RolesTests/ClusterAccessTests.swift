@@ -9,6 +9,7 @@ import Testing
 @testable import Cluster
 @testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 @Suite struct `A tool that does not reach Kafka` {
     private func explain(_ faults: [(code: KafkaCode, detail: String)]) -> [String] {

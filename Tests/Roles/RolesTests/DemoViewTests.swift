@@ -4,6 +4,7 @@ import Testing
 
 @testable import Demo
 @testable import Roles
+@testable import Tools
 
 private func event(_ kind: String, _ number: Int = 1) -> DemoOutputs.Event {
     DemoOutputs.Event(

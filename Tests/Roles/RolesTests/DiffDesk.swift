@@ -10,6 +10,7 @@ import Testing
 @testable import Cluster
 @testable import CommandLine
 @testable import Roles
+@testable import Tools
 @testable import Workers
 
 /// Live topics and topics of a replay in memory, and the comparison of them.

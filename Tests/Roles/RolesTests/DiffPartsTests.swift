@@ -4,6 +4,7 @@ import Log
 import Testing
 
 @testable import Roles
+@testable import Tools
 
 @Suite struct `The source of a record` {
     private let positions = InputPositions(

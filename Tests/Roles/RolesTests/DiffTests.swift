@@ -9,6 +9,7 @@ import Testing
 @testable import Cluster
 @testable import CommandLine
 @testable import Roles
+@testable import Tools
 @testable import Workers
 
 @Suite struct `A replay beside the live topics` {

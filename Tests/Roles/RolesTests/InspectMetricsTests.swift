@@ -6,6 +6,7 @@ import Testing
 import Zone
 
 @testable import Roles
+@testable import Tools
 
 @Suite struct `Metrics looked at` {
     private let desk: MetricsDesk

@@ -7,6 +7,7 @@ import Testing
 import WorkerTestKit
 
 @testable import Roles
+@testable import Tools
 
 @Suite struct `Refund requests looked at` {
     private let desk: RefundDesk

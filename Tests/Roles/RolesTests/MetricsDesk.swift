@@ -10,6 +10,7 @@ import Settings
 @testable import Cluster
 @testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 /// Cells in memory, and `inspect metrics` on them.
 final class MetricsDesk {

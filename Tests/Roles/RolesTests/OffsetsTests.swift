@@ -6,6 +6,7 @@ import Testing
 @testable import CommandLine
 @testable import Kafka
 @testable import Roles
+@testable import Tools
 
 @Suite struct `Offsets asked for wrongly` {
     @Test(arguments: [

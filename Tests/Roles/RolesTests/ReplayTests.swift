@@ -8,6 +8,7 @@ import Runtime
 import Testing
 
 @testable import Roles
+@testable import Tools
 @testable import Workers
 
 @Suite struct `Replays` {

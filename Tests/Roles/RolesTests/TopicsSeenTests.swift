@@ -3,6 +3,7 @@ import Kafka
 import Testing
 
 @testable import Roles
+@testable import Tools
 
 @Suite struct `What perennial topics apply has made` {
     private final class Clock {

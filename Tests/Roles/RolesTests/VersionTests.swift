@@ -4,6 +4,7 @@ import Testing
 
 @testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {
     let recorder = Recorder()

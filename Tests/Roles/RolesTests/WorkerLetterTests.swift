@@ -8,6 +8,7 @@ import WorkerTestKit
 @testable import Cluster
 @testable import Roles
 @testable import Simulator
+@testable import Tools
 
 /// Letters written by the runtime itself, not imitated by these tests.
 @Suite struct `A worker's letter` {

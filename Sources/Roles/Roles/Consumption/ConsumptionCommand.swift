@@ -13,6 +13,7 @@ import Runtime
 import Service
 import Settings
 import Telemetry
+import Tools
 import Workers
 
 extension Command {

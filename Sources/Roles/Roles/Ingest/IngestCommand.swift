@@ -10,6 +10,7 @@ import Kafka
 import Platform
 import Service
 import Telemetry
+import Tools
 
 extension Command {
     static let ingest = Command(

@@ -5,6 +5,7 @@ import Configuration
 import JSON
 import Platform
 import Settings
+import Tools
 import Zone
 
 extension Command {

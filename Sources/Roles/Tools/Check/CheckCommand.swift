@@ -1,7 +1,7 @@
 // `perennial check`: whether a configuration would work.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import HTTP
@@ -12,7 +12,7 @@ import Settings
 import Workers
 
 extension Command {
-    static let check = Command(
+    package static let check = Command(
         .check, "Reads the whole configuration, connects to Kafka, and says what is wrong.", operands: "[ROLE]",
         operandCount: 0...1,
         details: """

@@ -1,7 +1,7 @@
 // `perennial offsets show|reset|accept-gap`: shows the positions of groups, and moves those of groups without state.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Kafka
@@ -9,7 +9,7 @@ import Platform
 import Settings
 
 extension Command {
-    static let offsets = Command(
+    package static let offsets = Command(
         .offsets, "Shows the lag of the groups, resets groups without state, and accepts gaps.",
         operands: "show|reset|accept-gap [GROUP|WORKER]", operandCount: 1...2,
         options: [

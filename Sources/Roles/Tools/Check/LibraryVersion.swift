@@ -7,12 +7,12 @@ import HTTPClient
 import JSON
 import Kafka
 
-struct LibraryVersion: Sendable, Hashable {
-    let name: String
+package struct LibraryVersion: Sendable, Hashable {
+    package let name: String
     /// The version of the library in the process.
-    let running: String
+    package let running: String
     /// The version of the headers that this program was built with.
-    let headers: String
+    package let headers: String
 
     init(name: String, running: String, headers: String) {
         self.name = name
@@ -35,7 +35,7 @@ struct LibraryVersion: Sendable, Hashable {
             headers: String(cString: perennial_rocksdb_header_version()))
     }
 
-    static var libmicrohttpd: LibraryVersion {
+    package static var libmicrohttpd: LibraryVersion {
         LibraryVersion(name: "libmicrohttpd", running: Libmicrohttpd.version, headers: Libmicrohttpd.headerVersion)
     }
 
@@ -52,18 +52,18 @@ struct LibraryVersion: Sendable, Hashable {
     }
 
     /// All libraries of this program.
-    static var all: [LibraryVersion] {
+    package static var all: [LibraryVersion] {
         [.librdkafka, .openSSL, .rocksDB, .libmicrohttpd, .gnuTLS, .libcurl, .simdjson]
     }
 
     /// A warning for an HTTP server without TLS, which is behind a proxy; nil: no warning.
-    var warningBehindProxy: String? {
+    package var warningBehindProxy: String? {
         guard let version = VersionNumber(running), KnownFault.smuggling.affects(name, version) else { return nil }
         return "\(name) \(running): \(KnownFault.smuggling.words) (fixed in \(KnownFault.smuggling.fixedIn))"
     }
 
     /// One line each: a library that is older than its headers, and faults of its version that affect users.
-    var warnings: [String] {
+    package var warnings: [String] {
         guard let version = VersionNumber(running) else { return ["\(name): cannot read its version \(running)"] }
         var warnings: [String] = []
         if let built = VersionNumber(headers), version < built {

@@ -2,7 +2,7 @@
 
 import AppStore
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Kafka
@@ -10,7 +10,7 @@ import Platform
 import Settings
 
 extension Command {
-    static let deadLetters = Command(
+    package static let deadLetters = Command(
         .deadLetters, "Lists, shows and redrives refused notifications and the dead letters of workers.",
         operands: "list|show|redrive [rejected|WORKER] [LETTER]", operandCount: 1...3,
         options: [

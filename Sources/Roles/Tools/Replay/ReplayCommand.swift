@@ -1,7 +1,7 @@
 // `perennial replay`: runs a worker again, beside the live one.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Platform
@@ -9,7 +9,7 @@ import Settings
 import Workers
 
 extension Command {
-    static let replay = Command(
+    package static let replay = Command(
         .replay, "Runs a worker again from the beginning into topics of its own, beside the live one.",
         operands: "[WORKER]", operandCount: 0...1,
         options: [

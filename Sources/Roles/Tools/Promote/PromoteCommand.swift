@@ -1,14 +1,14 @@
 // `perennial promote`: replaces the live worker's state and values with those of a replay.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Platform
 import Settings
 
 extension Command {
-    static let promote = Command(
+    package static let promote = Command(
         .promote, "Replaces the live state and values with those of a replay.",
         operands: "WORKER", operandCount: 1...1,
         options: [

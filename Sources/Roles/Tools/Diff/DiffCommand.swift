@@ -1,7 +1,7 @@
 // `perennial diff WORKER --name N`: compares the outputs of a replay with those of the live worker.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Kafka
@@ -12,7 +12,7 @@ import Workers
 import Zone
 
 extension Command {
-    static let diff = Command(
+    package static let diff = Command(
         .diff, "Compares what a replay wrote with what the live worker wrote, key by key.",
         operands: "entitlements|churn|consumption", operandCount: 1...1,
         options: [

@@ -1,14 +1,14 @@
 // `perennial usage put`: writes usage records by hand or from a file.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import JSON
 import Platform
 import Settings
 
 extension Command {
-    static let usage = Command(
+    package static let usage = Command(
         .usage, "Writes usage records: what the app's own backend knows about a purchase.",
         operands: "put [FILE|JSON|-]", operandCount: 1...2,
         options: UsageOptions.members + [

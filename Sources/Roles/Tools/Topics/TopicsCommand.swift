@@ -1,7 +1,7 @@
 // `perennial topics plan|apply`: every topic of the contract, created and checked.
 
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Kafka
@@ -9,7 +9,7 @@ import Platform
 import Settings
 
 extension Command {
-    static let topics = Command(
+    package static let topics = Command(
         .topics, "Creates every topic with its settings, or shows what would be done.", operands: "plan|apply",
         operandCount: 1...1,
         options: [

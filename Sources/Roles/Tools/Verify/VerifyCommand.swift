@@ -1,7 +1,7 @@
 // `perennial verify`: verifies a signed payload and shows its content.
 
 import AppStore
-import CommandLine
+package import CommandLine
 import Configuration
 import Ingest
 import Platform
@@ -10,7 +10,7 @@ import Settings
 import Telemetry
 
 extension Command {
-    static let verify = Command(
+    package static let verify = Command(
         .verify, "Verifies one signed payload, and shows its content or why it is refused.", operands: "[FILE]",
         operandCount: 0...1,
         options: [

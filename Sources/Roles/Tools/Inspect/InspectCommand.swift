@@ -2,7 +2,7 @@
 
 import Churn
 import Cluster
-import CommandLine
+package import CommandLine
 import Configuration
 import Contract
 import Entitlements
@@ -13,7 +13,7 @@ import Workers
 import Zone
 
 extension Command {
-    static let inspect = Command(
+    package static let inspect = Command(
         .inspect,
         "Explains one subscription or account, and shows refund requests or churn metrics, from the topics.",
         operands: "subscription|account ID, refunds [ID], or metrics", operandCount: 1...2,

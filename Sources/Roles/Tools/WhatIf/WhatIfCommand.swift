@@ -1,19 +1,19 @@
 // `perennial consumption what-if`: which answers another policy would have given.
 
 import Cluster
-import CommandLine
-import Configuration
+package import CommandLine
+package import Configuration
 import Consumption
 import Contract
 import Kafka
 import Log
 import Notices
-import Platform
-import Settings
+package import Platform
+package import Settings
 
 extension Command {
     /// The options of `what-if`, for the command `consumption`.
-    static let whatIfOptions = [
+    package static let whatIfOptions = [
         CommandOption(
             "policy", value: "FILE", effect: "what-if: the policy to try; it is used for nothing else."),
         CommandOption(
@@ -25,7 +25,7 @@ extension Command {
             effect: "what-if: text (default), a summary and the newest changes, or json with all of them."),
     ]
 
-    static let whatIfDetails = """
+    package static let whatIfDetails = """
         what-if reads the topic consumption of one environment and applies another policy to every request that was decided or
         withheld by policy, from the facts that the decision carries. It shows which answers would differ, and how much money
         was at stake. It sends nothing and changes nothing. It leaves out requests that no policy decided (without consent,
@@ -33,7 +33,7 @@ extension Command {
         error is shown with line and column.
         """
 
-    static func whatIf(_ invocation: Invocation, _ configuration: Configuration) -> ExitCode {
+    package static func whatIf(_ invocation: Invocation, _ configuration: Configuration) -> ExitCode {
         do throws(ToolFault) {
             let query = try WhatIfQuery(invocation, now: WallClock.milliseconds())
             let cluster: Admin.Cluster
