@@ -321,11 +321,11 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Cluster", "CommandLine", "Comparison", "Configuration", "Consumption",
-            "ConsumptionWorker", "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP",
-            "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI",
-            "Roles", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools",
-            "WorkerTestKit", "Workers", "Zone", "perennial",
+            "AppStore", "Churn", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker",
+            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka",
+            "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI", "Roles", "Runtime", "Service",
+            "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools", "WorkerTestKit", "Workers", "Zone",
+            "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

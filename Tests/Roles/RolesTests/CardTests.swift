@@ -5,7 +5,6 @@ import Platform
 import Testing
 
 @testable import Cluster
-@testable import Roles
 @testable import Tools
 
 @Suite struct `What a card is made of` {

@@ -4,7 +4,6 @@ import Telemetry
 import Testing
 
 @testable import Cluster
-@testable import Roles
 
 @Suite struct `The metrics of Kafka's clients` {
     private final class Hand: Sendable {

@@ -7,8 +7,6 @@ import Platform
 import Testing
 
 @testable import Cluster
-@testable import CommandLine
-@testable import Roles
 @testable import Tools
 
 @Suite struct `A tool that does not reach Kafka` {

@@ -7,8 +7,6 @@ import Synchronization
 import Telemetry
 import Testing
 
-@testable import CommandLine
-@testable import Roles
 @testable import Simulator
 
 /// Receives posts, and answers each as the test says.

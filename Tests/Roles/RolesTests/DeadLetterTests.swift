@@ -1,6 +1,5 @@
 import Testing
 
-@testable import Roles
 @testable import Tools
 
 @Suite struct `A point in time` {

@@ -2,7 +2,6 @@ import Contract
 import Testing
 
 @testable import Demo
-@testable import Roles
 
 private func cell(
     _ day: String, _ currency: String, counts: String = "", money: String = "", partition: Int = 0

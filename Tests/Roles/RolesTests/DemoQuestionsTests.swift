@@ -8,7 +8,6 @@ import Telemetry
 import Testing
 
 @testable import Demo
-@testable import Roles
 
 /// An API that records its requests.
 private final class AskedAPI: HTTPHandler {

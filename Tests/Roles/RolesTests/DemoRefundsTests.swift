@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Demo
-@testable import Roles
 
 private let hour: Int64 = 3_600_000
 

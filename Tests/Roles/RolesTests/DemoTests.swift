@@ -4,7 +4,6 @@ import Platform
 import Testing
 
 @testable import CommandLine
-@testable import Roles
 
 private struct DemoTestFault: Error, CustomStringConvertible {
     let description: String

@@ -3,8 +3,6 @@ import Telemetry
 import Testing
 
 @testable import Demo
-@testable import Roles
-@testable import Tools
 
 private func event(_ kind: String, _ number: Int = 1) -> DemoOutputs.Event {
     DemoOutputs.Event(

@@ -6,7 +6,6 @@ import Synchronization
 import Testing
 
 @testable import Demo
-@testable import Roles
 @testable import Simulator
 
 /// A clock that the test moves.

@@ -3,7 +3,6 @@ import Contract
 import Log
 import Testing
 
-@testable import Roles
 @testable import Tools
 
 @Suite struct `The source of a record` {

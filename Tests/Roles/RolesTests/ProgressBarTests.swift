@@ -2,7 +2,6 @@ import Synchronization
 import Testing
 
 @testable import CommandLine
-@testable import Roles
 
 @Suite struct `A progress bar` {
     private let start = ContinuousClock.now

@@ -7,7 +7,6 @@ import Platform
 import Runtime
 import Testing
 
-@testable import Roles
 @testable import Tools
 @testable import Workers
 

@@ -14,7 +14,6 @@ import Testing
 @testable import CommandLine
 @testable import Roles
 @testable import Simulator
-@testable import Tools
 
 /// 2025-01-01.
 private let start: Int64 = 1_735_689_600_000

@@ -3,7 +3,6 @@ import Synchronization
 import Testing
 
 @testable import Demo
-@testable import Roles
 
 @Suite struct `The clock of the make-believe store` {
     private static let hour: Int64 = 3_600_000

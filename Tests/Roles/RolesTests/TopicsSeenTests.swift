@@ -2,7 +2,6 @@ import Contract
 import Kafka
 import Testing
 
-@testable import Roles
 @testable import Tools
 
 @Suite struct `What perennial topics apply has made` {

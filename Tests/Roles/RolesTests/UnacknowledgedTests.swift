@@ -2,7 +2,6 @@ import Kafka
 import Testing
 
 @testable import Cluster
-@testable import Roles
 
 struct `Records without an acknowledgement` {
     private static func record(_ name: Int) -> ToolRecord {

@@ -6,7 +6,6 @@ import Testing
 import WorkerTestKit
 
 @testable import Cluster
-@testable import Roles
 @testable import Simulator
 @testable import Tools
 
