@@ -102,17 +102,49 @@ let roles: [Target] = [
             "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "CommandLine", dependencies: ["Configuration", "Platform", "Settings", "Telemetry"]),
+    .target(
+        name: "Simulator",
+        dependencies: [
+            "CommandLine", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "JSON", "Platform", "Settings",
+            "Simulation", "Telemetry",
+        ]),
+    .target(
+        name: "Demo",
+        dependencies: [
+            "AppStore", "AppStoreAPI", "Churn", "ChurnWorker", "Clock", "CommandLine", "Configuration", "Consumption",
+            "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements", "EntitlementsWorker",
+            "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices", "Platform", "ReadAPI",
+            "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
+        ]),
+    .target(
+        name: "Cluster",
+        dependencies: [
+            "Configuration", "Contract", "Kafka", "Log", "Platform", "Service", "Settings", "Telemetry",
+        ]),
+    .target(
+        name: "Workers",
+        dependencies: [
+            "ChurnWorker", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
+            "Crypto", "Entitlements", "EntitlementsWorker", "Kafka", "Log", "NotificationWorker", "Platform", "Runtime",
+            "Service", "Settings", "Telemetry", "Zone",
+        ]),
+    .target(
+        name: "Tools",
+        dependencies: [
+            "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Cluster", "CommandLine", "Comparison",
+            "Configuration", "Consumption", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
+            "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI",
+            "Records", "Revocation", "Runtime", "Service", "Settings", "Store", "Telemetry", "Workers", "Zone",
+        ]),
     .target(
         name: "Roles",
         dependencies: [
-            "AppStore", "AppStoreAPI", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Clock", "Comparison",
-            "Configuration", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto",
-            "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log",
-            "MemoryLog", "Notices", "NotificationWorker", "Platform", "ReadAPI", "Records", "Revocation", "Runtime",
-            "Service", "Settings", "Simulation", "Store", "Telemetry", "Zone",
+            "AppStore", "AppStoreAPI", "Churn", "Clock", "Cluster", "CommandLine", "Configuration", "ConsumptionSender",
+            "Contract", "Crypto", "Demo", "HTTPClient", "Ingest", "JSON", "Kafka", "Platform", "ReadAPI", "Runtime",
+            "Service", "Settings", "Simulator", "Store", "Telemetry", "Tools", "Workers", "Zone",
         ]),
-    .executableTarget(name: "perennial", dependencies: ["Platform", "Roles"]),
+    .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
 
 // MARK: Test support (a product, because users of the modules test with it), programs that tests start and kill, tests.
@@ -289,12 +321,11 @@ let tests: [Target] = [
     .testTarget(
         name: "RolesTests",
         dependencies: [
-            "AppStore", "Churn", "Comparison", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
-            "Crypto",
-            "Entitlements",
-            "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog",
-            "Platform", "ReadAPI", "Roles", "Runtime", "Service",
-            "Settings", "Simulation", "Store", "Telemetry", "WorkerTestKit", "Zone", "perennial",
+            "AppStore", "Churn", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker",
+            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka",
+            "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI", "Roles", "Runtime", "Service",
+            "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools", "WorkerTestKit", "Workers", "Zone",
+            "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]

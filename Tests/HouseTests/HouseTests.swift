@@ -73,12 +73,12 @@ import Testing
     private static let wrappers: [String: Set<String>] = [
         "CRDKafka": ["Kafka"],
         "CRocksDB": ["Store"],
-        "CRocksDBVersion": ["Roles"],
+        "CRocksDBVersion": ["Tools"],
         "CPlatform": ["HTTP", "HTTPClient", "Platform"],
         "CCrypto": ["Crypto"],
         "CCurl": ["HTTPClient"],
         "CLoad": ["IngestTestKit"],
-        "COpenSSL": ["Roles"],
+        "COpenSSL": ["Tools"],
         "CMicroHTTPD": ["HTTP"],
         "CSIMDJSON": ["JSON"],
     ]
@@ -147,8 +147,8 @@ import Testing
         let listed = page.matches(of: #/\n\| `([a-z_]+)` \| (?:counter|gauge|histogram) \|/#).map { String($0.1) }
         var exposed: Set<String> = []
         for module in [
-            "ChurnWorker", "Clock", "ConsumptionSender", "ConsumptionWorker", "EntitlementsWorker", "HTTP", "Ingest",
-            "ReadAPI", "Revocation", "Roles", "Runtime", "Service", "Telemetry",
+            "ChurnWorker", "Clock", "Cluster", "ConsumptionSender", "ConsumptionWorker", "EntitlementsWorker", "HTTP",
+            "Ingest", "ReadAPI", "Revocation", "Runtime", "Service", "Telemetry",
         ] {
             for file in try SourceFile.all(below: manifest.folder(ofModule: module)) {
                 let source = file.lines.joined(separator: "\n")

@@ -8,6 +8,14 @@ public enum CommandName: String, Sendable, CaseIterable {
     case inspect, usage, verify, check, simulate, demo
     case version, help
     case standalone, copy, sink, offer, erase
+
+    /// The roles that `perennial check` knows.
+    package static let roles: [CommandName] = [.ingest, .clock, .entitlements, .churn, .consumption, .api]
+
+    /// nil: there is no role with this name.
+    package static func role(named name: String) -> CommandName? {
+        CommandName(rawValue: name).flatMap { roles.contains($0) ? $0 : nil }
+    }
 }
 
 extension [CommandName] {

@@ -4,7 +4,8 @@ import MemoryLog
 import Platform
 import Testing
 
-@testable import Roles
+@testable import Cluster
+@testable import Tools
 
 @Suite struct `What a card is made of` {
     @Test(

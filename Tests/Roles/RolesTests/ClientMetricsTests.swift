@@ -3,7 +3,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-@testable import Roles
+@testable import Cluster
 
 @Suite struct `The metrics of Kafka's clients` {
     private final class Hand: Sendable {

@@ -6,7 +6,8 @@ import KafkaTestKit
 import Platform
 import Testing
 
-@testable import Roles
+@testable import Cluster
+@testable import Tools
 
 @Suite struct `A tool that does not reach Kafka` {
     private func explain(_ faults: [(code: KafkaCode, detail: String)]) -> [String] {

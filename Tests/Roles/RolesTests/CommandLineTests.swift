@@ -5,6 +5,7 @@ import Settings
 import Synchronization
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// Collects the output of a command.
@@ -32,9 +33,10 @@ private func run(
     @Test(arguments: Program.standard.commands.map(\.name))
     func `has an example of each command that could be called`(_ name: CommandName) throws {
         let command = try #require(Program.standard.command(name.rawValue))
-        let words = command.example.split(separator: " ").map(String.init)
+        let example = try #require(Program.standard.examples[name])
+        let words = example.split(separator: " ").map(String.init)
         try #require(words.prefix(2) == ["perennial", name.rawValue])
-        #expect(run([name.rawValue, "--help"]).data.contains("\n\nExample: \(command.example)\n\n"))
+        #expect(run([name.rawValue, "--help"]).data.contains("\n\nExample: \(example)\n\n"))
         let parsed = ParsedArguments(Array(words.dropFirst(2)), options: command.options)
         #expect(parsed.faults.isEmpty && command.operandCount.contains(parsed.operands.count))
         guard command.readsSettings else {

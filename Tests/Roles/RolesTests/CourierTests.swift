@@ -7,7 +7,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-@testable import Roles
+@testable import Simulator
 
 /// Receives posts, and answers each as the test says.
 private final class Endpoint: HTTPHandler {

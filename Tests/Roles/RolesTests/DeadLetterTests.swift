@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Roles
+@testable import Tools
 
 @Suite struct `A point in time` {
     private let now: Int64 = 1_771_000_000_000

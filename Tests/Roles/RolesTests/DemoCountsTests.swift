@@ -1,7 +1,7 @@
 import Contract
 import Testing
 
-@testable import Roles
+@testable import Demo
 
 private func cell(
     _ day: String, _ currency: String, counts: String = "", money: String = "", partition: Int = 0

@@ -7,7 +7,7 @@ import Synchronization
 import Telemetry
 import Testing
 
-@testable import Roles
+@testable import Demo
 
 /// An API that records its requests.
 private final class AskedAPI: HTTPHandler {

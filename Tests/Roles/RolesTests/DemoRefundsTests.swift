@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Roles
+@testable import Demo
 
 private let hour: Int64 = 3_600_000
 

@@ -3,7 +3,7 @@ import KafkaTestKit
 import Platform
 import Testing
 
-@testable import Roles
+@testable import CommandLine
 
 private struct DemoTestFault: Error, CustomStringConvertible {
     let description: String
@@ -246,11 +246,11 @@ private final class DemoProcess: Sendable {
     }
 
     @Test func `reads times as people write them`() {
-        #expect(DemoRun.duration("30s") == .seconds(30))
-        #expect(DemoRun.duration("10m") == .seconds(600))
-        #expect(DemoRun.duration("24h") == .seconds(86_400))
+        #expect(shortDuration("30s") == .seconds(30))
+        #expect(shortDuration("10m") == .seconds(600))
+        #expect(shortDuration("24h") == .seconds(86_400))
         for text in ["", "s", "30", "1.5m", "+3s", "3 s", "3d", "99999999999999999999s", "٣s"] {
-            #expect(DemoRun.duration(text) == nil, "\(text)")
+            #expect(shortDuration(text) == nil, "\(text)")
         }
     }
 

@@ -2,7 +2,7 @@ import Contract
 import Telemetry
 import Testing
 
-@testable import Roles
+@testable import Demo
 
 private func event(_ kind: String, _ number: Int = 1) -> DemoOutputs.Event {
     DemoOutputs.Event(

@@ -5,7 +5,8 @@ import Service
 import Synchronization
 import Testing
 
-@testable import Roles
+@testable import Demo
+@testable import Simulator
 
 /// A clock that the test moves.
 private final class Hand: Sendable {

@@ -7,7 +7,11 @@ import Platform
 import Settings
 import Testing
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
+@testable import Workers
 
 /// Live topics and topics of a replay in memory, and the comparison of them.
 final class DiffDesk {

@@ -6,8 +6,6 @@ import MemoryLog
 import Platform
 import Testing
 
-@testable import Roles
-
 @Suite struct `A replay of what is counted` {
     private func key(_ day: String, _ currency: String = "USD", _ product: String = "pro") -> String {
         "0|\(day)|com.example.app|\(product)|BILLED_UPFRONT|USA|\(currency)"

@@ -3,7 +3,7 @@ import Contract
 import Log
 import Testing
 
-@testable import Roles
+@testable import Tools
 
 @Suite struct `The source of a record` {
     private let positions = InputPositions(

@@ -6,7 +6,11 @@ import MemoryLog
 import Platform
 import Testing
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
+@testable import Workers
 
 @Suite struct `A replay beside the live topics` {
     private func value(_ state: String, sequence: Int = 1) -> String {

@@ -12,8 +12,6 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
-@testable import Roles
-
 /// Written by the worker, read in two ways.
 @Suite struct `The history of one subscription` {
     @Test func `is the same from the api and from inspect`() async throws {

@@ -8,7 +8,7 @@ import Platform
 import Simulation
 import Testing
 
-@testable import Roles
+@testable import Tools
 
 /// The program as its users run it, against librdkafka's mock cluster in this process.
 @Suite(.serialized) struct `perennial ingest` {

@@ -8,8 +8,6 @@ import Platform
 import Simulation
 import Testing
 
-@testable import Roles
-
 /// What a running ingest reads again when a file changes.
 @Suite(.serialized) struct `The files of a running ingest` {
     private static func apps(_ bundle: String) -> String {

@@ -5,8 +5,6 @@ import Platform
 import Testing
 import WorkerTestKit
 
-@testable import Roles
-
 @Suite struct `An account looked at` {
     private let desk: InspectDesk
 

@@ -12,7 +12,10 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 /// A day or an instant in UTC.
 func at(_ text: String) -> Int64 {

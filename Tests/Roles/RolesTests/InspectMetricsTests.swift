@@ -5,7 +5,7 @@ import Platform
 import Testing
 import Zone
 
-@testable import Roles
+@testable import Tools
 
 @Suite struct `Metrics looked at` {
     private let desk: MetricsDesk

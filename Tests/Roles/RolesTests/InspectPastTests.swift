@@ -1,8 +1,6 @@
 import Platform
 import Testing
 
-@testable import Roles
-
 /// Two months of a subscription. Its renewal info came in the second.
 @Suite struct `A past instant of a subscription` {
     private let first = bought("1", "2026-09-10T09:30", to: "2026-10-10T09:30")

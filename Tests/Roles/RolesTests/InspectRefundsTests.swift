@@ -6,7 +6,7 @@ import Platform
 import Testing
 import WorkerTestKit
 
-@testable import Roles
+@testable import Tools
 
 @Suite struct `Refund requests looked at` {
     private let desk: RefundDesk

@@ -8,7 +8,9 @@ import Platform
 import Testing
 import WorkerTestKit
 
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 @Suite struct `Inspect asked for wrongly` {
     private static let days = ["--from", "2026-01-01", "--to", "2026-02-01"]

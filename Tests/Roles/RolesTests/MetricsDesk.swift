@@ -7,7 +7,10 @@ import MemoryLog
 import Platform
 import Settings
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 /// Cells in memory, and `inspect metrics` on them.
 final class MetricsDesk {

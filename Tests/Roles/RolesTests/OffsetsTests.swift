@@ -2,8 +2,11 @@ import Log
 import Platform
 import Testing
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Kafka
 @testable import Roles
+@testable import Tools
 
 @Suite struct `Offsets asked for wrongly` {
     @Test(arguments: [

@@ -1,7 +1,5 @@
 import Testing
 
-@testable import Roles
-
 @Suite struct `The next payment` {
     @Test(
         arguments: [

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import Roles
+@testable import CommandLine
 
 @Suite struct `A progress bar` {
     private let start = ContinuousClock.now

@@ -13,7 +13,10 @@ import Telemetry
 import Testing
 import WorkerTestKit
 
+@testable import Cluster
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 /// Topics in memory, with the worker that processes them.
 final class RefundDesk {

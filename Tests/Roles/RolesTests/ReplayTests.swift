@@ -7,7 +7,8 @@ import Platform
 import Runtime
 import Testing
 
-@testable import Roles
+@testable import Tools
+@testable import Workers
 
 @Suite struct `Replays` {
     private static let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)

@@ -8,8 +8,6 @@ import Platform
 import Simulation
 import Testing
 
-@testable import Roles
-
 /// A kind of payload on which the two verifiers disagree.
 private struct Difference {
     /// First words of the names of samples.

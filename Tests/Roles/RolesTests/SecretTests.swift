@@ -4,6 +4,7 @@ import Platform
 import Settings
 import Testing
 
+@testable import CommandLine
 @testable import Roles
 
 /// A message that contains a secret puts it into logs for good. This must not happen, whatever is wrong and wherever the secret

@@ -13,7 +13,9 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import CommandLine
 @testable import Roles
+@testable import Simulator
 
 /// Answers as the contract requires, using the verifier itself. It keeps nothing but its answers.
 private final class JudgingEndpoint: HTTPHandler {

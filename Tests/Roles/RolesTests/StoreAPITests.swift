@@ -11,7 +11,9 @@ import Synchronization
 import Telemetry
 import Testing
 
+@testable import CommandLine
 @testable import Roles
+@testable import Simulator
 
 /// 2025-01-01.
 private let start: Int64 = 1_735_689_600_000

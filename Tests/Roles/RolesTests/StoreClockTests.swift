@@ -2,7 +2,7 @@ import Platform
 import Synchronization
 import Testing
 
-@testable import Roles
+@testable import Demo
 
 @Suite struct `The clock of the make-believe store` {
     private static let hour: Int64 = 3_600_000

@@ -1,7 +1,5 @@
 // What can happen to a customer, one story each: the notifications, and when the card is made.
 
-@testable import Roles
-
 struct Story: Sendable, CustomStringConvertible {
     /// The name of its card in the folder Cards.
     let name: String

@@ -2,8 +2,6 @@ import Foundation
 import Platform
 import Testing
 
-@testable import Roles
-
 @Suite struct `A card` {
     @Test(arguments: Story.all)
     func `is what people are shown`(story: Story) throws {

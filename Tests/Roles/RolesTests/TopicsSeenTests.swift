@@ -2,7 +2,7 @@ import Contract
 import Kafka
 import Testing
 
-@testable import Roles
+@testable import Tools
 
 @Suite struct `What perennial topics apply has made` {
     private final class Clock {

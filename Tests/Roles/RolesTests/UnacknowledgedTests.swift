@@ -1,7 +1,7 @@
 import Kafka
 import Testing
 
-@testable import Roles
+@testable import Cluster
 
 struct `Records without an acknowledgement` {
     private static func record(_ name: Int) -> ToolRecord {

@@ -2,7 +2,9 @@ import Foundation
 import Platform
 import Testing
 
+@testable import CommandLine
 @testable import Roles
+@testable import Tools
 
 private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {
     let recorder = Recorder()

@@ -4,8 +4,6 @@ import KafkaTestKit
 import Platform
 import Testing
 
-@testable import Roles
-
 @Suite struct `What another policy would say` {
     private let desk: RefundDesk
     private let folder: ScratchDirectory

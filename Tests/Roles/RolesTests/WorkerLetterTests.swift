@@ -5,7 +5,9 @@ import Runtime
 import Testing
 import WorkerTestKit
 
-@testable import Roles
+@testable import Cluster
+@testable import Simulator
+@testable import Tools
 
 /// Letters written by the runtime itself, not imitated by these tests.
 @Suite struct `A worker's letter` {

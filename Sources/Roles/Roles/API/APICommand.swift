@@ -1,6 +1,8 @@
 // `perennial api`: wiring.
 
 import Churn
+import Cluster
+import CommandLine
 import Configuration
 import Contract
 import Kafka

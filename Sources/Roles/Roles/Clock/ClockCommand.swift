@@ -1,6 +1,8 @@
 // `perennial clock`: the ticker alone, for installations without ingest.
 
 import Clock
+import Cluster
+import CommandLine
 import Configuration
 import Contract
 import Kafka

@@ -1,8 +1,9 @@
 // `perennial consumption`: wiring.
 
 import AppStoreAPI
+import Cluster
+import CommandLine
 import Configuration
-import Consumption
 import ConsumptionSender
 import Contract
 import Crypto
@@ -12,6 +13,8 @@ import Runtime
 import Service
 import Settings
 import Telemetry
+import Tools
+import Workers
 
 extension Command {
     private static let whatIfWord = "what-if"
@@ -129,12 +132,6 @@ struct ConsumptionRun {
         } catch {
             throw Refusal(words: error.detail)
         }
-    }
-}
-
-extension ConsumptionRules {
-    init(_ configuration: Configuration, policy: RefundPolicy?) {
-        self.init(apps: configuration.apps, policy: policy, wait: configuration.consumption.wait.wholeMilliseconds)
     }
 }
 

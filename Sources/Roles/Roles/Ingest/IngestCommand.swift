@@ -2,12 +2,15 @@
 
 import AppStore
 import Clock
+import Cluster
+import CommandLine
 import Configuration
 import Ingest
 import Kafka
 import Platform
 import Service
 import Telemetry
+import Tools
 
 extension Command {
     static let ingest = Command(

@@ -1,9 +1,11 @@
 // `perennial version`: the versions of this program and its libraries.
 
+import CommandLine
 import Configuration
 import JSON
 import Platform
 import Settings
+import Tools
 import Zone
 
 extension Command {

@@ -1,7 +1,9 @@
 // `perennial churn`: wiring.
 
+import CommandLine
 import Configuration
 import Contract
+import Workers
 
 extension Command {
     static let churn = Command(

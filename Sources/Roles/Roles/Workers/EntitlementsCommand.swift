@@ -1,9 +1,9 @@
 // `perennial entitlements`: wiring.
 
+import CommandLine
 import Configuration
 import Contract
-import Entitlements
-import Platform
+import Workers
 
 extension Command {
     static let entitlements = Command(
@@ -19,12 +19,4 @@ extension Command {
                 reload: invocation.reload
             ).runAlone()
         })
-}
-
-extension EntitlementRules {
-    init(_ configuration: Configuration) {
-        self.init(
-            apps: configuration.apps, leeway: configuration.entitlementsLeeway.wholeMilliseconds,
-            environment: configuration.environment)
-    }
 }

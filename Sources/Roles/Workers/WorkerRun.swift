@@ -1,0 +1,205 @@
+// The common part of all worker commands.
+
+import Cluster
+package import CommandLine
+package import Configuration
+package import Contract
+package import Kafka
+package import Log
+package import Platform
+package import Runtime
+package import Service
+import Settings
+import Synchronization
+package import Telemetry
+
+/// Runs a worker on Kafka until a signal arrives.
+package struct WorkerRun {
+    let worker: Contract.Worker
+    let configuration: Configuration
+    let output: Output
+    package let replica: Replica
+    /// nil: the live worker.
+    let replay: Replay?
+    /// Reads the settings again; nil: no reload.
+    var reload: (@Sendable () throws -> Configuration)?
+
+    /// What is different in a replay.
+    package struct Replay {
+        let identity: ReplayIdentity
+        let pace: Pace?
+        /// Records at or after these offsets are not read.
+        var bounds: [TopicPartition: NextOffset] = [:]
+
+        package init(identity: ReplayIdentity, pace: Pace?, bounds: [TopicPartition: NextOffset] = [:]) {
+            self.identity = identity
+            self.pace = pace
+            self.bounds = bounds
+        }
+
+        /// After a kill its partitions are unassigned for this long. It is a dynamic member, so that its group is empty once it ends.
+        package static let sessionTimeout: Duration = .seconds(10)
+        /// Nobody waits for the output of a replay, and a transaction costs as much as some hundred records. A few large transactions
+        /// leave more of the brokers to the live worker.
+        static let commitInterval: Duration = .seconds(1)
+        static let drainWait: Duration = .milliseconds(100)
+    }
+
+    package init(
+        worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil,
+        reload: (@Sendable () throws -> Configuration)? = nil
+    ) {
+        self.reload = reload
+        self.replay = replay
+        self.worker = worker
+        self.configuration = configuration
+        self.output = output
+        replica = configuration.worker.slot.number(hostName: HostName.current).map { .slot($0) } ?? .makeDynamic()
+    }
+
+    /// What a further part of the process gets.
+    package struct Parts {
+        package let worker: WorkerService
+        package let log: KafkaLog
+        package let health: Health
+        package let metrics: Metrics
+        package let logger: Logger
+        /// Stops the process like a signal.
+        package let stop: @Sendable () -> Void
+    }
+
+    private final class Stopper: Sendable {
+        private let service = Mutex<Service?>(nil)
+        func set(_ service: Service) { self.service.withLock { $0 = service } }
+        func stop() { service.withLock { $0 }?.stop() }
+    }
+
+    private var command: String { replay == nil ? worker.rawValue : CommandName.replay.rawValue }
+    private var group: String { replay?.identity.group ?? configuration.names.group(worker) }
+
+    /// - Parameters:
+    ///   - beside: parts that act on the worker's output; they start after it and stop before it.
+    ///   - makeProcessor: called once for each thread.
+    package func run(
+        beside: ((Parts) -> [any ServicePart])? = nil,
+        _ makeProcessor: @escaping @Sendable (Metrics) -> any Processor
+    ) -> ExitCode {
+        guard configuration.kafka.bootstrapServers != nil else {
+            output.message(
+                "perennial \(command): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
+                    + "separated by commas")
+            return .wrongUsage
+        }
+        let logger = makeLogger()
+        let metrics = Metrics(common: ["environment": configuration.environment.rawValue])
+        metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
+        let health = Health()
+        if replay == nil { tellWhichReplica(logger) }
+        let memory = MemoryPlan(
+            bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
+            partitions: configuration.topicPlan.partitions)
+        let directory: WorkerDirectory
+        do {
+            try CrashNotes.install()
+            directory = try WorkerDirectory(
+                directory: configuration.worker.stateDirectory, group: group, replica: replica,
+                threads: configuration.worker.threads, memory: memory)
+        } catch {
+            output.message("perennial \(command): \(error)")
+            return .gaveUp
+        }
+        var options = options(directory, memory)
+        options.showsOwnership = beside != nil && replay == nil
+        let log = KafkaLog(configuration.watched(by: metrics).kafka)
+        let service = WorkerService(
+            { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
+            health: health, metrics: metrics, logger: logger)
+        let stopper = Stopper()
+        let parts = Parts(
+            worker: service, log: log, health: health, metrics: metrics, logger: logger, stop: { stopper.stop() })
+        let telling = reload.map { tellOfRules($0, logger) }
+        let watch = telling.map { [FileWatch({ [files = configuration.files] in files }, logger: logger, reload: $0)] }
+        let whole = Service(
+            around(health, metrics, logger) + [service] + (beside?(parts) ?? []) + (watch ?? []), health: health,
+            logger: logger, reload: telling)
+        stopper.set(whole)
+        return whole.run()
+    }
+
+    /// A worker keeps its rules while it runs, and a restart alone does not change earlier outputs, which followed the old rules.
+    private func tellOfRules(
+        _ reload: @escaping @Sendable () throws -> Configuration, _ logger: Logger
+    ) -> @Sendable () throws -> Void {
+        let apps = configuration.apps
+        let until =
+            switch worker {
+            case .entitlements: "new products and apps give no entitlements until a replay is promoted"
+            case .churn: "new apps are not counted until a replay is promoted"
+            case .consumption: "requests of new apps are withheld until this worker is restarted"
+            }
+        return {
+            guard try reload().apps != apps else { return }
+            logger.warning(
+                "apps has changed, but this worker continues with the apps that it was started with: \(until) "
+                    + "(docs/how-to/change-rules.md)")
+        }
+    }
+
+    private func options(_ directory: WorkerDirectory, _ memory: MemoryPlan) -> WorkerService.Configuration {
+        var options = WorkerService.Configuration()
+        options.replica = replica
+        options.leaves = configuration.worker.leaves
+        options.leftovers = directory.leftovers
+        options.threads = configuration.worker.threads
+        options.commitInterval = configuration.worker.commitInterval
+        options.memory = memory
+        options.crashNotes = directory
+        options.aside = directory.aside
+        if let replay {
+            options.leaves = true
+            options.commitInterval = max(options.commitInterval, Replay.commitInterval)
+            options.drainWait = Replay.drainWait
+            options.sessionTimeout = Replay.sessionTimeout
+            options.pace = replay.pace
+            options.bounds = replay.bounds
+        }
+        return options
+    }
+
+    /// Parts that stop after the worker.
+    private func around(_ health: Health, _ metrics: Metrics, _ logger: Logger) -> [any ServicePart] {
+        // The live worker on this host uses the default port, or the port of a settings file that both read.
+        let isServed = replay == nil || configuration.isFlag("admin.listen")
+        let admin = AdminServer(
+            listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
+        // A replay needs other rights than the role.
+        let watch = replay == nil ? CommandName(rawValue: worker.rawValue) : nil
+        let cluster = watch.flatMap { ClusterWatch.part($0, configuration, health: health, logger: logger) }
+        var parts: [any ServicePart] = isServed ? [admin] : []
+        if let cluster { parts.append(cluster) }
+        return parts
+    }
+
+    /// A replay shows a progress bar, so it logs text, and only problems.
+    private func makeLogger() -> Logger {
+        let settings = configuration.service
+        let isQuiet = replay != nil && !configuration.isGiven("log.level")
+        return Logger(level: isQuiet ? .warning : settings.logLevel, format: settings.logFormat)
+    }
+
+    /// Logged once: a dynamic member works, but its restarts cost more.
+    private func tellWhichReplica(_ logger: Logger) {
+        guard replica.isDynamic else { return }
+        logger.warning(
+            "a dynamic member of the group, without a slot",
+            [
+                "replica": .string("\(replica)"),
+                "reason": .string(
+                    "worker.slot is auto, and the host name \(HostName.current) does not end in -<number>"),
+                "detail": .string(
+                    "each start and stop causes a rebalance; after a kill the partitions wait for the session timeout (30 s). To "
+                        + "avoid that, give every replica a worker.slot of its own"),
+            ])
+    }
+}
