@@ -47,6 +47,39 @@ import Testing
         }
     }
 
+    /// The floors of each layer, the lowest first. A module depends only on modules of lower floors of its layer.
+    private static let floors: [String: [[String]]] = [
+        "values": [["JSON", "Crypto"], ["Comparison"]],
+        "domain": [
+            ["Contract", "Notices"], ["Zone", "AppStore", "Entitlements", "Consumption"], ["Records", "Churn"],
+        ],
+        "engine": [
+            ["Platform"], ["Log", "Store", "Settings", "Telemetry", "HTTPClient"],
+            ["MemoryLog", "HTTP", "Kafka", "Follow", "Revocation"], ["Service"], ["Runtime"],
+        ],
+        "roles": [
+            ["Configuration", "NotificationWorker", "AppStoreAPI", "Clock", "ReadAPI", "Simulation"],
+            [
+                "Ingest", "EntitlementsWorker", "ChurnWorker", "ConsumptionWorker", "ConsumptionSender", "CommandLine",
+                "Cluster",
+            ],
+            ["Simulator", "Workers"], ["Demo", "Tools"], ["Roles"], ["perennial"],
+        ],
+    ]
+
+    @Test func `has dependencies inside a layer that only go to lower floors`() {
+        for (layer, floors) in Self.floors {
+            let targets = manifest.targets(layer)
+            #expect(floors.flatMap(\.self).sorted() == targets.map(\.name).sorted(), "the floors of \(layer)")
+            for target in targets {
+                let floor = floors.firstIndex { $0.contains(target.name) } ?? 0
+                let lower = Set(floors.prefix(floor).joined())
+                let higher = Set(target.dependencies).intersection(targets.map(\.name)).subtracting(lower)
+                #expect(higher.isEmpty, "\(target.name) uses \(higher), which is on no lower floor")
+            }
+        }
+    }
+
     /// With this the dependencies of Package.swift are those of the files, and no file imports Foundation: it is slow to load,
     /// and its results for dates, numbers and text depend on the machine.
     @Test func `has files that import only what their target declares`() throws {
