@@ -67,7 +67,7 @@ extension RealBroker {
             }
             if line.hasPrefix("curl ") { return "again '\"access\":' \(quoted)" }
             if line.hasPrefix("perennial inspect subscription") { return "again 'same in entitlements' \(quoted)" }
-            if line.hasPrefix("perennial inspect metrics") { return "again 'chargedRefundedAmount / revenue' \(quoted)" }
+            if line.hasPrefix("perennial inspect metrics") { return "again 'RefundedAmount / revenue' \(quoted)" }
             // Nothing is there yet, so there is something to do.
             return "step \(line.hasPrefix("perennial topics plan") ? 1 : 0) \(quoted)"
         }
