@@ -242,8 +242,10 @@ extension RealBroker {
             try await worker.stop()
         }
 
-        private static func saysNoBroker(_ worker: ServiceProcess, _ address: String) async throws {
-            try await waitUntil("the absence is reported: \(worker.process.lastLines(5))", within: .seconds(10)) {
+        private static func saysNoBroker(
+            _ worker: ServiceProcess, _ address: String, within limit: Duration = .seconds(10)
+        ) async throws {
+            try await waitUntil("the absence is reported: \(worker.process.lastLines(5))", within: limit) {
                 let reasons = try await worker.reasons()
                 return reasons.contains(#""condition":"kafka""#) && reasons.contains(address)
                     && worker.log.contains("no Kafka broker answers")
@@ -259,7 +261,8 @@ extension RealBroker {
                 ["churn", "--worker.slot", "0", "--state.directory", "\(disk.path)/disk"] + installation.settings)
             try await worker.waitUntilReady()
             cluster.broker.suspend()
-            try await Self.saysNoBroker(worker, cluster.bootstrapServers)
+            // Five seconds more if the broker stops while the worker tries its rights.
+            try await Self.saysNoBroker(worker, cluster.bootstrapServers, within: .seconds(20))
             cluster.broker.resume()
             try await waitUntil("it answers again", within: patience) { worker.log.contains("Kafka answers again") }
             try await worker.waitUntilReady()
