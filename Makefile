@@ -63,7 +63,8 @@ format: setup ## formats all Swift files
 
 bench: setup ## measures the promised speeds on a real broker, and compares them with limits of the same run; ROWS="verification ingest"
 	@Tests/Interop/setup.sh
-	swift run -c release --static-swift-stdlib --package-path Tests/Benchmarks bench $(ROWS)
+	swift build -c release --static-swift-stdlib --package-path Tests/Benchmarks --product bench
+	Tests/Benchmarks/.build/release/bench $(ROWS)
 
 fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; TARGET=jws runs one parser, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
