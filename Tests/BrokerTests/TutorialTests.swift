@@ -31,10 +31,14 @@ extension RealBroker {
             let reader = try ChildProcess(
                 "/bin/bash", [script], environment: .inherited(adding: settings), workingDirectory: scratch.path,
                 mergesErrors: true)
-            let ending = try? await reader.wait(within: .seconds(180))
+            do {
+                let ending = try await reader.wait(within: .seconds(180))
+                #expect(ending == .exited(code: 0), "\(reader.standardOutput.suffix(4000))")
+            } catch {
+                Issue.record("\(error): \(reader.standardOutput.suffix(4000))")
+            }
             // What the page says of the output.
             let said = reader.standardOutput
-            #expect(ending == .exited(code: 0), "\(said.suffix(4000))")
             #expect(said.contains("\"access\":"), "the answer about a customer")
             #expect(said.contains("inconsistent"), "the forgeries have reasons")
             #expect(!said.contains("\nfault"), "check finds nothing wrong")
