@@ -109,8 +109,8 @@ extension Row {
         rounded(transaction.price ?? 0, times: refund.share, over: 100_000)
     }
 
-    /// By purchase date; on a tie the upgraded row comes first, then the one that expires first, then by transaction
-    /// id.
+    /// Rows are ordered by purchase date. If two dates are equal, an upgraded row comes first, then the row that expires first, then
+    /// the row with the lower transaction id.
     func precedes(_ other: Row, _ facts: Facts) -> Bool {
         if transaction.purchaseDate != other.transaction.purchaseDate {
             return transaction.purchaseDate < other.transaction.purchaseDate

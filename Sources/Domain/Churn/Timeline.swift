@@ -38,7 +38,7 @@ struct Timeline {
     private(set) var visits: [Visit] = []
     /// Purchases that do not renew.
     private(set) var oneTime: [Row] = []
-    /// The first instant after the clock at which time alone may change the result; nil: there is none.
+    /// The next instant at which the result may change without a new notification. It is nil if no such instant follows.
     private(set) var nextChange: Int64?
 
     init(_ facts: Facts, at clock: Int64) {

@@ -15,7 +15,7 @@ public struct Attempt: Sendable, Equatable {
     /// nil: no response came.
     public var httpStatus: Int64?
     public var errorCode: Int64?
-    /// When the next attempt is due; nil: there is none.
+    /// When the next attempt is due. It is nil if there is no next attempt.
     public var retryAt: Int64?
 
     public init(id: Text, number: Int64, at: Int64, httpStatus: Int64?, errorCode: Int64?, retryAt: Int64?) {

@@ -89,7 +89,7 @@ public struct Account: Sendable, Equatable {
         let advised = subscriptions.compactMap { subscription in
             subscription.advice(at: now).map { (subscription: subscription, kind: $0) }
         }
-        // Subscriptions that still run come first; among these, the one that lasts longest.
+        // Running subscriptions come first. Of these, the subscription with the latest end comes first.
         let ranked = advised.sorted { left, right in
             let (isLeftOver, isRightOver) = (left.kind == .resubscribe, right.kind == .resubscribe)
             return isLeftOver == isRightOver

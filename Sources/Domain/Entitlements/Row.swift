@@ -63,7 +63,7 @@ struct Row: Sendable {
     /// A commitment is billed even if the customer has cancelled.
     func isRetrying(_ info: RenewalInfo) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
 
-    /// The end of the grace period; nil: there is none. Commitments have no grace period.
+    /// The end of the grace period. It is nil without a grace period; commitments never have one.
     func grace(_ info: RenewalInfo) -> Int64? {
         guard case .period(let expires, false) = term, isRetrying(info), let end = info.gracePeriodExpiresDate,
             end > expires

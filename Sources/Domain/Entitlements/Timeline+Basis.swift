@@ -66,7 +66,7 @@ extension Timeline {
         public let purchase: Purchase
         /// The next purchase.
         public let next: Purchase?
-        /// The renewal info that counts; nil: there is none.
+        /// The renewal info that decides. It is nil if no renewal info applies.
         public let renewalInfo: RenewalInfo?
         /// The info is about the period of a later purchase, but the state function applies it to this one.
         public let isInfoOfLater: Bool

@@ -37,7 +37,7 @@ public struct HTTPRequest: Sendable {
     public let method: String
     /// Without the query, still percent-encoded.
     public let path: String
-    /// Everything after the first `?`, still percent-encoded; nil if there is none.
+    /// Everything after the first `?`, still percent-encoded. It is nil if the target has no `?`.
     public let query: String?
     public let headers: HTTPHeaders
     /// The other end of the connection, which may be a proxy.

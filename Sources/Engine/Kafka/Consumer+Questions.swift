@@ -51,7 +51,7 @@ extension Consumer {
         return (NextOffset(low), NextOffset(high))
     }
 
-    /// For each partition the first record with a timestamp at or after `timestamp` (ms); the end if there is none.
+    /// Returns for each partition the offset of the first record at or after `timestamp` (ms). If no record follows, it is the end.
     public func offsets(
         at timestamp: Int64, in partitions: [TopicPartition], by deadline: Deadline
     ) throws(KafkaFault) -> [TopicPartition: NextOffset] {

@@ -262,8 +262,8 @@ public final class Consumer {
         return nil
     }
 
-    /// The next record of those that are fetched; waits, at most once, only if there is none. This does not read the
-    /// clock: with 500-byte records that costs a tenth of the whole loop.
+    /// Returns the next fetched record. If no record is fetched yet, this waits once. It does not read the clock, because with
+    /// 500-byte records that costs a tenth of the whole loop.
     func nextMessage(wait: Int32) throws(KafkaFault) -> UnsafeMutablePointer<rd_kafka_message_t>? {
         var wait = wait
         while let message = rd_kafka_consumer_poll(raw, wait) {

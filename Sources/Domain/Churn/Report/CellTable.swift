@@ -25,7 +25,7 @@ public struct CellTable: Sendable {
     /// The number of pairs of kind and day that have counts.
     public var count: Int { columns.reduce(0) { $0 + $1.days.count } }
 
-    /// The first day with counts; nil: there is none.
+    /// The first day that has counts. It is nil if no day has any.
     var firstDay: CivilDay? { columns.compactMap(\.days.first).min().map { CivilDay(number: Int64($0)) } }
 
     public mutating func see(asOf: Int64) { self.asOf = max(asOf, self.asOf ?? asOf) }
