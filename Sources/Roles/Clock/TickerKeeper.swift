@@ -37,6 +37,7 @@ struct TickerKeeper {
         var isRefused = false
         while !stop.isOpen {
             let member = try TickerMember(configuration, names: names, metrics: metrics, logger: logger)
+            member.isTimeInDoubt = isRefused
             member.onSuccess = { [setTrouble] success in
                 if success == .ticked { isRefused = false }
                 // After a refused timestamp the clock counts as right only when a tick was accepted.

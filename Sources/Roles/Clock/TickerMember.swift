@@ -37,6 +37,9 @@ final class TickerMember: RebalanceHooks {
     }
 
     var onSuccess: (Success) -> Void = { _ in }
+    /// Brokers refused the time of this host. The next look ticks all partitions, so that a clock that was set is
+    /// noticed now and not one interval later.
+    var isTimeInDoubt = false
 
     private let configuration: Ticker.Configuration
     private let topic: String
@@ -193,8 +196,9 @@ final class TickerMember: RebalanceHooks {
         // A rebalance may be in progress, and remove partitions from the schedule.
         try serveGroup(.zero)
         guard begin.duration(to: .now) < Self.lookLife else { return }
-        let due = schedule.due(at: now)
+        let due = isTimeInDoubt ? schedule.owned.map { ($0, nil) } : schedule.due(at: now)
         if !due.isEmpty { try tick(due, target) }
+        isTimeInDoubt = false
         onSuccess(due.isEmpty ? .looked : .ticked)
     }
 
