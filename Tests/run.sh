@@ -18,10 +18,16 @@ quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a p
 # of BrokerTests are in the tier `soak`.
 quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The log of ingest|The tutorial of the first run|Topics and groups|Transactions|perennial usage put on Kafka'
 
+# The suites of the tier `soak` wait most of the time: for sessions to end, brokers to start, retries to come. So three groups of them
+# run at the same time: these two, and all others. Each takes about as long as the others.
+first='A comparison with a replay|A replay|Answers to refund requests|Answers to refund requests in trouble|Dead letters|The memory of a worker|The read API|Without a right or a broker|Workers'
+second='A broker that dies|A promotion|A state that another build has kept|A worker of the runtime|Churn of a whole installation|The page about changing rules'
+# These measure the processor time of each request, and how long answers take. They run alone, when the others have ended.
+measuring='An ingest under a flood'
+
 tier=${1:-}
 logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
 trap 'rm -rf "$logs"' EXIT
-failed=()
 
 # All tests at once would start hundreds of processes and threads. Each of them would get so little CPU that limits of the product
 # itself, such as ten seconds for a cluster to answer, would pass before anything has happened.
@@ -31,8 +37,12 @@ group() {
     local name=$1
     shift
     printf '\n-- %s\n' "$name"
-    swift test --skip-build "$@" 2>&1 | tee "$logs/$name" || failed+=("$name")
+    # Groups that run at the same time share the build folder: they only read it. Each line of their output names its group.
+    swift test --ignore-lock --skip-build "$@" 2>&1 | tee "$logs/$name" | sed -u "s/^/${line_start:-}/" || touch "$logs/$name.failed"
 }
+
+# A pattern for `swift test` of suites of BrokerTests.
+suites() { printf '^BrokerTests(\..*)?[./]`?(%s)`?/' "$1"; }
 
 case $tier in
 test)
@@ -42,13 +52,17 @@ test)
     group others --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
     group quiet --filter "\.\`($quiet)\`/" --no-parallel
     # These tests measure time, so they run alone, one after the other. Without a Kafka each is skipped and says so.
-    group broker --filter "^BrokerTests(\..*)?[./]\`?($quick)\`?/" --no-parallel
+    group broker --no-parallel --filter "$(suites "$quick")"
     ;;
 soak)
     # With 300 seeds or more the test also requires that every kind of fault has occurred.
     PERENNIAL_TEST_SEEDS=${PERENNIAL_TEST_SEEDS:-300} \
         group simulation --filter '^RuntimeTests\..*write what a plain fold of their input says'
-    group soak --filter '^BrokerTests\.' --skip "^BrokerTests(\..*)?[./]\`?($quick)\`?/" --no-parallel
+    line_start='first: ' group soak-first --no-parallel --filter "$(suites "$first")" &
+    line_start='second: ' group soak-second --no-parallel --filter "$(suites "$second")" &
+    line_start='others: ' group soak-others --no-parallel --filter '^BrokerTests\.' --skip "$(suites "$first|$second|$measuring|$quick")" &
+    wait
+    group soak-measuring --no-parallel --filter "$(suites "$measuring")"
     ;;
 *)
     echo "usage: Tests/run.sh test|soak" >&2
@@ -58,12 +72,14 @@ esac
 
 # Where tests run in parallel, the time of each contains its wait for the others.
 printf '\nmake %s: the slowest of the tests that run alone, in seconds\n' "$tier"
-sed -nE 's/^[✔✘] Test "([^"]+)".* (passed|failed) after ([0-9.]+) seconds.*/\3 \1/p' "$logs"/{quiet,broker,soak} 2>/dev/null | sort -rn | head -n 20
+sed -nE 's/^[✔✘] Test "([^"]+)".* (passed|failed) after ([0-9.]+) seconds.*/\3 \1/p' "$logs"/{quiet,broker,soak-*} 2>/dev/null | sort -rn | head -n 20
 [ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make $tier: the tests on a real Kafka were skipped; \
 set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
-[ "${#failed[@]}" = 0 ] && exit
-for name in "${failed[@]}"; do
+cd "$logs" || exit 1
+failed=(*.failed)
+[ "${failed[*]}" = '*.failed' ] && exit
+for name in "${failed[@]%.failed}"; do
     printf '\nmake %s: these tests failed in the group %s:\n' "$tier" "$name"
-    grep -aE '^✘|error:' "$logs/$name" | cut -c 1-400 | tail -n 40
+    grep -aE '^✘|error:' "$name" | cut -c 1-400 | tail -n 40
 done
 exit 1
