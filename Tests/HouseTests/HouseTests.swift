@@ -271,7 +271,8 @@ import Testing
         // The groups of the tier `soak`; the last group has all other suites.
         let soak = try list("first") + list("second") + list("measuring")
         for name in quick + soak {
-            #expect(homes[name] == ["BrokerTests"], "Tests/run.sh: \"\(name)\" is not a suite of BrokerTests alone")
+            #expect(
+                homes[name]?.contains("BrokerTests") == true, "Tests/run.sh: \"\(name)\" is no suite of BrokerTests")
         }
         let named = quick + quiet + soak
         #expect(Set(named).count == named.count, "a suite is in two lists of Tests/run.sh")

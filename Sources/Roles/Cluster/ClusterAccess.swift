@@ -6,38 +6,27 @@ package import Platform
 
 /// A connected administration client, for one call of a tool.
 package struct ClusterAccess {
-    /// Why Kafka does not answer: one line for each cause, each with what to do.
-    package struct Unreachable: Error {
-        package let causes: [String]
-        /// The configuration itself is wrong; Kafka was not asked.
-        package let isWrongUsage: Bool
-
-        package init(causes: [String], isWrongUsage: Bool) {
-            self.causes = causes
-            self.isWrongUsage = isWrongUsage
-        }
-    }
-
     package let admin: Admin
     package let cluster: Admin.Cluster
 
-    /// Connects and describes the cluster. Returns early when waiting cannot help.
-    package static func connect(_ configuration: Configuration, as tool: String, by deadline: Deadline)
-        throws(Unreachable)
-        -> ClusterAccess
-    {
+    /// How long a tool waits for Kafka.
+    private static let patience: Duration = .seconds(10)
+
+    /// Connects and describes the cluster. Returns early when waiting cannot help. A fault has one line for each cause, each
+    /// with what to do; it is wrong usage if the configuration itself is wrong, so that Kafka was not asked.
+    package static func connect(
+        _ configuration: Configuration, as tool: String, by deadline: Deadline = Deadline(after: patience)
+    ) throws(ToolFault) -> ClusterAccess {
         guard let servers = configuration.kafka.bootstrapServers else {
-            throw Unreachable(
-                causes: [
-                    "kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by commas"
-                ],
-                isWrongUsage: true)
+            throw ToolFault(
+                .wrongUsage,
+                "kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by commas")
         }
         let admin: Admin
         do throws(PropertyFault) {
             admin = try Admin(clientID: "perennial-\(tool)", properties: configuration.kafka)
         } catch {
-            throw Unreachable(causes: [error.description], isWrongUsage: true)
+            throw ToolFault(error)
         }
         while true {
             do throws(KafkaFault) {
@@ -48,7 +37,7 @@ package struct ClusterAccess {
                 let faults = admin.recentFaults
                 if deadline.hasPassed || error.remedy == .stopProcess || faults.contains(where: isFinal) {
                     admin.close(by: Deadline(after: .seconds(1)))
-                    throw Unreachable(causes: explain(faults, last: error, servers: servers), isWrongUsage: false)
+                    throw ToolFault(.gaveUp, lines: explain(faults, last: error, servers: servers))
                 }
             }
         }
@@ -56,6 +45,13 @@ package struct ClusterAccess {
 
     package func close() {
         admin.close(by: Deadline(after: .seconds(2)))
+    }
+
+    /// The description of the cluster, for a tool that needs no more of it.
+    package static func cluster(_ configuration: Configuration, as tool: String) throws(ToolFault) -> Admin.Cluster {
+        let access = try connect(configuration, as: tool)
+        access.close()
+        return access.cluster
     }
 
     /// Waiting helps if a broker is down, but not if it refuses a password.

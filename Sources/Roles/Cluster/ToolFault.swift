@@ -19,16 +19,17 @@ package struct ToolFault: Error, Equatable {
         self.lines = lines
     }
 
-    package init(_ unreachable: ClusterAccess.Unreachable) {
-        code = unreachable.isWrongUsage ? .wrongUsage : .gaveUp
-        lines = unreachable.causes
-    }
-
     package init(_ fault: KafkaFault) { self.init(.gaveUp, fault.words) }
 
     package init(_ fault: SettingFault) { self.init(.wrongUsage, fault.description) }
 
     package init(_ fault: PropertyFault) { self.init(.wrongUsage, fault.description) }
+
+    package static func missing(topic: String) -> ToolFault {
+        ToolFault(
+            .wrongUsage,
+            "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
+    }
 
     /// Runs a request to Kafka; a fault of Kafka ends the call.
     package static func asking<Answer: ~Copyable>(_ body: () throws(KafkaFault) -> Answer) throws(ToolFault) -> Answer {

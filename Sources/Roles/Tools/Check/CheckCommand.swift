@@ -67,7 +67,7 @@ struct CheckRun {
             return .wrongUsage
         }
         tellLibraries()
-        do throws(ClusterAccess.Unreachable) {
+        do throws(ToolFault) {
             let access = try ClusterAccess.connect(configuration, as: "check", by: deadline)
             defer { access.close() }
             lines.tell(
@@ -77,11 +77,11 @@ struct CheckRun {
             let rights = role.map { self.rights($0, access, by: Deadline(after: Self.rightsLimit)) } ?? ExitCode.done
             return [files, topics, rights].first { $0 != .done } ?? .done
         } catch {
-            if error.isWrongUsage {
-                for cause in error.causes { message("perennial check: \(cause)") }
+            guard error.code != .wrongUsage else {
+                for line in error.lines { message("perennial check: \(line)") }
                 return .wrongUsage
             }
-            for cause in error.causes { lines.tell(.fault, "kafka", cause) }
+            for cause in error.lines { lines.tell(.fault, "kafka", cause) }
             return .no
         }
     }

@@ -85,22 +85,13 @@ struct DeadLettersRun {
 
     /// One scan for each environment.
     private func scans() throws(ToolFault) -> [LetterScan] {
-        let cluster: Admin.Cluster
-        do throws(ClusterAccess.Unreachable) {
-            let access = try ClusterAccess.connect(configuration, as: "dead-letters", by: Deadline(after: .seconds(10)))
-            cluster = access.cluster
-            access.close()
-        } catch {
-            throw ToolFault(error)
-        }
+        let cluster = try ClusterAccess.cluster(configuration, as: "dead-letters")
         var scans: [LetterScan] = []
         for environment in configuration.namedEnvironments {
             let prefix = configuration.topicPlan.prefix
             let name = Names(prefix: prefix, environment: environment).topic(query.topic)
             guard let topic = cluster.topics.first(where: { $0.name == name }) else {
-                throw ToolFault(
-                    .wrongUsage,
-                    "the topic \(name) does not exist: check topic.prefix, or create it with perennial topics apply")
+                throw ToolFault.missing(topic: name)
             }
             scans.append(
                 LetterScan(

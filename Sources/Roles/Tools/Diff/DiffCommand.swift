@@ -93,12 +93,7 @@ extension Command {
     private static func look(
         _ identity: ReplayIdentity, _ configuration: Configuration
     ) throws(ToolFault) -> (counts: [String: Int32], positions: InputPositions) {
-        let access: ClusterAccess
-        do throws(ClusterAccess.Unreachable) {
-            access = try ClusterAccess.connect(configuration, as: "diff", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
+        let access = try ClusterAccess.connect(configuration, as: "diff")
         defer { access.close() }
         let counts = Dictionary(
             access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }

@@ -91,11 +91,7 @@ struct DiffRun {
     private func checkTopics(_ topics: [DiffedTopic]) throws(ToolFault) {
         let shadows = topics.map { query.name.shadow(of: names.topic($0.id)) }
         for topic in [names.topic(.notifications)] + topics.map({ names.topic($0.id) }) {
-            guard let count = partitionCounts[topic] else {
-                throw ToolFault(
-                    .wrongUsage,
-                    "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
-            }
+            guard let count = partitionCounts[topic] else { throw ToolFault.missing(topic: topic) }
             guard count == partitions else {
                 throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
             }

@@ -81,14 +81,7 @@ extension Command {
     private static func inspect(
         _ query: InspectQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
-        let cluster: Admin.Cluster
-        do throws(ClusterAccess.Unreachable) {
-            let access = try ClusterAccess.connect(configuration, as: "inspect", by: Deadline(after: .seconds(10)))
-            cluster = access.cluster
-            access.close()
-        } catch {
-            throw ToolFault(error)
-        }
+        let cluster = try ClusterAccess.cluster(configuration, as: "inspect")
         var run = InspectRun(
             query: query, names: configuration.names, partitions: Int32(configuration.topicPlan.partitions),
             rules: EntitlementRules(configuration),

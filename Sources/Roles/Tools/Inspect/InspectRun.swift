@@ -147,11 +147,7 @@ struct InspectRun {
 
     /// With another number of partitions, keys would be in other partitions.
     func check(_ topic: String) throws(ToolFault) {
-        guard let count = partitionCounts[topic] else {
-            throw ToolFault(
-                .wrongUsage,
-                "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
-        }
+        guard let count = partitionCounts[topic] else { throw ToolFault.missing(topic: topic) }
         guard count == partitions else {
             throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
         }

@@ -58,12 +58,7 @@ struct OffsetsRun {
 
     func run() throws(ToolFault) -> ExitCode {
         let deadline = Deadline(after: Self.limit)
-        let access: ClusterAccess
-        do throws(ClusterAccess.Unreachable) {
-            access = try ClusterAccess.connect(configuration, as: "offsets", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
+        let access = try ClusterAccess.connect(configuration, as: "offsets")
         defer { access.close() }
         if case .acceptGap(let gap) = query.verb {
             return try AcceptGapRun(gap, query, configuration, output).run(access, by: deadline)

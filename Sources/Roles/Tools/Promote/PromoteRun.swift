@@ -52,7 +52,7 @@ struct PromoteRun {
     private func find(
         _ definition: WorkerDefinition, _ scratch: any PartitionStores
     ) throws(ToolFault) -> PromoteFindings {
-        let access = try connect()
+        let access = try ClusterAccess.connect(configuration, as: "promote")
         defer { access.close() }
         let there = Dictionary(
             access.cluster.topics.map { ($0.name, $0.partitions.count) }, uniquingKeysWith: { first, _ in first })
@@ -79,14 +79,6 @@ struct PromoteRun {
             shadowMembers: try members(of: moved.group, access, by: deadline),
             planReasons: reasons(plan, definition), unknownApps: try unknownApps(promotion),
             counts: query.applies ? nil : try counts(promotion, definition))
-    }
-
-    private func connect() throws(ToolFault) -> ClusterAccess {
-        do throws(ClusterAccess.Unreachable) {
-            return try ClusterAccess.connect(configuration, as: "promote", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
     }
 
     private func members(
@@ -196,7 +188,7 @@ struct PromoteRun {
     /// Removes what an earlier promotion of this name kept, unless it has the same positions.
     private func prepareCopy(_ live: Promotion.Standing, _ definition: WorkerDefinition) throws(ToolFault) {
         let kept = identity(query.keptName)
-        let access = try connect()
+        let access = try ClusterAccess.connect(configuration, as: "promote")
         defer { access.close() }
         let deadline = Deadline(after: Self.askingLimit)
         let known = try ToolFault.persisting(until: deadline) { () throws(KafkaFault) in

@@ -16,12 +16,7 @@ struct ReplayDrop {
 
     func run() throws(ToolFault) -> ExitCode {
         let deadline = Deadline(after: .seconds(28))
-        let access: ClusterAccess
-        do throws(ClusterAccess.Unreachable) {
-            access = try ClusterAccess.connect(configuration, as: "replay", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
+        let access = try ClusterAccess.connect(configuration, as: "replay")
         defer { access.close() }
         let members = try access.members(of: identity.group, by: deadline)
         guard members.isEmpty else {

@@ -62,12 +62,7 @@ struct ReplayList {
 
     func run() throws(ToolFault) -> ExitCode {
         let deadline = Deadline(after: .seconds(28))
-        let access: ClusterAccess
-        do throws(ClusterAccess.Unreachable) {
-            access = try ClusterAccess.connect(configuration, as: "replay", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
+        let access = try ClusterAccess.connect(configuration, as: "replay")
         defer { access.close() }
         let installation = configuration.namedEnvironments.map {
             Names(prefix: configuration.topicPlan.prefix, environment: $0)

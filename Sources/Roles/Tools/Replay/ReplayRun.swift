@@ -68,12 +68,7 @@ struct ReplayRun {
 
     private func prepare(_ definition: WorkerDefinition) throws(ToolFault) -> (ReplayPlan, ReplayProgress) {
         let deadline = Deadline(after: Self.preparationLimit)
-        let access: ClusterAccess
-        do throws(ClusterAccess.Unreachable) {
-            access = try ClusterAccess.connect(configuration, as: "replay", by: Deadline(after: .seconds(10)))
-        } catch {
-            throw ToolFault(error)
-        }
+        let access = try ClusterAccess.connect(configuration, as: "replay")
         defer { access.close() }
         try judge(access.cluster)
         let wanted = ReplayPlan(definition, from: query.from?.description, at: WallClock.milliseconds())

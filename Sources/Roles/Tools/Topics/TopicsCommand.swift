@@ -40,8 +40,8 @@ extension Command {
             }
             // The whole command ends within 30 s, even if the cluster does not answer.
             let deadline = Deadline(after: .seconds(28))
-            do throws(ClusterAccess.Unreachable) {
-                let access = try ClusterAccess.connect(configuration, as: "topics", by: Deadline(after: .seconds(10)))
+            do throws(ToolFault) {
+                let access = try ClusterAccess.connect(configuration, as: "topics")
                 defer { access.close() }
                 return TopicsRun(
                     access: access, configuration: configuration, output: invocation.output, deadline: deadline,
@@ -49,8 +49,8 @@ extension Command {
                 )
                 .run(applies: verb == "apply")
             } catch {
-                for cause in error.causes { invocation.output.message("perennial topics: \(cause)") }
-                return error.isWrongUsage ? .wrongUsage : .gaveUp
+                for line in error.lines { invocation.output.message("perennial topics: \(line)") }
+                return error.code
             }
         })
 }

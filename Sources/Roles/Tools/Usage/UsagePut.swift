@@ -167,19 +167,9 @@ struct UsagePut {
     }
 
     private func requireTopics(_ survey: Survey) throws(ToolFault) {
-        do throws(ClusterAccess.Unreachable) {
-            let access = try ClusterAccess.connect(configuration, as: "usage", by: Deadline(after: .seconds(10)))
-            defer { access.close() }
-            let present = access.cluster.topics.map(\.name)
-            let missing = survey.environments.map(topic).first { !present.contains($0) }
-            guard let missing else { return }
-            throw ClusterAccess.Unreachable(
-                causes: [
-                    "the topic \(missing) does not exist: check topic.prefix, or create it with perennial topics apply"
-                ], isWrongUsage: true)
-        } catch {
-            throw ToolFault(error)
-        }
+        let present = try ClusterAccess.cluster(configuration, as: "usage").topics.map(\.name)
+        let missing = survey.environments.map(topic).first { !present.contains($0) }
+        if let missing { throw ToolFault.missing(topic: missing) }
     }
 
     private func write(_ text: [UInt8]?, _ survey: Survey) throws(ToolFault) {

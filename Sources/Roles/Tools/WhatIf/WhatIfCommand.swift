@@ -36,14 +36,7 @@ extension Command {
     package static func whatIf(_ invocation: Invocation, _ configuration: Configuration) -> ExitCode {
         do throws(ToolFault) {
             let query = try WhatIfQuery(invocation, now: WallClock.milliseconds())
-            let cluster: Admin.Cluster
-            do throws(ClusterAccess.Unreachable) {
-                let access = try ClusterAccess.connect(configuration, as: "inspect", by: Deadline(after: .seconds(10)))
-                cluster = access.cluster
-                access.close()
-            } catch {
-                throw ToolFault(error)
-            }
+            let cluster = try ClusterAccess.cluster(configuration, as: "inspect")
             let topic = configuration.names.topic(.consumption)
             let run = WhatIfRun(
                 query: query, names: configuration.names,
@@ -104,11 +97,7 @@ struct WhatIfRun {
 
     func run() throws(ToolFault) -> ExitCode {
         let topic = names.topic(.consumption)
-        guard let partitions else {
-            throw ToolFault(
-                .wrongUsage,
-                "the topic \(topic) does not exist: check topic.prefix, or create it with perennial topics apply")
-        }
+        guard let partitions else { throw ToolFault.missing(topic: topic) }
         var options = ReaderOptions(
             name: "perennial-inspect", group: "\(names.prefix).\(names.environment.rawValue).inspect", topics: [topic])
         options.readsAhead = true
