@@ -1,4 +1,4 @@
-// The HTTP endpoint of ingest: contract 3.
+// The HTTP endpoint of ingest: see docs/reference/ingest-http.md.
 
 import AppStore
 public import Configuration
@@ -73,7 +73,8 @@ public final class Endpoint: HTTPHandler {
     /// Notifications of these apps are counted under their own names from now on.
     func replace(bundles: [String]) { metrics.know(bundles) }
 
-    /// The first check of contract 3 that fails. A client that is not admitted learns nothing about the paths.
+    /// The first check that fails, in the order of "Before anything is verified" in docs/reference/ingest-http.md. A
+    /// client that is not admitted learns nothing about the paths.
     public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
         guard isAllowed(head) else {
             var response = refuse(.forbidden, 403)

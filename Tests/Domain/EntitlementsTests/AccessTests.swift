@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.3, row by row. An instant belongs to what begins at it: each row is tested at its last millisecond and at its end.
+/// Rules.md E.3, row by row. An instant belongs to what begins at it: each row is tested at its last millisecond and at its end.
 @Suite struct `Access to an upfront plan` {
     @Test func `is revoked from a family member, though the period goes on`() throws {
         for more in ["'revocationType':'FAMILY_REVOKE'", "'inAppOwnershipType':'FAMILY_SHARED'"] {

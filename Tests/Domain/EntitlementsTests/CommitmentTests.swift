@@ -3,7 +3,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.6, row by row: billed monthly, for a year (seeds 000 and 002).
+/// Rules.md E.6, row by row: billed monthly, for a year.
 @Suite struct `A commitment` {
     private let start = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), month(1), committed(1, at: d(30)), status: 1)
     private let failed = told(

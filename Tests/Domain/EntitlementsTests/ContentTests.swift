@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.8: content published at certain dates, and who may read it. Quotes of the seed stand beside the dates.
+/// Rules.md E.8: content published at certain dates, and who may read it. Tables 6-1 and 6-2 are Apple's (Rules.md L.1).
 @Suite struct `Content` {
     private func month(_ id: String, _ from: (Int, Int), _ to: (Int, Int), _ more: String = "") -> String {
         let start = date(2026, from.0, from.1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Entitlements
 
-/// D.1, row by row, for an upfront plan; the differences of a commitment are in their own suite. The answer comes from the
+/// Rules.md D.1, row by row, for an upfront plan; the differences of a commitment are in their own suite. The answer comes from the
 /// payloads; the type is only Apple's name for the event.
 @Suite struct `A life of notifications` {
     private let start = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), period(1), renewal(1, at: d(30)), status: 1)

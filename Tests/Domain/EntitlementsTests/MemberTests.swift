@@ -3,7 +3,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.16, the other members, row by row.
+/// Rules.md E.16, the members other than the state, row by row.
 @Suite struct `A member of the answer` {
     private func answer(_ records: String..., at instant: Int64) throws -> Entitlement {
         try #require(Timeline(try facts(records), rules())).entitlement(at: instant)

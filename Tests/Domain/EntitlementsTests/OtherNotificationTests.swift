@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// D.3, row by row, and E.10.
+/// Rules.md D.3, row by row, and products that are bought once.
 @Suite struct `Notifications of other things` {
     @Test func `ONE_TIME_CHARGE grants what is bought once, for ever`() throws {
         for type in ["Non-Consumable", "Consumable", "Non-Renewing Subscription"] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Entitlements
 
-/// D.2 and E.5, row by row.
+/// Rules.md D.2 and E.5, row by row.
 @Suite struct `A refund` {
     private let first = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), period(1), renewal(1, at: d(30)), status: 1)
     private let second = told("DID_RENEW", at: d(30), period(2), renewal(1, at: d(60)), status: 1)
@@ -11,7 +11,7 @@ import Testing
         told("REFUND", at: time, period(number, "'revocationDate':\(time)" + (more.isEmpty ? "" : ",\(more)")), info)
     }
 
-    // MARK: D.2
+    // MARK: Rules.md D.2
 
     @Test func `of the current transaction stops access`() throws {
         let known = try timeline(first, second, refund(2, at: d(40)))
@@ -53,7 +53,7 @@ import Testing
         #expect(known.entitlement(at: d(9)) == (try timeline(first).entitlement(at: d(9))))
     }
 
-    // MARK: E.5
+    // MARK: Rules.md E.5
 
     @Test func `is of the period whose transactionId it names`() throws {
         #expect(try timeline(first, second, refund(1, at: d(40))).entitlement(at: d(40)).state == .active)

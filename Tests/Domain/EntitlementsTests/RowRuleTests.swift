@@ -4,7 +4,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.16, rows 1 to 4.
+/// Rules.md E.16, rows 1 to 4.
 @Suite struct `Rows` {
     @Test func `are what the payload signed last says`() throws {
         let known = try timeline(
@@ -118,7 +118,7 @@ import Testing
     }
 }
 
-/// E.16, rows 5 to 11.
+/// Rules.md E.16, rows 5 to 11.
 @Suite struct `Renewal infos` {
     private let start = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), period(1), renewal(1, at: d(30)), status: 1)
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.16, the end of a row and the states, row by row. Rows that repeat E.3 and E.6 are tested there.
+/// Rules.md E.16, the end of a row and the states, row by row. Rows that repeat E.3 and E.6 are tested there.
 @Suite struct `The end of a row` {
     private let first = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), period(1), renewal(1, at: d(30)), status: 1)
     private let failed = told("DID_FAIL_TO_RENEW", at: d(30), period(1), failing(d(30), grace: d(46)), status: 4)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.4, row by row: the answer before, the notification, and the answer after it.
+/// Rules.md E.4, row by row: the answer before, the notification, and the answer after it.
 @Suite struct `A transition of an upfront plan` {
     private let start = told("SUBSCRIBED", "INITIAL_BUY", at: d(0), period(1), renewal(1, at: d(30)), status: 1)
     private let inGrace = told(
