@@ -12,14 +12,14 @@ public final class Endpoint: HTTPHandler {
     public struct Configuration: Sendable {
         public var allowed: AllowedAddresses = .any
         public var clients = ClientAddresses(trustedProxies: [])
-        /// nil: there is no `/usage`.
+        /// nil: the path `/usage` does not exist.
         public var usageToken: String?
         /// The environment of usage records that do not name one.
         public var usageEnvironment: Contract.Environment = .production
         /// Time from receiving the complete body to answering.
         public var timeout: Duration = .seconds(2)
         public var rejectedBytesPerHour = 64 << 20
-        /// How long an acknowledged notification is remembered; 0: not at all.
+        /// How long an acknowledged notification is remembered; 0: it is not remembered.
         public var repeatedMilliseconds: Int64 = 3 * 3_600_000
         public var archivesSignedPayloads = true
         /// Bundle ids of the accepted apps, for metrics.
